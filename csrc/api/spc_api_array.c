@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions of arrays. The way of each, and its signature, are those of spcomm/_core/generic_reduce.pyx: nodes of both
- * languages meet in them.
+ * Reductions of arrays. The algorithm of each, and its signature, are those of spcomm/_core/generic_reduce.pyx: nodes
+ * of both languages take part in the same reductions.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "api/spc_api_private.h"
 #include "diagnose/spc_call_text.h"
 
-/* The public numbers are the core's. */
+/* The public numbers equal the core's. */
 #define SAME_OPERATOR(public, core) _Static_assert((int)SPCOMM_##public == (int)SPC_##core, #public);
 SAME_OPERATOR(SUM, SUM)
 SAME_OPERATOR(MIN, MIN)
@@ -32,7 +32,7 @@ SPC_NUMBER_TYPES(SAME_ELEMENT)
 #undef SAME_ELEMENT
 _Static_assert(sizeof(spcomm_pair_t) == sizeof(spc_pair_t), "a pair is the core's");
 
-/* ---- what is combined */
+/* ---- operands */
 
 typedef struct array_call {
     spcomm_t *comm;
@@ -42,7 +42,7 @@ typedef struct array_call {
     void *result;
     spc_collect_call_t core;
     uint64_t bytes;   /* of the values */
-    uint64_t *counts; /* of reduce_scatter: elements */
+    uint64_t *counts; /* for reduce_scatter: elements */
 } array_call_t;
 
 static const char *operator_name(int32_t number) {
@@ -69,7 +69,7 @@ static uint32_t pick(uint32_t bytes, uint32_t one, uint32_t two, uint32_t four, 
     }
 }
 
-/* The core's type of the elements; SPC_TYPE_NONE: it has none. */
+/* The core's type of the elements; SPC_TYPE_NONE: the core has none. */
 static uint32_t type_of(const spcomm_data_t *values) {
     const uint32_t bytes = values->array.item_bytes;
     switch (values->array.kind) {
@@ -98,11 +98,11 @@ static uint32_t type_of(const spcomm_data_t *values) {
                    : SPC_TYPE_NONE;
 }
 
-/* "an array of int32, shape (5, 3)", as Python has it for arrays of numbers. */
+/* "an array of int32, shape (5, 3)", as Python prints arrays of numbers. */
 static void write_values(const array_call_t *call, FILE *out) {
     const spcomm_array_t *array = &call->values->array;
     if (array->dimensions == 0) {
-        fputs("a ndarray", out); /* that has no axes */
+        fputs("a ndarray", out); /* a value without axes */
         return;
     }
     if (call->core.type >= SPC_TYPE_PAIR_INT8) {
@@ -188,7 +188,7 @@ static int check_type(const array_call_t *call) {
     return SPC_OK;
 }
 
-/* Finds out what the values are. SPC_EINVAL. */
+/* Determines type and shape of the values. SPC_EINVAL. */
 static int read_values(array_call_t *call) {
     const spcomm_array_t *array = &call->values->array;
     spc_api_encoded_t encoded;
@@ -220,7 +220,7 @@ static int check_result(const array_call_t *call) {
 
 /* ---- with an object of the core */
 
-/* The one that the same call has left; it has to have the same memory. */
+/* Takes the object that the same call left; it has to have the same memory. */
 static bool take_left(array_call_t *call, spc_collect_t **collect) {
     spc_api_left_t *left = &call->comm->left;
     const spc_collect_call_t *old = &left->call, *new = &call->core;
@@ -241,7 +241,7 @@ static bool take_left(array_call_t *call, spc_collect_t **collect) {
 static int run_object(array_call_t *call, spc_collect_t *collect) {
     const uint64_t deadline_ns = spc_clock_deadline_ns(call->timeout_ns);
     int status = spc_collect_run(collect, deadline_ns);
-    if (status == SPC_ENOMEM) { /* somebody's arena has no room: all nodes come here */
+    if (status == SPC_ENOMEM) { /* some node's arena has no room: all nodes come here */
         spc_collect_use_no_blocks(collect, call->core.memory);
         status = spc_collect_run(collect, deadline_ns);
     }
@@ -328,7 +328,7 @@ static bool is_number(const array_call_t *call) {
            || format == SPCOMM_FORMAT_SIMTIME;
 }
 
-/* ---- all of it */
+/* ---- the whole call */
 
 static int refuse_values(const array_call_t *call) {
     return spc_api_refuse(
@@ -347,7 +347,7 @@ static int combine_entered(array_call_t *call) {
                                                                                  : combine_object(call);
 }
 
-/* Everything is checked. */
+/* All arguments are checked. */
 static int enter(array_call_t *call) {
     if (!spc_api_enter_collective(call->comm, call->name)) {
         return SPC_EBUSY;
@@ -407,7 +407,7 @@ int spcomm_exscan(spcomm_t *comm, spcomm_data_t values, int32_t op, int64_t time
 
 /* ---- reduce_scatter */
 
-/* Rows to elements. */
+/* Converts rows to elements. */
 static int read_counts(array_call_t *call, const int64_t *rows) {
     const spcomm_array_t *array = &call->values->array;
     const uint32_t size = call->comm->size;

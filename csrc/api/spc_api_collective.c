@@ -66,7 +66,7 @@ int spcomm_fuzzy_wait(spcomm_t *comm, spcomm_fuzzy_t *fuzzy, int64_t timeout_ns)
     return spc_api_fail_collective(comm, status, call, NULL);
 }
 
-/* Without a handle there is one at a time, as in the paper: nobody could tell which one a 1 is about. */
+/* Without a handle there is one at a time, as in the paper: a return value of 1 could not name its barrier. */
 int spcomm_enter_fuzzy_barrier(spcomm_t *comm) {
     static const char call[] = "spcomm_enter_fuzzy_barrier()";
     SPC_API_RECORD(comm, call);
@@ -90,7 +90,7 @@ int spcomm_enter_fuzzy_barrier(spcomm_t *comm) {
     return spc_api_fail(comm, status, "%s", call);
 }
 
-/* With the lock. After a mismatch it is over; one that a lost node keeps from ending stays. */
+/* With the lock. After a mismatch the barrier is over; one that a lost node keeps from ending stays. */
 static int ask_entered(spcomm_t *comm) {
     int status = spc_comm_fuzzy_done(comm->core, comm->fuzzy_phase);
     comm->in_fuzzy = status != SPC_OK && status != SPC_EMISMATCH;

@@ -3,7 +3,7 @@
 
 /* ---- sending */
 
-/* An empty set begins the cycle, too: the core has to hear of it. */
+/* An empty set begins the cycle, too: the core has to be called. */
 static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *targets,
                     const spcomm_data_t *data, int64_t timeout_ns) {
     spc_api_encoded_t encoded;
@@ -85,7 +85,7 @@ static int receive(spcomm_t *comm, const char *call, int64_t timeout_ns, bool an
         if (status != SPC_OK) {
             return status;
         }
-        message->tag = 0; /* it was the cycle's number */
+        message->tag = 0; /* the tag was the cycle's number */
     }
     if (status == SPC_OK) {
         *over = is_over;

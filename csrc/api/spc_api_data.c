@@ -4,11 +4,11 @@
 
 #include "api/spc_api_private.h"
 
-#define LARGE_BYTES 4096  /* from here on data are aligned where they lie, and need not be copied again */
+#define LARGE_BYTES 4096  /* from this length on, data are aligned in place, and need no further copy */
 #define ALIGNMENT 64      /* of large data, within a message */
 #define DESCRIBED UINT32_MAX
 
-/* The public numbers are the core's. */
+/* The public numbers equal the core's. */
 #define SAME_FORMAT(public, core) \
     _Static_assert((int)SPCOMM_FORMAT_##public == (int)SPC_FORMAT_##core, #public);
 SAME_FORMAT(RAW, RAW)
@@ -54,7 +54,7 @@ static char native_order(void) {
     return *(const unsigned char *)&one == 1 ? '<' : '>';
 }
 
-/* NumPy's number of a type, which spares its receiver a look-up. They are the same wherever long has 64 bits. */
+/* NumPy's type number, which spares the receiver a look-up. The numbers are the same wherever long has 64 bits. */
 static uint32_t numpy_number(char kind, uint32_t bytes) {
     static const struct {
         char kind;
@@ -200,10 +200,10 @@ int spc_api_encode(const char *call, const spcomm_data_t *data, spc_api_encoded_
 
 /* ---- in */
 
-/* What spcomm_message_t.owner points to. After it come the shape, and the data if they were copied. */
+/* spcomm_message_t.owner points to this. The shape follows it, and the data if they were copied. */
 typedef struct owner {
     spcomm_t *root;
-    void *handle; /* of the memory that the data were left in; NULL: they were copied */
+    void *handle; /* of the memory that still holds the data; NULL: they were copied */
     int storage;
     int64_t rest[];
 } owner_t;
@@ -248,8 +248,8 @@ static bool has_length_of_its_format(const spc_message_t *found) {
     }
 }
 
-/* May the program have the memory that the message lies in? Nobody else reads it, it is aligned, and no 0 is missing
- * at its end. */
+/* Whether the program may take over the memory of the message: no other node reads it, it is aligned, and no 0 is
+ * missing at its end. */
 static bool can_stay(const spc_message_t *found) {
     bool own = found->storage == SPC_STORED_HEAP || (found->storage == SPC_STORED_ARENA && found->sole);
     return own && spc_message_data_bytes(found) >= LARGE_BYTES && found->format != SPC_FORMAT_STR
@@ -296,7 +296,7 @@ void spcomm_message_free(spcomm_message_t *message) {
     }
     owner_t *owner = message->owner;
     if (owner->handle != NULL) {
-        /* The node's first communicator is there for as long as the process. */
+        /* The node's first communicator exists as long as the process. */
         spc_comm_release_stored(owner->root->core, (spc_storage_t)owner->storage, owner->handle);
     }
     free(owner);

@@ -8,7 +8,7 @@
 #include "api/spc_api_private.h"
 #include "diagnose/spc_call_text.h"
 
-/* The public numbers are the core's: the list of errors is one. */
+/* The public numbers equal the core's: there is one list of errors. */
 #define SAME_NUMBER(name, number, message) \
     _Static_assert((int)SPCOMM_##name == (int)SPC_##name, "SPCOMM_" #name " differs from SPC_" #name);
 SPC_ERRORS(SAME_NUMBER)
@@ -36,7 +36,7 @@ const char *spcomm_version(void) {
 
 /* ---- sentences ---- */
 
-/* Text that is cut where the room ends. */
+/* Appends text, cut where the room ends. */
 typedef struct writer {
     char *text;
     size_t length;
@@ -57,7 +57,7 @@ __attribute__((format(printf, 2, 3))) static void add(writer_t *writer, const ch
     va_end(arguments);
 }
 
-/* Where it ended, if its program is one that tells. */
+/* Where the other node ended, if its program records that. */
 static void add_end(writer_t *writer, const spcomm_t *comm, int32_t rank) {
     spc_note_t note;
     if (!spc_comm_end_of(comm->core, (uint32_t)rank, &note)) {
@@ -94,7 +94,7 @@ static void add_call(writer_t *writer, const spc_signature_t *signature) {
 
 /* ---- mismatches: as Python words them, spcomm/_core/error_text.py */
 
-/* What a node called, and where, if it is one that tells. */
+/* The call of a node, and its place, if its program records that. */
 typedef struct called {
     spc_signature_t signature;
     spc_note_t note;
@@ -102,8 +102,8 @@ typedef struct called {
     bool listed;
 } called_t;
 
-/* How long others are waited for: those that wait in the operation have heard of it; those that are told when they ask,
- * later. */
+/* How long to wait for the other nodes' calls: nodes that wait in the operation have learnt of it; nodes that learn of
+ * it only when they ask come later. */
 #define AT_ONCE_NS INT64_C(500000000)
 #define LATER_NS INT64_C(50000000)
 
@@ -131,7 +131,7 @@ static bool is_same(const called_t *one, const called_t *other) {
            && strcmp(one->note.file, other->note.file) == 0;
 }
 
-/* Does another operation have the same words? */
+/* Whether another operation has the same description. */
 static bool is_ambiguous(const called_t *called, uint32_t size, uint32_t rank) {
     char *words = spc_call_text_collective(&called[rank].signature);
     bool found = false;
@@ -158,7 +158,7 @@ static void add_ranks(writer_t *writer, const bool *chosen) {
     add(writer, "%s", text);
 }
 
-/* A line for each group of nodes that called the same. */
+/* One line for each group of nodes with the same call. */
 static void add_groups(writer_t *writer, const spcomm_t *comm, called_t *called) {
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         bool chosen[SPC_NODES_MAX] = {false};
@@ -178,7 +178,7 @@ static void add_groups(writer_t *writer, const spcomm_t *comm, called_t *called)
     }
 }
 
-/* Tells the others what this node called, and hears what they did. */
+/* Publishes this node's call, and reads the calls of the others. */
 static void hear_calls(const spcomm_t *comm, uint64_t phase, const char *doing, called_t *called) {
     spc_note_t mine = {.line = 0};
     (void)snprintf(mine.words, sizeof(mine.words), "%s", doing != NULL ? doing : "");
@@ -285,7 +285,7 @@ static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const
     }
 }
 
-/* Behind the call. Its arguments are ranks of the part, those that follow of the run. */
+/* Text behind the call. Its arguments are ranks of the part; the ranks that follow are those of the run. */
 static void add_part(writer_t *writer, const spcomm_t *comm) {
     if (comm != NULL && comm->root != comm) {
         add(writer, ", as node %u of a part of %u", comm->rank, comm->size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collectives that move data. A node whose data cannot be given takes part all the same and says so, since the others
- * wait for it; then it fails.
+ * Collectives that move data. A node whose data cannot be given takes part all the same and reports it, since the
+ * others wait for it; then it fails.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 #define CALL_BYTES 64
 
-/* ---- what a call leaves to go on with */
+/* ---- state that a call leaves for its continuation */
 
 bool spc_api_enter_collective(spcomm_t *comm, const char *call) {
-    /* Acquire pairs with the release in leave: what the last thread has left is seen. */
+    /* Acquire pairs with the release in leave: the state that the last thread left is visible. */
     if (atomic_exchange_explicit(&comm->inside, true, memory_order_acquire)) {
         (void)spc_api_fail(comm, SPC_EBUSY, "%s", call);
         return false;
@@ -32,10 +32,10 @@ typedef struct exchange {
     const char *name; /* a literal, "spcomm_bcast()" */
     spc_operation_t operation;
     int32_t root;
-    const spcomm_data_t *data; /* what this node gives */
+    const spcomm_data_t *data; /* data that this node gives */
     uint32_t count; /* 0, 1, or one for each node */
     int64_t timeout_ns;
-    spcomm_message_t *messages; /* what it gets */
+    spcomm_message_t *messages; /* data that it gets */
     spc_api_encoded_t *encoded;
     spc_payload_t *payloads;
 } exchange_t;
@@ -74,7 +74,7 @@ static int encode_all(exchange_t *exchange) {
     return SPC_OK;
 }
 
-/* NULL: no memory. `encoded`: whether the data can be given; if not, the sentence says why. */
+/* NULL: no memory. `encoded`: whether the data can be given; if not, the sentence has the reason. */
 static spc_gathering_t *make(const exchange_t *exchange, int encoded) {
     spc_gathering_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
@@ -100,7 +100,7 @@ static spc_gathering_t *make(const exchange_t *exchange, int encoded) {
 
 static void destroy(spcomm_t *comm, spc_gathering_t *gathering) {
     spc_comm_gathering_end(comm->core, gathering);
-    free((void *)(uintptr_t)gathering->failure); /* as made here */
+    free((void *)(uintptr_t)gathering->failure); /* as created here */
     free(gathering);
 }
 
@@ -114,7 +114,7 @@ void spc_api_drop_left(spcomm_t *comm) {
     *left = (spc_api_left_t){.gathering = NULL};
 }
 
-/* A new structure, or the one that was left by the same call. */
+/* A new structure, or the one that the same call left. */
 static int begin(const exchange_t *exchange, int encoded, spc_gathering_t **gathering) {
     spc_gathering_t *left = exchange->comm->left.gathering;
     if (left == NULL || left->operation != exchange->operation || left->root != (uint32_t)exchange->root) {
@@ -129,9 +129,9 @@ static int begin(const exchange_t *exchange, int encoded, spc_gathering_t **gath
     return SPC_OK;
 }
 
-/* ---- what has come */
+/* ---- received data */
 
-/* This node's own part: as private as what comes from others. */
+/* This node's own part: as private as data from other nodes. */
 static int copy_own(spcomm_t *comm, const spc_payload_t *payload, spcomm_message_t *message) {
     const uint64_t bytes = payload->meta_bytes + payload->data_bytes;
     spc_message_t found = {.source = (int32_t)comm->rank,
@@ -202,7 +202,7 @@ static int take(const exchange_t *exchange, spc_gathering_t *gathering) {
     }
 }
 
-/* ---- all of it */
+/* ---- the whole call */
 
 static int refuse_failed(const exchange_t *exchange, const spc_gathering_t *gathering, const char *words) {
     const bool is_one =

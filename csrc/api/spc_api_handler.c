@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handlers of active messages. The core files their messages under a context of their own (spc_comm_handle); here they
- * are taken and given to the program, by the call that found them, without any lock.
+ * Handlers of active messages. The core files their messages under a context of their own (spc_comm_handle). The call
+ * that finds them takes them here and passes them to the program, without any lock.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static spc_api_handler_t *find(const spcomm_t *comm, int32_t tag) {
 }
 
 static bool has_handlers(const spcomm_t *comm) {
-    /* Relaxed: the lock, taken next, orders what is read there; a handler that is just registered may be missed. */
+    /* Relaxed: the lock, taken next, orders the reads of the list; a handler that is being registered may be missed. */
     return atomic_load_explicit(&comm->handler_count, memory_order_relaxed) != 0;
 }
 
@@ -35,7 +35,7 @@ bool spc_api_has_handler(spcomm_t *comm, int32_t tag) {
 
 /* ---- registering */
 
-/* With the lock. A handler is there before any message is filed for it. */
+/* With the lock. A handler is in place before any message is filed for it. */
 static int add_handler(spcomm_t *comm, const spc_api_handler_t *handler) {
     spc_api_handler_t *known = find(comm, handler->tag);
     if (known != NULL) {
@@ -89,7 +89,8 @@ void spc_api_drop_handlers(spcomm_t *comm) {
 
 /* ---- calling */
 
-/* The next message, and who is to have it. False: there is none. Without memory it stays for the next call. */
+/* Takes the next message and finds its handler. False: there is none. Without memory the message stays for the next
+ * call. */
 static bool take(spcomm_t *comm, spcomm_message_t *message, spc_api_handler_t *handler) {
     spc_message_t found;
     pthread_mutex_lock(&comm->lock);

@@ -14,7 +14,7 @@
 
 enum { FD, RANK, SIZE, DEVICE, INODE, LAUNCHER, GROUP };
 
-/* Decimal numbers with colons between them; how many, or 0 if it is anything else. */
+/* Parses decimal numbers with colons between them; returns how many, or 0 if the text is anything else. */
 static int parse(const char *text, unsigned long long *fields) {
     int count = 0;
     for (;;) {
@@ -33,7 +33,8 @@ static int parse(const char *text, unsigned long long *fields) {
     }
 }
 
-/* A program between the launcher and this one may have closed the descriptor, or have another file there. */
+/* A program between the launcher and this one may have closed the descriptor, or opened another file under its
+ * number. */
 static bool is_segment(const unsigned long long *fields) {
     struct stat found;
     return fields[FD] <= INT32_MAX && fstat((int)fields[FD], &found) == 0
@@ -48,7 +49,8 @@ static void close_on_exec(int descriptor) {
     }
 }
 
-/* Where a failing node says why; -1: nowhere. A pipe, and not what a closed descriptor's number stands for by now. */
+/* The pipe where a failing node reports its reason; -1: none. It must be a pipe, as the number of a closed descriptor
+ * may stand for another file by now. */
 static int find_report(const char *text) {
     unsigned long long fields[FIELDS];
     struct stat found;

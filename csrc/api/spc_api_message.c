@@ -44,7 +44,7 @@ void spc_api_targets_all(const spcomm_t *comm, spc_api_targets_t *targets) {
 typedef int send_t(spc_comm_t *, const int32_t *, uint32_t, uint16_t, int32_t, const spc_payload_t *,
                    uint64_t);
 
-/* `send`: what the core waits with where there is no room at once. */
+/* `send`: the core's call that waits if there is no room at once. */
 static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *targets, int32_t tag,
                     const spcomm_data_t *data, uint64_t deadline_ns, send_t *send) {
     spc_api_encoded_t encoded;
@@ -152,7 +152,7 @@ int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, 
 
 typedef struct query {
     const char *name;
-    int32_t source; /* as the program gave it */
+    int32_t source; /* as passed by the program */
     int32_t tag;
     int32_t core_source;
     int32_t core_tag;
@@ -167,7 +167,7 @@ static void add_number(char *text, const char *name, int32_t number) {
     }
 }
 
-/* "spcomm_recv(source=1, tag=SPCOMM_ANY)": only made when it is needed. */
+/* "spcomm_recv(source=1, tag=SPCOMM_ANY)": built only when it is needed. */
 static const char *describe(const query_t *query, char *text) {
     snprintf(text, CALL_BYTES, "%s(", query->name);
     add_number(text, "source", query->source);
@@ -203,7 +203,7 @@ static int prepare(spcomm_t *comm, query_t *query, const void *result) {
     return SPC_OK;
 }
 
-/* What a receive of the core has come to. */
+/* Turns the outcome of a core receive into a status. */
 static int conclude(spcomm_t *comm, const query_t *query, int status, spc_message_t *found, bool any,
                     spcomm_message_t *message) {
     char call[CALL_BYTES];
@@ -212,7 +212,7 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
     }
     if (status == SPC_OK && found->format <= SPC_FORMAT_FLOAT64
         && spc_api_decode(comm, found, any, message) == SPC_OK) {
-        return SPC_OK; /* most are so, and need no words */
+        return SPC_OK; /* the common case, which needs no text */
     }
     describe(query, call);
     if (status == SPC_OK) {
@@ -227,7 +227,7 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
                                      : "");
 }
 
-/* After prepare. */
+/* Called after prepare. */
 static int receive_until(spcomm_t *comm, const query_t *query, uint64_t deadline_ns, bool any,
                          spcomm_message_t *message) {
     spc_message_t found;

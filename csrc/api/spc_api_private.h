@@ -15,8 +15,8 @@
  *   spc_api_coordinated.c  coordinated messages
  *   spc_api_trace.c        calls in the trace
  *
- * It adds no protocol: whatever is exact lies in spc_comm. Here are arguments checked, timeouts turned into deadlines,
- * statuses into sentences, and memory made the program's own.
+ * The interface adds no protocol: all exact behaviour is in spc_comm. These files check arguments, turn timeouts into
+ * deadlines and statuses into sentences, and hand memory over to the program.
  */
 #ifndef SPC_API_PRIVATE_H
 #define SPC_API_PRIVATE_H
@@ -37,7 +37,7 @@ typedef struct spc_api_handler {
     void *argument;
 } spc_api_handler_t;
 
-/* What a collective call that did not come to its end has left to go on with. Belongs to the thread inside. */
+/* State that an unfinished collective call leaves for its continuation. Belongs to the thread inside. */
 typedef struct spc_api_left {
     spc_gathering_t *gathering; /* NULL: none */
     spc_collect_t *collect;     /* NULL: none */
@@ -45,7 +45,8 @@ typedef struct spc_api_left {
     uint64_t *counts;
 } spc_api_left_t;
 
-/* It is never freed: a call after shutdown finds it closed. There are as many as communicators were made. */
+/* A communicator's handle. It is never freed: a call after shutdown finds it closed. Their number is that of the
+ * communicators made. */
 struct spcomm {
     spc_comm_t *core; /* NULL: a part that was shut down */
     uint32_t rank;
@@ -53,74 +54,74 @@ struct spcomm {
     int32_t group;
     uint64_t start_ns;
     struct spcomm *root; /* the run's own */
-    struct spcomm *next; /* all of the process: spc_api_registry.c */
+    struct spcomm *next; /* all handles of the process: spc_api_registry.c */
     spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
-    int report;          /* descriptor: where a failing node says why; -1: nowhere */
-    uint64_t report_inode; /* of the root: a program may close it, and open files */
+    int report;          /* descriptor: where a failing node reports its reason; -1: nowhere */
+    uint64_t report_inode; /* identity of the root's file: a program may close it, and open others */
     pthread_mutex_t
         lock; /* the fuzzy barrier entered without a handle, and handlers; `core`, where these use it */
     uint64_t fuzzy_phase;
     bool in_fuzzy;
     spc_api_handler_t *handlers;
-    _Atomic uint32_t handler_count; /* relaxed: asked before the lock is taken */
+    _Atomic uint32_t handler_count; /* relaxed: read before the lock is taken */
     _Atomic bool inside; /* a thread is in a call that uses `left`: acquire by enter, release by leave */
     spc_api_left_t left;
 };
 
-/* "run", or "part" of what a split has made. */
+/* "run", or "part" for the result of a split. */
 static inline const char *spc_api_kind(const spcomm_t *comm) {
     return comm->root == comm ? "run" : "part";
 }
 
-/* ---- registry: the only static state. A process is one node, so there can be one of each. ---- */
+/* ---- registry: the only static state. A process is one node, so one of each is enough. ---- */
 
 #define SPC_API_SENTENCE_BYTES 2048
 
 spcomm_t *spc_api_root(void);
-spcomm_t *spc_api_last(void);       /* the first of all, along `next` */
+spcomm_t *spc_api_last(void);       /* the first handle, linked by `next` */
 void spc_api_keep(spcomm_t *comm);  /* the first one is the root */
 void spc_api_lock_startup(void);    /* two threads may call spcomm_startup at once */
 void spc_api_unlock_startup(void);
-char *spc_api_sentence(int status); /* of this thread, SPC_API_SENTENCE_BYTES; it is about to say this */
-bool spc_api_loss_was_last(void);   /* this thread's last failure was that others are lost */
-int32_t *spc_api_ended_by(void);    /* of this thread: the tag whose handler has ended a call */
+char *spc_api_sentence(int status); /* this thread's, SPC_API_SENTENCE_BYTES, about to be filled */
+bool spc_api_loss_was_last(void);   /* this thread's last failure was caused by lost nodes */
+int32_t *spc_api_ended_by(void);    /* of this thread: the tag whose handler ended a call */
 
-/* The number of a call's name in the node's trace; `call` is a literal. 0: a program has fewer than that many. */
+/* The number of a call's name in the node's trace; `call` is a literal. 0: none is left, which no program reaches. */
 uint32_t spc_api_call_number(spc_trace_t *trace, const char *call);
 
 /* ---- errors: set the sentence and return `status` ---- */
 
-/* "<call>: <what the status means here>"; the call as printf. */
+/* "<call>: <meaning of the status here>"; the call as printf. */
 int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) __attribute__((format(printf, 3, 4)));
 
-/* The whole sentence. */
+/* Sets the whole sentence. */
 int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
 
-/* As spc_api_fail, of a collective call that may have timed out. `doing`: what this node called, for SPC_EMISMATCH;
- * NULL: the signature says it. */
+/* As spc_api_fail, for a collective call that may have timed out. `doing`: this node's call, for SPC_EMISMATCH; NULL:
+ * the signature gives it. */
 int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const char *doing);
 
-/* SPC_OK if calls on `comm` may be made, else the status, with its sentence. */
+/* SPC_OK if calls on `comm` are allowed, else the status, with its sentence. */
 int spc_api_check(spcomm_t *comm, const char *call);
 
-/* There is such a root; else SPC_ERANK, with its sentence. */
+/* SPC_OK if such a root exists; else SPC_ERANK, with its sentence. */
 int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t root);
 
-/* ---- collective calls that leave something to go on with ---- */
+/* ---- collective calls that can be continued ---- */
 
-/* False: another thread is inside one, or this thread's handler; the sentence says so. */
+/* False: another thread is inside one, or this thread's handler; the sentence reports which. */
 bool spc_api_enter_collective(spcomm_t *comm, const char *call);
 void spc_api_leave_collective(spcomm_t *comm);
 
-/* After close: nobody goes on with what was left. */
+/* After close: no call continues the one that was left. */
 void spc_api_drop_left(spcomm_t *comm);
 
 /* ---- handlers ---- */
 
-/* Calls those of the messages that have come. SPC_OK; SPC_EINTERRUPTED: one has ended this. */
+/* Calls the handlers of messages that have come. SPC_OK; SPC_EINTERRUPTED: a handler ended this call. */
 int spc_api_run_handlers(spcomm_t *comm);
 
-/* The same of all communicators: spc_comm_options_t.handle. */
+/* The same for all communicators: spc_comm_options_t.handle. */
 int spc_api_handle(void *argument);
 
 bool spc_api_has_handler(spcomm_t *comm, int32_t tag);
@@ -130,7 +131,7 @@ void spc_api_drop_handlers(spcomm_t *comm);
 
 /* ---- trace ---- */
 
-/* From here to the end of the block this call is in the trace of its node, if it has one. `call` is a literal. */
+/* Traces this call from here to the end of the block, if its node has a trace. `call` is a literal. */
 #define SPC_API_RECORD(comm, call) \
     spc_trace_t *recorded __attribute__((cleanup(spc_api_leave), unused)) = spc_api_enter(comm, call)
 
@@ -147,8 +148,9 @@ typedef struct spc_api_membership {
     int report; /* -1: none */
 } spc_api_membership_t;
 
-/* Was this process started as a node? Takes SPCOMM_NODE and SPCOMM_REPORT out of the environment, so that programs it
- * starts are not, and lets neither's descriptor pass to them. False: the descriptor is not that segment any more. */
+/* Whether this process was started as a node. Removes SPCOMM_NODE and SPCOMM_REPORT from the environment, so that
+ * programs it starts are no nodes, and keeps both descriptors from passing to them. False: the descriptor no longer is
+ * that segment. */
 bool spc_api_membership(spc_api_membership_t *member);
 
 /* ---- data ---- */
@@ -162,14 +164,14 @@ typedef struct spc_api_encoded {
     _Alignas(8) unsigned char meta[SPC_API_META_MAX];
 } spc_api_encoded_t;
 
-/* The payload refers to `data` and `encoded`. SPC_EINVAL with a sentence. */
+/* Fills the payload, which refers to `data` and `encoded`. SPC_EINVAL with a sentence. */
 int spc_api_encode(const char *call, const spcomm_data_t *data, spc_api_encoded_t *encoded);
 
-/* Makes the core's message the program's: afterwards it has been released, or belongs to `message`. With `any` every
- * format is given as it is. SPC_EFORMAT, SPC_ENOMEM: nothing has changed, the caller gives it back. */
+/* Turns the core's message into the program's: afterwards it has been released, or belongs to `message`. With `any`
+ * every format is given as it is. SPC_EFORMAT, SPC_ENOMEM: nothing has changed, and the caller gives it back. */
 int spc_api_decode(spcomm_t *comm, spc_message_t *found, bool any, spcomm_message_t *message);
 
-/* spc_api_decode, and what follows when it fails: the message goes back to its place, with a sentence. */
+/* spc_api_decode, with its failure handled: the message goes back to its place, with a sentence. */
 int spc_api_hand_over(spcomm_t *comm, const char *call, spc_message_t *found, bool any,
                       spcomm_message_t *message);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The static state of the public C interface. The core has none, since ranks may be threads there; a C program is one
- * process and one node, can call spcomm_startup anywhere, and may forget spcomm_shutdown: someone has to remember.
+ * The static state of the public C interface. The core has none, since ranks may be threads there. A C program is one
+ * process and one node, can call spcomm_startup anywhere, and may forget spcomm_shutdown: so this file remembers.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static uint32_t name_call(spc_trace_t *trace, const char *call) {
     return spc_trace_name(trace, text);
 }
 
-/* Where `call` stands, or the first free place from `at` on. */
+/* Index of `call`, or the first free one from `at` on. */
 static uint32_t find_call(const char *call, uint32_t at) {
     const char *known;
     while (at < CALLS_MAX && (known = atomic_load_explicit(&calls[at].call, memory_order_acquire)) != NULL
@@ -96,7 +96,7 @@ uint32_t spc_api_call_number(spc_trace_t *trace, const char *call) {
         return calls[at].number;
     }
     pthread_mutex_lock(&naming);
-    at = find_call(call, at); /* another thread may have come first */
+    at = find_call(call, at); /* another thread may have been first */
     uint32_t number = 0;
     if (at < CALLS_MAX) {
         const bool is_new = atomic_load_explicit(&calls[at].call, memory_order_acquire) == NULL;

@@ -19,13 +19,12 @@
 #define SPC_API_SOURCE_BYTES 256
 #define CODE_VARIABLE "SPCOMM_CODE" /* what the server asks for */
 
-/* What spcomm_startup was told, the infile's part too. */
+/* The arguments of spcomm_startup, including those from the infile. */
 typedef struct numbers {
     int32_t local_nodes;
     int32_t total_nodes;
     int32_t group_id;
-    char
-        source[SPC_API_SOURCE_BYTES]; /* the end of a sentence: which file has given some of them; "": none */
+    char source[SPC_API_SOURCE_BYTES]; /* the end of a sentence: the file that gave some of them; "": none */
     const char *infile; /* that names a server; NULL: all nodes are here */
 } numbers_t;
 
@@ -48,7 +47,7 @@ static int check_signs(const numbers_t *numbers) {
     return SPC_OK;
 }
 
-/* Takes from the file what is 0. */
+/* Takes fields that are 0 from the file. */
 static int read_infile(const char *path, numbers_t *numbers) {
     char message[SPC_INFILE_MESSAGE_BYTES];
     spc_infile_t found;
@@ -83,7 +82,7 @@ static int check_total(const numbers_t *numbers) {
     return SPC_OK;
 }
 
-/* In a run that exists: `here` of its `size` nodes are in this box. */
+/* Checks the numbers against an existing run: `here` of its `size` nodes are in this box. */
 static int check_against(const numbers_t *numbers, uint32_t here, uint32_t size, int32_t group) {
     const char *names[] = {"local_nodes", "total_nodes"};
     int32_t values[] = {numbers->local_nodes, numbers->total_nodes};
@@ -156,9 +155,9 @@ static int choose_nodes(const numbers_t *numbers, uint32_t *nodes) {
     return SPC_OK;
 }
 
-/* ---- a segment of one's own */
+/* ---- a segment of its own */
 
-/* As SPCOMM_DISABLE says, "memfd,futex": for tests of the fallbacks. Other names are somebody else's. */
+/* Parses SPCOMM_DISABLE, "memfd,futex": for tests of the fallbacks. Other names belong to other programs. */
 static uint32_t disabled_features(void) {
     const char *text = getenv("SPCOMM_DISABLE");
     uint32_t mask = 0;
@@ -228,15 +227,15 @@ static uint64_t inode_of(int descriptor) {
     return fstat(descriptor, &found) == 0 ? (uint64_t)found.st_ino : 0;
 }
 
-/* Somebody else's end is why this node fails: its exit code is not the first failure of the run. The frame is that of
+/* Another node's end is why this node fails: its exit code is not the first failure of the run. The frame is that of
  * spc_fork.h: rank, kind, length, text. */
 static void report_loss(const spcomm_t *comm) {
-    static const char text[] = "NodeLostError"; /* as Python calls it */
+    static const char text[] = "NodeLostError"; /* under Python's name */
     unsigned char frame[SPC_REPORT_HEADER + sizeof(text) - 1] = {
         comm->rank & 0xff, comm->rank >> 8 & 0xff, 0, 0, SPC_REPORT_LOST, sizeof(text) - 1, 0};
     memcpy(frame + SPC_REPORT_HEADER, text, sizeof(text) - 1);
     if (write(comm->report, frame, sizeof(frame)) < 0) {
-        return; /* nobody listens any more */
+        return; /* the reader is gone */
     }
 }
 
@@ -261,11 +260,11 @@ static void on_end(int exit_status, void *argument) {
 }
 
 static void watch_exit(spcomm_t *comm) {
-    (void)spc_fork_wait_at_exit(comm->fork); /* runs after the other one */
+    (void)spc_fork_wait_at_exit(comm->fork); /* runs after the other handler */
     (void)on_exit(on_end, NULL);
 }
 #else
-/* Without the exit status every end by exit() counts as a good one. */
+/* Without the exit status every end by exit() counts as a success. */
 static void on_end(void) {
     spcomm_t *comm = spc_api_root();
     int exit_code = 0;
@@ -287,7 +286,7 @@ static void watch_exit(spcomm_t *comm) {
 
 /* ---- joining */
 
-/* Around a core, which is left if this fails, so that nobody waits for it: SPC_ENOMEM. */
+/* Wraps a core, and leaves it on failure, so that no node waits for it: SPC_ENOMEM. */
 static int make_comm(spc_comm_t *core, spcomm_t *root, spcomm_t **comm) {
     spcomm_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
@@ -330,7 +329,7 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
     return SPC_OK;
 }
 
-/* Whoever gives numbers has meant them. */
+/* A caller that passes numbers means them. */
 static void note_other_launcher(const numbers_t *numbers) {
 #ifdef __GLIBC__
     const char *program = program_invocation_name;

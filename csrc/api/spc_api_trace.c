@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of a program in C or C++ in the trace of its node. It has their names; their lines nobody tells. */
+/* Traces the calls of C and C++ programs. Call names are recorded; C programs report no call sites. */
 #include "api/spc_api_private.h"
 
 spc_trace_t *spc_api_enter(const spcomm_t *comm, const char *call) {

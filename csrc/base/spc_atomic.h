@@ -4,7 +4,7 @@
  *
  * The core uses C11 atomics directly, with explicit memory orders; a comment at each use names its partner.
  * No fences: ThreadSanitizer does not understand them, and a sequentially consistent operation on the word itself
- * is as cheap. Everything in the segment must be lock-free, or two processes would use two different locks.
+ * is as cheap. All atomics in the segment must be lock-free, or two processes would use two different locks.
  */
 #ifndef SPC_ATOMIC_H
 #define SPC_ATOMIC_H
@@ -19,7 +19,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics must be lock-free");
 _Static_assert(sizeof(_Atomic uint32_t) == 4, "an atomic word in shared memory has no hidden parts");
 _Static_assert(sizeof(_Atomic uint64_t) == 8, "an atomic word in shared memory has no hidden parts");
 
-/* Tells the core that this is a polling loop, so that a sibling thread gets its share. */
+/* Hints to the core that this is a polling loop, so that a sibling thread gets its share. */
 static inline void spc_cpu_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

@@ -28,7 +28,7 @@ static bool read_line(const char *directory, const char *name, char *line, size_
     return found;
 }
 
-/* A number, or false for what means no limit: "max", -1, an absent file. */
+/* Parses a number; false for values that mean no limit: "max", -1, an absent file. */
 static bool read_number(const char *directory, const char *name, double *number) {
     char line[64];
     char *end;
@@ -95,7 +95,7 @@ static void fold_upwards(const char *root, const char *mount, const char *group,
     }
 }
 
-/* Is `name` one of the comma-separated controllers? */
+/* Whether `name` is one of the comma-separated controllers. */
 static bool is_listed(const char *controllers, const char *name) {
     size_t length = strlen(name);
     for (const char *at = controllers; at != NULL; at = strchr(at, ',')) {

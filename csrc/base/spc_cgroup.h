@@ -4,8 +4,7 @@
  *
  * Looks at the group named in /proc/self/cgroup and at all groups above it; the smallest limit counts. Groups
  * that cannot be seen are skipped: a container often sees its own group as the root. `root` goes before every
- * path: "" for the machine, a directory with the same files for a test. Where there are no such files, there
- * is no limit.
+ * path: "" for the machine, a directory with the same files for a test. Without such files there is no limit.
  */
 #ifndef SPC_CGROUP_H
 #define SPC_CGROUP_H

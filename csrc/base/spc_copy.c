@@ -30,7 +30,7 @@ static void stream(unsigned char *to, const unsigned char *from, size_t length_b
         from += LINE;
     }
     memcpy(to, from, length_bytes);
-    _mm_sfence(); /* such stores are in no order with later ones: without this a release would not cover them */
+    _mm_sfence(); /* such stores are not ordered with later ones: a release would not cover them */
 }
 
 void *spc_copy_past(void *to, const void *from, size_t length_bytes) {

@@ -2,7 +2,7 @@
 /*
  * spc_copy: memcpy past the cache, for very long copies that this process will not read.
  *
- * Nothing may overlap; other threads see the copy after whatever release follows.
+ * The ranges must not overlap; other threads see the copy after the next release.
  */
 #ifndef SPC_COPY_H
 #define SPC_COPY_H

@@ -3,12 +3,12 @@
  * spc_error: the one list of errors.
  *
  * Every function of the core returns an int: SPC_OK (0), or one of the negative numbers below.
- * Results travel through trailing out-parameters. Any thread may call; nothing here has state.
+ * Results travel through trailing out-parameters. Any thread may call; no function here has state.
  */
 #ifndef SPC_ERROR_H
 #define SPC_ERROR_H
 
-/* X(name, number, message). The messages are for C programs; Python words its own, with the values found. */
+/* X(name, number, message). The messages are for C programs; Python has its own texts, with the values found. */
 #define SPC_ERRORS(X)                                                             \
     X(OK, 0, "success")                                                           \
     X(EINVAL, -1, "an argument has a value that is not allowed")                  \

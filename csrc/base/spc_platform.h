@@ -10,7 +10,7 @@
  *
  * Only spc_platform_linux.c, spc_platform_posix.c and spc_process.c include system headers of one system; the posix
  * file is also what a system without these features (macOS) is compiled from. A feature can be disabled by a mask, so
- * that tests can force every fallback. Any thread of any process may call everything here.
+ * that tests can force every fallback. Any thread of any process may call any function here.
  */
 #ifndef SPC_PLATFORM_H
 #define SPC_PLATFORM_H
@@ -34,11 +34,12 @@ enum {
 #undef SPC_FEATURE_ENUM
 };
 
-/* Which features this kernel has and lets us use, without those in `disabled`. */
+/* The features that this kernel has and permits, without those in `disabled`. */
 uint32_t spc_platform_features(uint32_t disabled);
 
-/* A file descriptor (close-on-exec) of zeroed memory that shrinks and grows no more; gone with its last user.
- * With memfd it is sparse; without, all of it is reserved at once: SPC_ESYSTEM with errno ENOSPC if there is none. */
+/* A file descriptor (close-on-exec) of zeroed memory that neither shrinks nor grows any more; gone with its last user.
+ * With memfd it is sparse; without, all of it is reserved at once: SPC_ESYSTEM with errno ENOSPC if there is no
+ * room. */
 int spc_platform_memory_create(uint32_t features, uint64_t size_bytes, int *descriptor);
 
 /* Whether memory made with these features takes room only where it is touched. */
@@ -54,13 +55,13 @@ void spc_platform_memory_touch(void *start, uint64_t size_bytes);
 /* Sleeps while *word == expected, timeout_ns at most; may return at any time for no reason. Works between processes. */
 void spc_platform_sleep(uint32_t features, _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 
-/* Wakes all threads that sleep on `word`. No-op for those that sleep in slices: they look again by themselves. */
+/* Wakes all threads that sleep on `word`. No-op for threads that sleep in slices: they look again by themselves. */
 void spc_platform_wake(uint32_t features, _Atomic uint32_t *word);
 
 /* Lets another process run on this core. */
 void spc_platform_yield(void);
 
-/* Moves this thread to another core that it may use, once: it is not bound there. No-op where that cannot be had. */
+/* Moves this thread to another core that it may use, once: it is not bound there. No-op where that is unavailable. */
 void spc_platform_change_core(void);
 
 /* The cores this process may use: the affinity mask, limited by the cgroup's quota; fractions count. */
@@ -69,7 +70,7 @@ double spc_platform_cores(void);
 /* The memory this process may use: the machine's, limited by the cgroup's. */
 uint64_t spc_platform_memory_limit(void);
 
-/* A mark of the process that made it, which no longer holds in a forked child. */
+/* A mark of the process that made it, which is invalid in a forked child. */
 typedef struct spc_owner_mark {
     volatile uint32_t *page; /* NULL: compare `pid` */
     int32_t pid;

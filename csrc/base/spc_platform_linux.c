@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What Linux has beyond POSIX. System calls go by number where the C library may be too old. */
+/* Features of Linux beyond POSIX. System calls go by number where the C library may be too old. */
 #ifdef __linux__
 
 #ifndef _GNU_SOURCE
@@ -28,7 +28,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* Each probe does the real thing on a small scale: a kernel may lack it, and a sandbox may forbid it. */
+/* Each probe does the real operation on a small scale: a kernel may lack it, and a sandbox may forbid it. */
 
 static bool probe_descriptor(int descriptor) {
     if (descriptor < 0) {
@@ -74,7 +74,7 @@ int spc_native_memory_create(uint64_t size_bytes, int *descriptor) {
     if (made < 0) {
         return SPC_ESYSTEM;
     }
-    /* Sealed: nobody can cut the memory off under the others, who would die of SIGBUS. */
+    /* Sealed: no process can truncate the memory under the others, which would die of SIGBUS. */
     if (ftruncate(made, (off_t)size_bytes) != 0
         || fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         int error = errno;
@@ -117,7 +117,7 @@ void spc_native_change_core(void) {
 }
 
 uint32_t spc_native_affinity(void) {
-    /* The kernel refuses a set that is smaller than its own, whose size it does not tell. */
+    /* The kernel refuses a set that is smaller than its own, whose size it does not report. */
     for (int processors = 1024; processors <= 1 << 20; processors *= 4) {
         cpu_set_t *set = CPU_ALLOC(processors);
         if (set == NULL) {
@@ -144,5 +144,5 @@ uint64_t spc_native_memory_room(void) {
 }
 
 #else
-typedef int spc_platform_linux_is_empty_here; /* ISO C wants a declaration */
+typedef int spc_platform_linux_is_empty_here; /* ISO C requires a declaration */
 #endif

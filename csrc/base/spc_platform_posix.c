@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The platform's functions: each dispatches on the feature mask, and has the fallback that needs nothing but
- * POSIX. */
+/* The platform's functions: each dispatches on the feature mask, and has the fallback that needs only POSIX. */
 #if defined(__APPLE__) && !defined(_DARWIN_C_SOURCE)
 #define _DARWIN_C_SOURCE
 #elif !defined(_GNU_SOURCE)
@@ -26,7 +25,7 @@ uint32_t spc_platform_features(uint32_t disabled) {
     return spc_native_features() & ~disabled;
 }
 
-/* A name that nobody else has, for the moment until it is unlinked. */
+/* A name that no other process has, for the moment until it is unlinked. */
 static int open_unnamed(int *descriptor) {
     for (uint32_t attempt = 0; attempt < 1000; attempt++) {
         char name[31]; /* macOS allows no more */
@@ -98,12 +97,12 @@ uint64_t spc_platform_memory_room(void) {
 static void sleep_in_slices(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     uint64_t left_ns = timeout_ns;
     uint64_t slice_ns = 50000;
-    /* acquire: as much as a caller may expect of a sleep that ends because of the word. */
+    /* acquire: as strong as a caller may expect from a sleep that ends because of the word. */
     while (left_ns > 0 && atomic_load_explicit(word, memory_order_acquire) == expected) {
         uint64_t now_ns = slice_ns < left_ns ? slice_ns : left_ns;
         struct timespec slice = {.tv_sec = 0, .tv_nsec = (long)now_ns};
         if (nanosleep(&slice, NULL) != 0) {
-            return; /* a signal: the caller looks after it */
+            return; /* a signal: the caller handles it afterwards */
         }
         left_ns = left_ns == UINT64_MAX ? left_ns : left_ns - now_ns;
         slice_ns = slice_ns < 2000000 ? 2 * slice_ns : slice_ns;

@@ -49,7 +49,7 @@ void spc_process_adopt_orphans(void) {
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* In a process-id namespace without a /proc of its own, /proc has the numbers of another one. */
+/* In a process-id namespace without a /proc of its own, /proc has the numbers of another namespace. */
 static bool proc_is_of_others(void) {
     char number[24];
     ssize_t length = readlink("/proc/self", number, sizeof number - 1);
@@ -57,7 +57,7 @@ static bool proc_is_of_others(void) {
     return length > 0 && strtol(number, NULL, 10) != getpid();
 }
 
-/* What such a number is here: the last of its NSpid. 0: it has ended. */
+/* Converts such a number: the last of its NSpid. 0: the process has ended. */
 static long number_here(long number_there) {
     char path[48], line[256], *last;
     long number = 0;
@@ -74,13 +74,14 @@ static long number_here(long number_there) {
     return number;
 }
 
-/* Whatever /proc says: a number that is no child's is somebody else's process. */
+/* Whatever /proc shows: a number that is no child's belongs to an unrelated process. */
 static bool is_child(long process) {
     siginfo_t unused;
     return process > 0 && waitid(P_PID, (id_t)process, &unused, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* Does an argument of the process, whose number in /proc this is, contain `text`? An ended one has no arguments. */
+/* Whether an argument of the process, whose number in /proc this is, contains `text`. An ended process has no
+ * arguments. */
 static bool has_argument(long number_there, const char *text) {
     char path[48], *argument = NULL;
     size_t room = 0;
@@ -115,7 +116,7 @@ uint32_t spc_process_children(int32_t *processes, uint32_t room, const char *spa
     return count;
 }
 
-/* Has a thread begun to end in the kernel? pthread_join returns then, before its entry goes. */
+/* Whether a thread has begun to end in the kernel: pthread_join returns then, before its entry disappears. */
 static bool is_ending(const char *thread) {
     char text[512];
     unsigned flags = 0;
@@ -128,7 +129,7 @@ static bool is_ending(const char *thread) {
     fclose(file);
     const char *name_end = strrchr(text, ')'); /* the name may have blanks, and parentheses of its own */
     if (name_end == NULL) {
-        return text[0] == '\0'; /* it went meanwhile */
+        return text[0] == '\0'; /* it disappeared meanwhile */
     }
     return sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & PF_EXITING) != 0;
 }
@@ -146,8 +147,8 @@ uint32_t spc_process_threads(void) {
     return count;
 }
 
-/* Does a thread wait for a futex that only this process has, for as long as it takes? Its entry says where it is in the
- * kernel: "running", or the number of the system call and what it was given. */
+/* Whether a thread waits, without a time limit, for a futex that only this process has. Its entry shows where it is in
+ * the kernel: "running", or the number of the system call and its arguments. */
 static bool waits_to_be_woken(const char *thread) {
     char path[64];
     long number = -1;
@@ -177,7 +178,7 @@ uint32_t spc_process_busy_threads(void) {
         count += entry->d_name[0] != '.' && !is_self && !waits_to_be_woken(entry->d_name);
     }
     closedir(tasks);
-    return foreign && count > 0 ? count - 1 : count; /* this one runs */
+    return foreign && count > 0 ? count - 1 : count; /* this thread runs */
 }
 
 /* Timers of timer_create(). The list is there only if the kernel was built with it. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_process: questions to the operating system about processes, beyond POSIX.
+ * spc_process: queries to the operating system about processes, beyond POSIX.
  *
  * Linux has all of it; elsewhere each function does nothing, or reports that it does not know, and its caller has
- * another way. Everything concerns the calling process, at once; any thread may call, and only spc_process.c includes
- * the headers.
+ * another way. All calls concern the calling process, and take effect at once; any thread may call, and only
+ * spc_process.c includes the headers.
  */
 #ifndef SPC_PROCESS_H
 #define SPC_PROCESS_H
@@ -12,30 +12,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A descriptor (close-on-exec) that becomes readable when the process ends: a pidfd. SPC_ESYSTEM where there are none,
- * or no such process; while a process is another's unreaped child or its parent, its id is its own. */
+/* A descriptor (close-on-exec) that becomes readable when the process ends: a pidfd. SPC_ESYSTEM if there are none, or
+ * no such process; while a process is another's unreaped child or its parent, its id is its own. */
 int spc_process_watch(int32_t process, int *descriptor);
 
 /* The kernel sends `number` when the thread that made this process ends. The parent may have ended before: compare its
- * id afterwards. SPC_ESYSTEM where that cannot be had. */
+ * id afterwards. SPC_ESYSTEM if that is unavailable. */
 int spc_process_die_with_parent(int number);
 
 /* This process becomes the parent of every descendant whose own parent ends. */
 void spc_process_adopt_orphans(void);
 
-/* Children of the calling thread, ended or not; at most `room`. 0 also where unknown. Each one was its child when it
- * was looked at, also where /proc belongs to another process-id namespace. Running ones with an argument that contains
- * `spared` (NULL: none) are left out. */
+/* Children of the calling thread, ended or not; at most `room`. 0 also if unknown. Each one was its child when it was
+ * checked, even if /proc belongs to another process-id namespace. Running ones with an argument that contains `spared`
+ * (NULL: none) are left out. */
 uint32_t spc_process_children(int32_t *processes, uint32_t room, const char *spared);
 
-/* Threads of this process, the caller too, but none that was joined; 0 where unknown. */
+/* Threads of this process, including the caller, but no joined thread; 0 if unknown. */
 uint32_t spc_process_threads(void);
 
-/* Other threads of this process that may go on by themselves: all but those which wait without a time limit until
- * another thread of this process wakes them, as idle ones of a pool do. 0 also where unknown. */
+/* Other threads of this process that may continue by themselves: all except threads that wait without a time limit
+ * until another thread of this process wakes them, as idle ones of a pool do. 0 also if unknown. */
 uint32_t spc_process_busy_threads(void);
 
-/* Is a timer of this process armed, as far as can be known? */
+/* Whether a timer of this process is armed, as far as can be known. */
 bool spc_process_has_timer(void);
 
 /* 1 << (number - 1) for each signal that runs a handler, other than those of a crash. */

@@ -25,7 +25,7 @@ bool spc_ticks_are_counted(void) {
 #endif
 }
 
-/* Whoever is put off its core between the two looks has a bad pair; the closest of a few is good. */
+/* A thread that loses its core between the two looks has a bad pair; the closest of a few is good. */
 spc_ticks_anchor_t spc_ticks_anchor(bool are_counted) {
     spc_ticks_anchor_t best = {0, 0};
     uint64_t shortest = UINT64_MAX;
@@ -47,7 +47,7 @@ uint64_t spc_ticks_to_ns(const spc_ticks_anchor_t *begin, const spc_ticks_anchor
     }
     const double rate = (double)(end->time_ns - begin->time_ns) / (double)(end->ticks - begin->ticks);
     const double later_ns = (double)(int64_t)(ticks - begin->ticks) * rate;
-    /* Of ticks that nobody has counted: a C program's conversion of such a number has no meaning. */
+    /* Ticks that were never counted: a C program's conversion of such a number has no meaning. */
     const bool is_far = !(later_ns > -(double)begin->time_ns && later_ns < FARTHEST_NS);
     return is_far ? begin->time_ns : begin->time_ns + (uint64_t)(int64_t)later_ns;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_ticks: a counter that is cheaper to read than the clock, for stamps that are written at every step and turned
- * into time when they are read.
+ * spc_ticks: a counter that is cheaper to read than the clock, for stamps that are written at every step and converted
+ * to time when they are read.
  *
  * On x86-64 it is the processor's time stamp counter, where the kernel itself keeps time by it (then it runs at one
  * rate, and all cores agree on it); about 10 ns in a virtual machine, where the clock takes 25 to 30. Elsewhere it is
- * the clock, and a tick is a nanosecond. Two anchors, one before and one after what was counted, turn ticks into
- * spc_clock's time. Any thread may call everything here.
+ * the clock, and a tick is a nanosecond. Two anchors, one before and one after the counted ticks, convert ticks to
+ * spc_clock's time. Any thread may call any function here.
  */
 #ifndef SPC_TICKS_H
 #define SPC_TICKS_H
@@ -21,7 +21,7 @@ typedef struct spc_ticks_anchor {
     uint64_t time_ns; /* at that moment, to some 50 ns */
 } spc_ticks_anchor_t;
 
-/* Whether there is a counter to be trusted. Reads a file: ask once, and let all who share an anchor know. */
+/* Whether there is a reliable counter. Reads a file: call it once, and pass the result to all that share an anchor. */
 bool spc_ticks_are_counted(void);
 
 static inline uint64_t spc_ticks_now(bool are_counted) {

@@ -9,11 +9,11 @@
 enum {
     SPC_WAIT_STEP = 64, /* polls between two looks at the clock and at progress */
     SPC_WAIT_SPIN_NS = 30000, /* free cores: about what a wake-up costs, so at most twice the best is lost */
-    SPC_WAIT_SHARED_POLLS = 4, /* shared cores: every further poll delays the node that is waited for */
+    SPC_WAIT_SHARED_POLLS = 4, /* shared cores: every further poll delays the awaited node */
     SPC_WAIT_YIELDS = 200, /* a message goes round 32 nodes on 2 cores in about 20 turns of each */
     SPC_WAIT_YIELD_LONG_NS = 100000,
     SPC_WAIT_YIELD_TURN_NS = 20000, /* of one node that looks, drains and yields, on a slow machine */
-    SPC_WAIT_YIELD_LONG_MAX_NS = 500000, /* the time slice of who computes is longer */
+    SPC_WAIT_YIELD_LONG_MAX_NS = 500000, /* the time slice of a computing process is longer */
     SPC_WAIT_PENALTY_MIN = 32,
     SPC_WAIT_PENALTY_MAX = 1024,
     SPC_WAIT_TOGETHER_MIN = 64,
@@ -87,7 +87,7 @@ static void progress(const spc_wait_call_t *call) {
     }
 }
 
-/* SPC_OK also when nobody asks. */
+/* SPC_OK also if there is no callback. */
 static int check(const spc_wait_call_t *call) {
     return call->callbacks->check != NULL ? call->callbacks->check(call->argument) : SPC_OK;
 }
@@ -101,7 +101,7 @@ static bool is_late(const spc_wait_call_t *call) {
     return call->deadline_ns != SPC_NO_DEADLINE && call->waiter->now_ns() >= call->deadline_ns;
 }
 
-/* The last word of a wait that ends badly: what has come meanwhile counts more than why it would end. */
+/* The last test of a wait that ends badly: a condition that has come true counts more than the reason to end. */
 static int end_unless_true(const spc_wait_call_t *call, int status) {
     return test(call) ? SPC_OK : status;
 }
@@ -115,7 +115,7 @@ static void learn_to_poll(spc_waiter_t *waiter) {
     waiter->together = 0;
 }
 
-/* The first yield has ended it: who was waited for has this core too, and polling kept it away. */
+/* The first yield has ended it: the awaited node has this core too, and polling kept it away. */
 static void learn_to_share(spc_waiter_t *waiter) {
     if (waiter->polls >= 2 * SPC_WAIT_SHARED_POLLS) {
         waiter->polls /= 2;
@@ -123,10 +123,10 @@ static void learn_to_share(spc_waiter_t *waiter) {
     waiter->together++;
 }
 
-/* Nodes that yield to each other never leave their core, even if the next one is free: the kernel looks for a
- * free core when it wakes somebody up, and even then it may prefer the waker's. So one of them sleeps, now and then,
- * and asks for another core first. Both may come here at once, and would meet again on the next core: a coin (a bit
- * of the clock) lets one stay. If the other cores are busy, the kernel brings it back, and it tries more rarely. */
+/* Nodes that yield to each other never leave their core, even if the next one is free: the kernel looks for a free core
+ * when it wakes a thread up, and even then it may prefer the waker's. So one of them sleeps, now and then, and asks for
+ * another core first. Both may come here at once, and would meet again on the next core: a coin (a bit of the clock)
+ * lets one stay. If the other cores are busy, the kernel brings it back, and it tries more rarely. */
 static bool try_to_part(spc_waiter_t *waiter) {
     if (waiter->polls_limit == 0 || waiter->together < waiter->together_limit) {
         return false;
@@ -169,7 +169,7 @@ static int poll_phase(const spc_wait_call_t *call) {
     return SPC_EAGAIN;
 }
 
-/* A yield was long: somebody computes on this core, and a yield hands it a whole time slice. */
+/* A yield was long: another process computes on this core, and a yield hands it a whole time slice. */
 static void learn_to_sleep(spc_waiter_t *waiter) {
     waiter->sleep_at_once = waiter->penalty;
     waiter->penalty = waiter->penalty < SPC_WAIT_PENALTY_MAX / 2 ? 2 * waiter->penalty : SPC_WAIT_PENALTY_MAX;
@@ -186,7 +186,7 @@ static int yield_phase(const spc_wait_call_t *call) {
     spc_waiter_t *waiter = call->waiter;
     for (uint32_t i = 0; i < waiter->yields; i++) {
         progress(call);
-        /* Only the yield is timed: the callbacks may copy for long, and that is nobody else's computing. */
+        /* Only the yield is timed: the callbacks may copy for long, which is no other process's computing. */
         uint64_t before_ns = waiter->now_ns();
         spc_platform_yield();
         uint64_t after_ns = waiter->now_ns();
@@ -229,13 +229,13 @@ static void sleep_at_most(const spc_wait_call_t *call, uint32_t seen, uint64_t l
     }
 }
 
-/* Announces the sleep, tests once more and sleeps; true if the test says that the wait is over. */
+/* Announces the sleep, tests once more and sleeps; true if the test ends the wait. */
 static bool sleep_slice(const spc_wait_call_t *call) {
     spc_waiter_t *waiter = call->waiter;
     /* seq_cst, and before the test: a waker that comes after the test bumps the word, and the sleep does not
      * begin. Pairs with spc_event_raise. */
     uint32_t seen = atomic_load_explicit(call->word, memory_order_seq_cst);
-    /* Pairs with the load in spc_event_notify: it sees this, or the test below sees what was done before it. */
+    /* Pairs with the load in spc_event_notify: that load sees this store, or the test below sees the earlier change. */
     atomic_store_explicit(call->sleeping, 1, memory_order_seq_cst);
     progress(call);
     bool done = test(call);
@@ -247,15 +247,15 @@ static bool sleep_slice(const spc_wait_call_t *call) {
             sleep_at_most(call, seen, left_ns);
         }
     }
-    /* relaxed: who still sees the 1 wakes nobody, which only costs time. */
+    /* relaxed: a waker that still sees the 1 wakes no thread, which only costs time. */
     atomic_store_explicit(call->sleeping, 0, memory_order_relaxed);
     return done;
 }
 
-/* With `moved` it is not over: something has moved. Not a status, for a check may return any. */
+/* With `moved` the wait is not over: something has moved. Not a status, for a check may return any. */
 static int sleep_phase(const spc_wait_call_t *call, bool *moved) {
     for (;;) {
-        /* With the announcement withdrawn: the check may run anything, even another wait. */
+        /* With the announcement withdrawn: the check may run any code, even another wait. */
         int status = check(call);
         if (status != SPC_OK) {
             return status;
@@ -276,7 +276,7 @@ static int sleep_phase(const spc_wait_call_t *call, bool *moved) {
 /* Apart from spc_wait, so that a wait that is over at once saves no registers for this. */
 static __attribute__((noinline)) int wait_slowly(const spc_wait_call_t *call) {
     if (is_late(call)) {
-        progress(call); /* who only ever asks in passing still moves things along */
+        progress(call); /* a caller that only ever polls still moves things along */
         return end_unless_true(call, SPC_ETIMEDOUT);
     }
     for (;;) {

@@ -2,8 +2,8 @@
 /*
  * spc_wait: poll, then yield, then sleep. The only place in the core that waits.
  *
- * It knows a word, a deadline and a few callbacks, nothing of messages or barriers. The protocol between a sleeper
- * and its wakers (who must follow spc_event.h):
+ * It knows a word, a deadline and a few callbacks, but no messages or barriers. The protocol between a sleeper and its
+ * wakers (which must follow spc_event.h):
  *
  *     sleeper                                   waker
  *     read the word                             make the condition true        (seq_cst)
@@ -29,21 +29,22 @@
 
 /* The callbacks run in the waiting thread, with no lock of the core held. */
 typedef struct spc_wait_callbacks {
-    /* Is the wait over? May do work (draining, matching). Called often. */
+    /* Whether the wait is over. May do work (draining, matching). Called often. */
     bool (*test)(void *argument);
     /* Moves other things along (queued messages, arrivals); called now and then while polling, before each yield,
      * and before each sleep. May be NULL. */
     void (*progress)(void *argument);
-    /* Called before the first sleep and after each slice of sleep: signals, handlers. Other than SPC_OK ends the wait
-     * with that status at once: whatever has come meanwhile is not taken, and so not lost. May be NULL. */
+    /* Called before the first sleep and after each slice of sleep: signals, handlers. A status other than SPC_OK ends
+     * the wait with that status at once: messages that have come meanwhile are not taken, and so not lost. May be
+     * NULL. */
     int (*check)(void *argument);
-    /* Called last before each sleep, after the test has failed, and first after it. `settle` is told the word as it was
-     * before that test, on which the sleep will be; it gives the longest time to sleep, or 0: slice_ns, or
+    /* Called last before each sleep, after the test has failed, and first after it. `settle` gets the word as it was
+     * before that test, on which the sleep will be; it returns the longest time to sleep, or 0: slice_ns, or
      * SPC_WAIT_NO_SLEEP: `check` has work to do. Both may be NULL. */
     uint64_t (*settle)(void *argument, uint32_t seen);
     void (*wake)(void *argument);
-    /* Has something moved since the last call, so that more may come at once? Asked after polling and before each
-     * sleep: then, after a check, the wait polls again. May be NULL. */
+    /* Whether something has moved since the last call, so that more may come at once. Called after polling and before
+     * each sleep: if true, after a check, the wait polls again. May be NULL. */
     bool (*moved)(void *argument);
 } spc_wait_callbacks_t;
 
@@ -57,9 +58,9 @@ typedef struct spc_waiter {
     uint64_t slice_ns; /* longest sleep before looking around */
     spc_clock_fn now_ns;
     uint32_t sleep_at_once; /* waits left that sleep without yielding first */
-    uint32_t penalty; /* how many the next long yield costs: 32, doubling to 1024, decaying */
+    uint32_t penalty; /* cost of the next long yield, in waits: 32, doubling to 1024, decaying */
     uint32_t together; /* waits in a row that the first yield ended: the other node is on this core */
-    uint32_t together_limit; /* so many: one wait sleeps, to wake on a free core; 64, doubling to 65536 */
+    uint32_t together_limit; /* so many make one wait sleep, to wake on a free core; 64, doubling to 65536 */
     uint64_t yield_count; /* statistics */
     uint64_t sleep_count;
 } spc_waiter_t;
@@ -72,11 +73,11 @@ typedef enum spc_wait_policy {
 
 void spc_waiter_init(spc_waiter_t *waiter, spc_wait_policy_t policy, uint32_t features);
 
-/* So many nodes share cores: each may have a turn before a yield returns, and that makes it no long one. */
+/* This many nodes share cores: each may have a turn before a yield returns, so such a yield is not a long one. */
 void spc_waiter_expect_turns(spc_waiter_t *waiter, uint32_t nodes);
 
-/* SPC_OK once test() said so; SPC_ETIMEDOUT; or what check() returned. With a deadline in the past it tests, makes
- * progress once and tests again: who only ever asks in passing still moves things along. */
+/* SPC_OK once test() succeeds; SPC_ETIMEDOUT; or the status of check(). With a deadline in the past it tests, makes
+ * progress once and tests again: a caller that only ever polls still moves things along. */
 int spc_wait(spc_waiter_t *waiter, _Atomic uint32_t *word, _Atomic uint32_t *sleeping,
              const spc_wait_callbacks_t *callbacks, void *argument, uint64_t deadline_ns);
 

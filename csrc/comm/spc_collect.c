@@ -6,13 +6,13 @@
 
 #include "comm/spc_collect_private.h"
 
-/* ---- which algorithm */
+/* ---- choice of the algorithm */
 
-/* Measured crossovers, bytes of the input of a node: docs/internals/collect.md has the table. */
+/* Measured crossovers, in bytes of a node's input: docs/internals/collect.md has the table. */
 enum {
-    SLICES_FROM_BYTES_A_NODE = 8192, /* against TREE: its two phases cost as many turns as there are nodes */
-    SLICES_FROM_BYTES = 65536, /* at the latest: as long as the reducer's scratch memory */
-    SCATTERED_SLICES_FROM_BYTES = 16384, /* where there is no TREE, against FLAT */
+    SLICES_FROM_BYTES_A_NODE = 8192, /* against TREE: its two phases take as many turns as there are nodes */
+    SLICES_FROM_BYTES = 65536, /* the latest crossover: the length of the reducer's scratch memory */
+    SCATTERED_SLICES_FROM_BYTES = 16384, /* against FLAT, without TREE */
 };
 
 static bool may_combine_at_once(const spc_collect_call_t *call) {
@@ -29,7 +29,7 @@ static spc_collect_algorithm_t choose_default(uint32_t size, const spc_collect_c
     return bytes < from_bytes ? SPC_COLLECT_TREE : SPC_COLLECT_SLICES;
 }
 
-/* Blocks are there for the nodes of one box only. */
+/* Blocks exist for the nodes of one box only. */
 static spc_collect_algorithm_t without_blocks(const spc_collect_call_t *call) {
     if (call->algorithm == SPC_COLLECT_FLAT || !may_combine_at_once(call)) {
         return SPC_COLLECT_FLAT;
@@ -37,7 +37,7 @@ static spc_collect_algorithm_t without_blocks(const spc_collect_call_t *call) {
     return SPC_COLLECT_TREE;
 }
 
-/* The algorithm that DEFAULT means for this call; any other is itself, but a single node does FLAT. */
+/* The algorithm that DEFAULT means for this call; any other stands for itself, but a single node uses FLAT. */
 static spc_collect_algorithm_t choose(const spc_comm_t *comm, const spc_collect_call_t *call) {
     if (spc_comm_is_wide(comm)) {
         return without_blocks(call);
@@ -73,7 +73,7 @@ void spc_collect_describe_short(const spc_collect_call_t *call, spc_signature_t 
     };
 }
 
-/* ---- what a call is */
+/* ---- description of a call */
 
 uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call) {
     const spc_collect_algorithm_t algorithm = choose(comm, call);
@@ -119,7 +119,8 @@ static uint64_t hash_of(const spc_collect_call_t *call, uint32_t size) {
     return hash;
 }
 
-/* A multiple of the grain: as many as fit a tile, and so that all partial results fit the work memory. */
+/* A multiple of the grain: as many elements as fit a tile, and few enough that all partial results fit the work
+ * memory. */
 static uint64_t choose_tile(uint64_t element_bytes, uint32_t size) {
     uint64_t bytes = SPC_COLLECT_WORK_BYTES / spc_collect_partials(size);
     bytes = bytes < SPC_COLLECT_TILE_BYTES ? bytes : SPC_COLLECT_TILE_BYTES;
@@ -219,7 +220,7 @@ int spc_collect_run(spc_collect_t *collect, uint64_t deadline_ns) {
 }
 
 void *spc_collect_take_result(spc_collect_t *collect, spc_block_shared_t **block) {
-    void *result = collect->result; /* NULL until it is over, when the block is the result or gone */
+    void *result = collect->result; /* NULL until the call is over; then the block is the result, or gone */
     *block = NULL;
     if (result != NULL) {
         *block = collect->block;

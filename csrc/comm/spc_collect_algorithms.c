@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the algorithms do, each of which goes on where `stage`, `step` and `done` are. Nothing here calls spc_collect.c.
+ * The algorithms. Each continues at `stage`, `step` and `done`. No function here calls spc_collect.c.
  */
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 /* ---- a call, and a phase of it */
 
-/* Takes part in the next phase of the operation: with a field the values are combined, without they may be read by
- * spc_comm_contribution until the next one. */
+/* Takes part in the next phase of the operation: with a field, the phase combines the values; without one, they may be
+ * read by spc_comm_contribution until the next phase. */
 static int spc_collect_phase(spc_collect_t *collect, const spc_field_t *field, const void *value,
                              uint64_t bytes, void *result, uint64_t deadline_ns) {
     spc_signature_t signature = collect->signature;
@@ -35,14 +35,14 @@ bool spc_collect_has_result(const spc_collect_call_t *call, uint32_t rank) {
 
 /* ---- the same elements of several nodes, combined along the tree */
 
-#define PARTIALS_MAX 17 /* log2 of the most nodes, and one that was just pushed */
+#define PARTIALS_MAX 17 /* log2 of the maximum number of nodes, and one that was just pushed */
 
-/* Partial results, left to right, as a stack: as in spc_reduce_tree.c. */
+/* Stack of partial results, left to right: as in spc_reduce_tree.c. */
 typedef struct partials {
     const spc_collect_t *collect;
     uint64_t elements;
-    uint64_t stride; /* bytes between two of the work memory */
-    const void *value[PARTIALS_MAX]; /* a source, or in the work memory at the same number */
+    uint64_t stride; /* bytes between two slots of the work memory */
+    const void *value[PARTIALS_MAX]; /* a source, or a slot of the work memory with the same number */
     uint32_t count;
 } partials_t;
 
@@ -68,7 +68,7 @@ static void *place_of(const partials_t *partials, uint32_t number) {
 static void combine(const partials_t *partials, void *to, const void *left, const void *right) {
     const spc_collect_call_t *call = &partials->collect->call;
     const spc_field_t field = {call->type, (uint32_t)partials->elements};
-    (void)spc_ops_combine_to(call->operator, &field, 1, to, left, right); /* create has seen that it can */
+    (void)spc_ops_combine_to(call->operator, &field, 1, to, left, right); /* create has checked that it can */
 }
 
 static void copy_alone(const partials_t *partials, void *to, const void *from) {
@@ -87,7 +87,7 @@ static void merge_topmost(partials_t *partials) {
     partials->value[right - 1] = to;
 }
 
-/* Those on the stack are worth 2^k sources each, for falling k: right to left is the tree. */
+/* Entries on the stack are worth 2^k sources each, for falling k: right to left is the tree. */
 static void fold(const partials_t *partials, void *to) {
     uint32_t left = partials->count - 1;
     if (left == 0) {
@@ -102,8 +102,8 @@ static void fold(const partials_t *partials, void *to) {
     }
 }
 
-/* to = sources[0 … count - 1] along the tree; `to` may be one of them. The last source stays on the stack, so that the
- * last combinations are fold's and go to `to`, and only the first of those reads sources: so `to` may be one. */
+/* Combines sources[0 … count - 1] along the tree into `to`, which may be one of them. The last source stays on the
+ * stack, so that fold does the last combinations, which write to `to`, and only the first of these reads sources. */
 static void spc_collect_combine(const spc_collect_t *collect, uint32_t count, uint64_t elements, void *to) {
     partials_t partials;
     start(&partials, collect, elements);
@@ -117,14 +117,14 @@ static void spc_collect_combine(const spc_collect_t *collect, uint32_t count, ui
 }
 
 /* targets[i] = the combination of sources[0 … i], or without i itself; a target may be the source of the same number,
- * and NULL where nobody wants it. */
+ * and is NULL where no node wants it. */
 static void spc_collect_prefixes(const spc_collect_t *collect, uint64_t elements) {
     const bool without_own = collect->call.operation == SPC_OPERATION_ARRAY_EXSCAN;
     const uint64_t bytes = elements * collect->element_bytes;
     partials_t partials;
     start(&partials, collect, elements);
     for (uint32_t i = 0; i < collect->size; i++) {
-        void *leaf = place_of(&partials, partials.count); /* a copy: its place may be the target */
+        void *leaf = place_of(&partials, partials.count); /* a copy, because its place may be the target */
         memcpy(leaf, collect->sources[i], bytes);
         if (without_own && i > 0 && collect->targets[i] != NULL) {
             fold(&partials, collect->targets[i]);
@@ -142,12 +142,12 @@ static void spc_collect_prefixes(const spc_collect_t *collect, uint64_t elements
 /* ---- blocks that the nodes show each other */
 
 /*
- * A node that wants a result into which others write, or whose input lies outside the
- * segment, takes one block for both: node i reads element e of all inputs before it writes element e of any result, and
- * nobody else reads or writes e. So a copy of an input becomes the result in place, and is in a cache when it does.
+ * A node takes one block for both result and input if others write into the result, or if the input lies outside the
+ * segment: node i reads element e of all inputs before it writes element e of any result, and no other node reads or
+ * writes e. So a copy of an input becomes the result in place, while it is in a cache.
  */
 
-/* The input, without what lies from `kept` to `kept_end`. */
+/* Copies the input, except for the elements from `kept` to `kept_end`. */
 static void copy_input(const spc_collect_t *collect, unsigned char *to, uint64_t kept, uint64_t kept_end) {
     const unsigned char *from = collect->call.input;
     const uint64_t before = kept * collect->element_bytes;
@@ -190,7 +190,7 @@ static void spc_collect_prepare(spc_collect_t *collect, bool wants_result, uint6
     }
 }
 
-/* Nobody has touched anything: the block is still this node's alone, whatever was said of it. */
+/* No other node has touched it: the block is still this node's alone, even if it was shown. */
 static void drop_untouched(spc_collect_t *collect) {
     if (collect->is_shared) {
         spc_comm_unshare_block(collect->comm, collect->block);
@@ -202,13 +202,13 @@ static void drop_untouched(spc_collect_t *collect) {
     }
 }
 
-/* Shows this node's place and learns the others'. SPC_ENOMEM: somebody has no room, all are told. */
+/* Shows this node's place and learns the places of the others. SPC_ENOMEM: some node has no room, and all learn it. */
 static int spc_collect_show(spc_collect_t *collect, uint64_t deadline_ns) {
     const spc_collect_place_shared_t mine = collect->places[collect->rank];
     int status = spc_collect_phase(collect, NULL, &mine, sizeof(mine), NULL, deadline_ns);
     bool room = true;
     if (status == SPC_EMISMATCH || status == SPC_ELOST || status == SPC_EFINISHED) {
-        drop_untouched(collect); /* and nobody ever will: this phase does not come about */
+        drop_untouched(collect); /* and no node ever will: this phase never completes */
         collect->stage = SPC_COLLECT_START;
     }
     if (status != SPC_OK) {
@@ -230,7 +230,7 @@ static int spc_collect_show(spc_collect_t *collect, uint64_t deadline_ns) {
     return SPC_OK;
 }
 
-/* Waits until all have done their work; then blocks are their owners' alone. */
+/* Waits until all nodes have done their work; then blocks are their owners' alone. */
 static int spc_collect_end(spc_collect_t *collect, uint64_t deadline_ns) {
     int status = spc_collect_phase(collect, NULL, NULL, 0, NULL, deadline_ns);
     if (status != SPC_OK) {
@@ -265,7 +265,7 @@ void spc_collect_drop(spc_collect_t *collect) {
     }
 }
 
-/* Element `element` of what `rank` shows. */
+/* Element `element` of the memory that `rank` shows. */
 static const void *spc_collect_input_of(const spc_collect_t *collect, uint32_t rank, uint64_t element) {
     const uint64_t at = element * collect->element_bytes;
     return (const unsigned char *)spc_comm_address(collect->comm, collect->places[rank].input) + at;
@@ -280,7 +280,7 @@ static void *spc_collect_result_of(const spc_collect_t *collect, uint32_t rank, 
 
 /*
  * Reductions in pieces as long as the reducer's scratch memory: by the reducer itself (TREE), whose last arriver
- * combines for all, or by each node for itself out of everybody's scratch (FLAT), which takes one phase and no second
+ * combines for all, or by each node for itself out of all nodes' scratch (FLAT), which takes one phase and no second
  * copy. They need no other memory, so they always work.
  */
 
@@ -321,7 +321,7 @@ static int reduce_piece(spc_collect_t *collect, uint64_t room, uint64_t deadline
     const uint64_t left = collect->call.count - collect->done;
     uint64_t elements = lesser(left, room);
     if (elements * collect->element_bytes % 8 != 0 && elements > SPC_COLLECT_GRAIN) {
-        elements -= elements % SPC_COLLECT_GRAIN; /* the rest comes by itself */
+        elements -= elements % SPC_COLLECT_GRAIN; /* the rest is a piece by itself */
     }
     const bool wanted = spc_collect_has_result(&collect->call, collect->rank);
     const spc_field_t field = {collect->call.type, (uint32_t)elements};
@@ -348,8 +348,7 @@ int spc_collect_run_tree(spc_collect_t *collect, uint64_t deadline_ns) {
 
 /* ---- FLAT */
 
-/* Which of the elements from `first` to `end` this node wants, and what they are made of: the inputs of `sources`
- * nodes. */
+/* Elements from `first` to `end` that this node wants, and their operands: the inputs of `sources` nodes. */
 typedef struct want {
     uint64_t first;
     uint64_t end;
@@ -380,7 +379,7 @@ static want_t want_of(const spc_collect_t *collect, uint64_t first, uint64_t end
     return want;
 }
 
-/* Out of everybody's scratch, which begins with element collect->done. */
+/* Combines out of the scratch of all nodes, which begins with element collect->done. */
 static void combine_piece(spc_collect_t *collect, uint64_t elements) {
     const want_t want = want_of(collect, collect->done, collect->done + elements);
     for (uint64_t at = want.first; at < want.end; at += collect->tile) {
@@ -414,8 +413,8 @@ int spc_collect_run_flat(spc_collect_t *collect, uint64_t deadline_ns) {
 /* ---- SLICES */
 
 /*
- * Node i combines the i-th part of all inputs, tile by tile, and writes it wherever it is wanted. Two phases:
- * all inputs are there, all results are there.
+ * Node i combines the i-th part of all inputs, tile by tile, and writes it to all places that want it. Two phases: all
+ * inputs are there, all results are there.
  */
 
 typedef struct slice {
@@ -436,7 +435,7 @@ static slice_t own_slice(const spc_collect_t *collect) {
     return (slice_t){boundary(collect, collect->rank), boundary(collect, collect->rank + 1)};
 }
 
-/* What this node reads of itself is not copied. */
+/* Elements that only this node reads are not copied. */
 static void find_sources(const spc_collect_t *collect, uint64_t element) {
     for (uint32_t rank = 0; rank < collect->size; rank++) {
         collect->sources[rank] = spc_collect_input_of(collect, rank, element);
@@ -507,16 +506,17 @@ int spc_collect_run_slices(spc_collect_t *collect, uint64_t deadline_ns) {
 /*
  * Binary swap (ACLMPL 4). Before round k the nodes stand in groups of 2^k ranks, each of which holds the combination of
  * its inputs, divided among its nodes by halving, bit 0 of the rank first. In round k two neighbouring groups become
- * one: node i and node i + 2^k hold the same part, each combines one half of it, and reads the other's there. So the
- * values are combined along the tree, whose right operand is the group of the higher ranks.
+ * one: node i and node i + 2^k hold the same part, each combines one half of it, and reads the other's copy of that
+ * half. So the values are combined along the tree, whose right operand is the group of the higher ranks.
  *
- * Where the number of nodes is no power of two, the last group is smaller than its neighbour. It is folded into it: the
- * nodes of the left group keep their parts whole, find the other's in the hands of those that hold it there, and the
- * latter are idle from then on. A group with no neighbour waits for the next round.
+ * If the number of nodes is not a power of two, the last group is smaller than its neighbour, which absorbs it: the
+ * nodes of the left group keep their parts whole, and read the last group's values from the nodes that hold them; these
+ * are idle from then on. A group with no neighbour waits for the next round.
  *
- * What a node holds lies in its block, where a round only writes what this node keeps, and its partner reads what it
- * does not. A phase of the communicator separates the rounds. In the last one each part that is finished goes to all
- * that want it: in the block of node p only p's own part is still read then, by p and its partner, who keep to theirs.
+ * A node's part lies in its block. A round writes only the half that this node keeps, while its partner reads the other
+ * half. A phase of the communicator separates the rounds. In the last round each finished part goes to all nodes that
+ * want it: in the block of node p only p's own part is still read then, by p and its partner, which keep to their own
+ * halves.
  */
 
 typedef struct part {
@@ -524,7 +524,7 @@ typedef struct part {
     uint64_t end;
 } part_t;
 
-/* What a node holds whose group has come together in `rounds` rounds, all of them exchanges. */
+/* The part held by a node whose group has formed in `rounds` rounds, all of them exchanges. */
 static part_t part_of(const spc_collect_t *collect, uint32_t rank, uint32_t rounds) {
     part_t part = {0, collect->call.count};
     for (uint32_t k = 0; k < rounds; k++) {
@@ -547,16 +547,16 @@ static uint32_t log2_below(uint32_t number) {
     return log;
 }
 
-/* What becomes of a node in a round. */
+/* The role of a node in a round. */
 typedef struct turn {
-    enum { WAITS, EXCHANGES, FOLDS } what; /* FOLDS: its own group takes over the neighbour's */
-    uint32_t partner; /* who holds the other operand */
+    enum { WAITS, EXCHANGES, FOLDS } what; /* FOLDS: its own group absorbs the neighbour's */
+    uint32_t partner; /* the node that holds the other operand */
     bool is_left;
 } turn_t;
 
 static turn_t turn_of(uint32_t rank, uint32_t round, uint32_t size) {
     const uint32_t width = 1u << round;
-    const uint32_t group = rank & ~(2 * width - 1); /* the pair of groups begins here */
+    const uint32_t group = rank & ~(2 * width - 1); /* the first rank of the pair of groups */
     const uint32_t right = group + width;
     const bool is_left = rank < right;
     if (right >= size) {
@@ -572,7 +572,7 @@ static turn_t turn_of(uint32_t rank, uint32_t round, uint32_t size) {
     return (turn_t){.what = FOLDS, .partner = right + (rank & (holders - 1)), .is_left = true};
 }
 
-/* Where `rank` holds its part before `round`: once it has combined something in its block, else where its input is. */
+/* The address of `rank`'s part before `round`: in its block once it has combined there, else in its input. */
 static const void *held_by(const spc_collect_t *collect, uint32_t rank, uint32_t round, uint64_t element) {
     for (uint32_t earlier = 0; earlier < round; earlier++) {
         if (turn_of(rank, earlier, collect->size).what != WAITS) {
@@ -615,7 +615,7 @@ static void play(spc_collect_t *collect, uint32_t round, bool is_last) {
     }
 }
 
-/* Others need nothing of what this node keeps for itself in the first round. */
+/* Other nodes need none of the elements that this node keeps for itself in the first round. */
 static void prepare(spc_collect_t *collect) {
     part_t kept = {collect->call.count, collect->call.count};
     if (turn_of(collect->rank, 0, collect->size).what == EXCHANGES) {
@@ -625,8 +625,8 @@ static void prepare(spc_collect_t *collect) {
     collect->stage = SPC_COLLECT_SHOWING;
 }
 
-/* The first round follows the phase in which all have shown their inputs, each other one a phase of its own, in which
- * all have played the one before. */
+/* The first round follows the phase in which all nodes have shown their inputs; each other round follows a phase of its
+ * own, in which all have finished the round before. */
 static int play_all(spc_collect_t *collect, uint64_t deadline_ns) {
     const uint32_t rounds = log2_below(2 * collect->size - 1); /* rounded up */
     while (collect->done < rounds) {

@@ -48,14 +48,14 @@ void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit) {
 
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                          int32_t reason) {
-    /* First: a survivor that the end wakes may count what the dead one held at once. */
+    /* First: a survivor that the end wakes may at once count the messages that the dead node held. */
     spc_status_set_gone(spc_segment_part(segment, SPC_REGION_STATUS, 0), rank,
                         spc_segment_part(segment, SPC_REGION_EVENT, 0), segment->config->nodes + 1,
                         segment->config->features);
     spc_comm_mark_ending(segment, rank, state, reason);
 }
 
-/* ---- what is left open */
+/* ---- operations left open */
 
 static void note_open(const spc_comm_t *comm, spc_note_kind_t kind, uint32_t count) {
     spc_note_t note;
@@ -69,7 +69,7 @@ static void note_open(const spc_comm_t *comm, spc_note_kind_t kind, uint32_t cou
     spc_note_write(comm->node->notes, kind, &note);
 }
 
-/* After it has closed: fuzzy barriers and a cycle that are open. */
+/* After the node has closed: counts fuzzy barriers and a cycle that are open. */
 static void spc_comm_note_left_open(const spc_comm_t *comm) {
     bool in_cycle = spc_coordinated_is_open(comm->cycle.account);
     pthread_mutex_lock(&comm->node->lock);
@@ -128,7 +128,7 @@ void spc_comm_destroy(spc_comm_t *comm) {
     spc_coordinated_destroy(comm->cycle.account);
     spc_reduce_destroy(comm->reduce);
     if (comm->node != NULL) {
-        spc_message_release(comm, &comm->block); /* after everything that looks into the area */
+        spc_message_release(comm, &comm->block); /* after all calls that read the area */
         spc_node_release(comm->node);
     }
     pthread_mutex_destroy(&comm->fuzzy_lock);
@@ -138,7 +138,7 @@ void spc_comm_destroy(spc_comm_t *comm) {
     free(comm);
 }
 
-/* The run goes on without this node in this communicator; who waits for it here is told. */
+/* The run goes on without this node in this communicator; nodes that wait for it here are notified. */
 static int close_split(spc_comm_t *comm, uint64_t deadline_ns) {
     spc_node_t *node = comm->node;
     int status = spc_node_flush(node, deadline_ns);
@@ -146,7 +146,7 @@ static int close_split(spc_comm_t *comm, uint64_t deadline_ns) {
         return status;
     }
     atomic_fetch_or_explicit(&comm->gate, SPC_GATE_CLOSED, memory_order_release);
-    /* Release: who sees it sees what this node has announced here. Pairs with spc_comm_has_left. */
+    /* Release: a node that sees it also sees the messages announced here. Pairs with spc_comm_has_left. */
     atomic_store_explicit(&comm->area.left[comm->rank], 1, memory_order_release);
     spc_status_news(node->status, node->events, node->size + 1, node->config->features);
     pthread_mutex_lock(&node->lock);

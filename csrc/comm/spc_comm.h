@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_comm: ties a node together. This and the formats are all that a language binding sees.
+ * spc_comm: ties a node together. A language binding sees only this header and the formats.
  *
- * A spc_comm_t is one node's communicator: a set of nodes, its own rank among them, and what it does with them. The
- * first, of all nodes of the run, is made by joining it; others come of splitting one. All of a process stand on one
- * spc_node_t (node/spc_node.h), so a wait in one makes progress in all. Any thread of the process may call anything at
- * any time; two collectives at once on one communicator are refused (SPC_EBUSY). No lock is held while the caller's
- * `check` runs, and none while a call waits. All ranks here are ranks of the communicator.
+ * A spc_comm_t is one node's communicator: a set of nodes, its own rank among them, and its operations with them.
+ * Joining the run makes the first one, of all nodes; splitting makes the others. All communicators of a process share
+ * one spc_node_t (node/spc_node.h), so a wait in one makes progress in all. Any thread of the process may call any
+ * function at any time; two collectives at once on one communicator are refused (SPC_EBUSY). No lock is held while the
+ * caller's `check` runs, and none while a call waits. All ranks here are ranks of the communicator.
  *
  * Deadlines are monotonic nanoseconds (spc_clock.h), SPC_NO_DEADLINE for none. A call that waits returns SPC_ETIMEDOUT,
- * SPC_EINTERRUPTED (check said so), SPC_ELOST or SPC_EFINISHED (the rank is in spc_comm_culprit), SPC_EDISCONNECTED (of
- * several boxes: the box is in spc_comm_lost_box).
+ * SPC_EINTERRUPTED (`check` ended the wait), SPC_ELOST or SPC_EFINISHED (the rank is in spc_comm_culprit),
+ * SPC_EDISCONNECTED (of several boxes: the box is in spc_comm_lost_box).
  *
- * In a forked child of a node everything returns SPC_EFORKED, and releasing does nothing.
+ * In a forked child of a node every call returns SPC_EFORKED, and releasing does nothing.
  */
 #ifndef SPC_COMM_H
 #define SPC_COMM_H
@@ -41,57 +41,57 @@ typedef struct spc_comm spc_comm_t;
 typedef struct spc_comm_options {
     int descriptor;  /* of the segment; the caller closes it */
     uint32_t rank;
-    /* Runs in waiting threads before they sleep and after each slice of sleep: signals. Other than SPC_OK ends the
-     * wait with SPC_EINTERRUPTED. May be NULL. */
+    /* Runs in waiting threads before they sleep and after each slice of sleep: for signals. A status other than SPC_OK
+     * ends the wait with SPC_EINTERRUPTED. May be NULL. */
     int (*check)(void *argument);
     void *check_argument; /* of locate and handle, too */
     /* Runs in one waiting thread, at the same places, when messages for handlers have come (spc_comm_handle): it takes
-     * them. Other than SPC_OK ends the wait with SPC_EINTERRUPTED. May be NULL. */
+     * them. A status other than SPC_OK ends the wait with SPC_EINTERRUPTED. May be NULL. */
     int (*handle)(void *argument);
-    /* Runs once in a wait that has lasted for milliseconds: fills in file, line and function of the caller, and says
+    /* Runs once in a wait that has lasted for milliseconds: fills in file, line and function of the caller, and reports
      * how many threads of the program there are beside this one; -1: as many as the process has; INT32_MIN: a signal
      * ends the wait, as in `check`. May be NULL. */
     int32_t (*locate)(void *argument, spc_board_entry_t *entry);
-    uint64_t own_signals; /* 1 << (number - 1) for each signal whose handler calls nothing of this */
+    uint64_t own_signals; /* 1 << (number - 1) for each signal whose handler makes no call of this header */
 } spc_comm_options_t;
 
-/* ---- the segment, for whoever starts the nodes ---- */
+/* ---- the segment, for the process that starts the nodes ---- */
 
 /* Sizes all regions for this configuration. SPC_EINVAL. */
 int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan);
 
-/* The number of collectives of the whole run that each node has started, by rank, from existing data. SPC_ENOMEM. */
+/* Reads from existing data how many collectives of the whole run each node has started, by rank. SPC_ENOMEM. */
 int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts);
 
 /* Used by the supervisor. Ending: a node will do nothing more for the others, but its process may still run and read
- * what it has received. Ended: the process is gone, too; a node that sees the end also sees that the memory is free.
- * A process that waits at its exit is not gone: another thread of it may still read. */
+ * messages that it has received. Ended: the process is gone, too; a node that sees the end also sees that the memory is
+ * free. A process that waits at its exit is not gone: another thread of it may still read. */
 void spc_comm_mark_ending(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state,
                           int32_t reason);
 void spc_comm_mark_ended(const spc_segment_t *segment, uint32_t rank, spc_node_state_t state, int32_t reason);
 
-/* By the supervisor, or for it: nothing more comes from other boxes, because of this one (or SPC_STATUS_SERVER). Every
- * unfulfilled wait of the nodes here ends with SPC_EDISCONNECTED, and so does every later one. The first culprit stays.
- */
+/* Called by the supervisor, or for it: no more frames come from other boxes, because of this one (or
+ * SPC_STATUS_SERVER). Every unfulfilled wait of the nodes here ends with SPC_EDISCONNECTED, and so does every later
+ * one. The first culprit stays. */
 void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit);
 
 /* ---- life ---- */
 
 int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm);
 
-/* The same in an attachment that the caller keeps, instead of options->descriptor: for ranks that are threads. */
+/* As join, in an attachment that the caller keeps, instead of options->descriptor: for ranks that are threads. */
 int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_t *options,
                            spc_comm_t **comm);
 
-/* Divides the communicator: nodes that give the same color (0 or more) form a new one, ordered by key, then by rank;
- * who gives a negative color belongs to none (*part is NULL). Collective over `comm`; waits for all. Left by
- * SPC_EINTERRUPTED or SPC_ETIMEDOUT it goes on where it was when the same call comes again. SPC_ENOMEM, on all nodes of
- * that color: its first node's arena has no room for the new communicator. SPC_ELIMIT: too many, ever. */
+/* Divides the communicator: nodes that give the same color (0 or more) form a new one, ordered by key, then by rank; a
+ * node that gives a negative color belongs to none (*part is NULL). Collective over `comm`; waits for all nodes. After
+ * SPC_EINTERRUPTED or SPC_ETIMEDOUT the same call continues it. SPC_ENOMEM, on all nodes of that color: its first
+ * node's arena has no room for the new communicator. SPC_ELIMIT: too many, ever. */
 int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns, spc_comm_t **part);
 
 /* Sends queued messages (until the deadline), then leaves: the run's communicator publishes FINISHED; the members of
- * any other are notified, and messages that they send to this node are dropped. SPC_ETIMEDOUT if something could not be
- * sent; it has left all the same. Calls afterwards: SPC_ECLOSED, but messages and blocks may still be released. Not
+ * any other are notified, and messages that they send to this node are dropped. SPC_ETIMEDOUT if some message could not
+ * be sent; the node has left all the same. Later calls: SPC_ECLOSED, but messages and blocks may still be released. Not
  * collective. */
 int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns);
 
@@ -101,12 +101,12 @@ void spc_comm_destroy(spc_comm_t *comm);
 uint32_t spc_comm_rank(const spc_comm_t *comm);
 uint32_t spc_comm_size(const spc_comm_t *comm);
 uint32_t spc_comm_rank_in_run(const spc_comm_t *comm, uint32_t rank);
-/* An operation begins (CALL), in a run that is traced; `what` and `place` are names of spc_trace_name. Of a part of the
- * run, which one goes with it: in `context` its number, in `peer` its node 0 as a rank in the run, in `tag` the rank
- * here, in `bytes` the size. `detail`, in `number`, is the caller's. */
+/* Records the begin of an operation (CALL), in a run that is traced; `what` and `place` are names of spc_trace_name. A
+ * part of the run adds its identity: in `context` its number, in `peer` its node 0 as a rank in the run, in `tag` the
+ * rank here, in `bytes` the size. `detail`, in `number`, is the caller's. */
 void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, uint32_t detail);
 
-/* Are some of its members in other boxes? Then shared memory is not there for all. And in which box one is. */
+/* Whether some of its members are in other boxes: then shared memory does not reach all. And the box of a member. */
 bool spc_comm_is_wide(const spc_comm_t *comm);
 uint32_t spc_comm_box(const spc_comm_t *comm, uint32_t rank);
 
@@ -118,8 +118,8 @@ uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm);
 /* After SPC_EDISCONNECTED: the box whose connection broke, or SPC_STATUS_SERVER. */
 int32_t spc_comm_lost_box(const spc_comm_t *comm);
 
-/* The rank that made the last such call of this node fail with ELOST or EFINISHED, and how it ended; a LIVE one has
- * closed this communicator. */
+/* The rank that made the last such call of this node fail with ELOST or EFINISHED, and how that rank ended; a LIVE one
+ * has closed this communicator. */
 int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason);
 
 /* The trace of this node; NULL: the run is not traced, or this process is a fork of the node. */
@@ -128,22 +128,23 @@ spc_trace_t *spc_comm_trace(const spc_comm_t *comm);
 /* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
 int spc_comm_usable(const spc_comm_t *comm);
 
-/* ---- what a node leaves for others to read ---- */
+/* ---- notes that a node leaves for others ---- */
 
-/* Written by the binding, which knows lines: END before close; FUZZY and CYCLE with a place and no count, if close is
- * to find them open. */
+/* Written by the binding, which knows lines: END before close; FUZZY and CYCLE with a place and no count, in case close
+ * finds them open. */
 void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *note);
 bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind);
 
-/* This node's process will end with that exit code, which is not 0: for the others it dies when it closes. */
+/* Announces that this node's process will end with that exit code, which is not 0: for the others it dies when it
+ * closes. */
 void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code);
 
-/* One more error, or one less (-1), that is alive in this node and that it sends to others; see spc_status.h. */
+/* Counts one more error, or one less (-1), that is alive in this node and that it sends to others; see spc_status.h. */
 void spc_comm_note_raised(spc_comm_t *comm, int32_t change);
 
 void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent);
 
-/* How and where `rank` ended, or was waiting when it was killed. False: that is not known. */
+/* Reads how and where `rank` ended, or was waiting when it was killed. False: that is not known. */
 bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note);
 
 /* After SPC_EMISMATCH in a phase: publishes this node's call and line, and waits for those of the others. False: `rank`
@@ -152,7 +153,7 @@ void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note);
 bool spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uint64_t deadline_ns,
                       spc_note_t *note);
 
-/* After a receive has failed: how many messages are here that nearly match, and source and tag of the first. */
+/* After a receive has failed: counts messages here that nearly match, with source and tag of the first. */
 uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        int32_t *near_source, int32_t *near_tag);
 
@@ -162,72 +163,73 @@ uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source,
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
 
-/* As send, by a caller that receives next: where the run's configuration makes sends wait for their receivers, this one
- * does not. */
+/* As send, for a caller that receives next: where the run's configuration makes sends wait for their receivers, this
+ * one does not. */
 int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                         uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
 
-/* As send, but never waits, not even for another thread: SPC_EAGAIN, nothing was done, call spc_comm_send. */
+/* As send, but never waits, not even for another thread: SPC_EAGAIN: nothing was done, call spc_comm_send. */
 int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                       uint16_t context, int32_t tag, const spc_payload_t *payload);
 
-/* Sends, and waits until the receiver has taken the message: matched it, in whatever order. The first time counts, also
- * if the receiver puts it back. SPC_ELOST, SPC_EFINISHED: it has ended, or closed the communicator, without taking it.
- * After SPC_ETIMEDOUT and SPC_EINTERRUPTED the message has been sent all the same, unless the private queue was at its
- * limit all the time. SPC_ELIMIT: SPC_RECEIPTS_MAX messages, of waits that were given up, are still there; nothing was
- * sent. To oneself: another thread has to receive. */
+/* Sends, and waits until the receiver has taken the message: matched it, in whatever order. The first match counts,
+ * even if the receiver puts the message back. SPC_ELOST, SPC_EFINISHED: the receiver has ended, or closed the
+ * communicator, without taking it. After SPC_ETIMEDOUT and SPC_EINTERRUPTED the message has been sent all the same,
+ * unless the private queue was at its limit all the time. SPC_ELIMIT: SPC_RECEIPTS_MAX messages, of waits that were
+ * given up, are still there; nothing was sent. To oneself: another thread has to receive. */
 int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                    const spc_payload_t *payload, uint64_t deadline_ns);
 
-/* The first message that matches, or SPC_EAGAIN (none, or another thread is at it). Never waits. This, spc_comm_take,
- * spc_comm_poll and spc_comm_fuzzy_done fail with SPC_EDISCONNECTED where they find nothing and nothing can come. */
+/* Takes the first message that matches; SPC_EAGAIN: none, or another thread is at it. Never waits. This, spc_comm_take,
+ * spc_comm_poll and spc_comm_fuzzy_done fail with SPC_EDISCONNECTED if they find nothing and nothing can come. */
 int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                       spc_message_t *message);
 
-/* As try_recv, polling a moment (a few microseconds; not at all where cores are shared): for callers who hold a lock of
+/* As try_recv, but polls a moment (a few microseconds; not at all where cores are shared): for callers with a lock of
  * their own that is worth keeping that long. */
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        spc_message_t *message);
 
-/* Waits until a message matches. */
+/* Waits until a message matches, and takes it. */
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message);
 
-/* As recv, for a caller that knows the destination of the data if the message is just as `sink` describes (all but
- * `filled`). If sink->filled they are there, and nowhere in the message, which is to be released; otherwise the message
- * is like any other, but sink->data may have been written to all the same. */
+/* As recv, for a caller that knows where the data belong if the message is just as `sink` describes (all except
+ * `filled`). If sink->filled, they are there and not in the message, which must be released; otherwise the message is
+ * like any other, but sink->data may have been written to all the same. */
 int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        spc_sink_t *sink, spc_message_t *message);
 
-/* From what has been moved into the queues already. */
+/* Searches only messages that have been moved into the queues already. */
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message);
 
-/* Waits until a message matches, and leaves it. */
+/* Waits until a message matches, and leaves it in place. */
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes);
 
-/* From now on messages with this tag, those that are in the queues too, are not for receives: they have the context
- * HANDLED and wait for spc_comm_take_handled, which options.handle calls, and whoever likes. SPC_ENOMEM. */
+/* From now on messages with this tag, also those in the queues, are hidden from receives: they have the context HANDLED
+ * and wait for spc_comm_take_handled, which options.handle or any other caller calls. SPC_ENOMEM. */
 int spc_comm_handle(spc_comm_t *comm, int32_t tag);
 
-/* The first of them, in order of arrival; also makes progress. SPC_EAGAIN. Never waits. */
+/* Takes the first of them, in order of arrival; also makes progress. SPC_EAGAIN. Never waits. */
 int spc_comm_take_handled(spc_comm_t *comm, spc_message_t *message);
 
-/* Moves arrivals into the queues and sends what was queued; how many messages of `context` wait in the queues. */
+/* Moves arrivals into the queues and sends queued messages; returns how many messages of `context` wait in the
+ * queues. */
 int spc_comm_poll(spc_comm_t *comm, uint16_t context, uint64_t *waiting);
 
-/* Ends a received message: its memory goes back to whom it belongs. Any thread; also after close. Idempotent. */
+/* Ends a received message: its memory goes back to its owner. Any thread; also after close. Idempotent. */
 void spc_message_release(spc_comm_t *comm, spc_message_t *message);
 
 /* Gives a message back to its place in the queue, as if it had not been received. SPC_ENOMEM; SPC_ECYCLE of a
  * coordinated message whose cycle is over: it is still the caller's. */
 int spc_comm_put_back(spc_comm_t *comm, spc_message_t *message);
 
-/* Of a message of storage ARENA that several nodes got: whether the others have released it by now. Then it is this
+/* For a message of storage ARENA that several nodes got: whether the others have released it by now. If so, it is this
  * node's alone from here on: `sole`. Never waits; any thread. */
 bool spc_message_claim(spc_comm_t *comm, spc_message_t *message);
 
-/* Releases by handle what a message of storage ARENA or HEAP held: for owners that outlive the message. */
+/* Releases by handle the memory of a message of storage ARENA or HEAP: for owners that outlive the message. */
 void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle);
 
 /* ---- blocks: spc_comm_block.c ---- */
@@ -238,21 +240,21 @@ void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *hand
  * block), but it may be written, and moved, only if the message was `sole`.
  */
 
-/* A block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now; send the
- * data another way. Any thread, never waits. */
+/* Takes a block of this node's arena with room for `length_bytes`, of any content. SPC_EAGAIN: there is no room now;
+ * send the data another way. Any thread, never waits. */
 int spc_comm_take_block(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block);
 
-/* The same, for a copy of a received message: such blocks take half of the arena at most, so that there is always room
- * for messages to send, however much is kept. */
+/* As that, for a copy of a received message: such blocks take half of the arena at most, so that there is always room
+ * for messages to send, however many are kept. */
 int spc_comm_take_kept(spc_comm_t *comm, uint64_t length_bytes, spc_block_shared_t **block);
 
 /* Any thread, also inside garbage collection and after close. */
 void spc_comm_release_block(spc_comm_t *comm, spc_block_shared_t *block);
 
-/* Hands a block to one node, without a copy, as a message: [meta][data] lie at its start, payload->meta and ->data are
- * not read. It is the receiver's alone then, and *block becomes NULL; otherwise nothing was done. Waits only where the
- * run's configuration makes sends wait for their receivers, whose timeout is none. In order with all that is sent. To a
- * node that has ended: the block is free. */
+/* Moves a block to one node, without a copy, as a message: [meta][data] lie at its start; payload->meta and ->data are
+ * not read. The block is then the receiver's alone, and *block becomes NULL; otherwise nothing was done. Waits only
+ * where the run's configuration makes sends wait for their receivers, with no timeout. In order with all other sends.
+ * To a node that has ended: the block is free. */
 int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                         const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block);
 
@@ -260,19 +262,20 @@ int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context,
  * spc_comm_block_bytes counts them. SPC_ETIMEDOUT, SPC_EINTERRUPTED, SPC_EDISCONNECTED. */
 int spc_comm_await_gone(spc_comm_t *comm, uint64_t deadline_ns);
 
-/* Bytes of this node's arena that are given out, to whomever; for tests and statistics. Looks at every block. */
+/* Bytes of this node's arena that are given out, to any node; for tests and statistics. Looks at every block. */
 uint64_t spc_comm_block_bytes(spc_comm_t *comm);
 
-/* ---- memory that the nodes use together ---- */
+/* ---- memory that the nodes share ---- */
 
-/* Of a block of this node's arena, before the others are told of it: all members of the communicator use it from now
- * on, each until its spc_comm_release_block. A member that dies uses nothing any more. */
+/* Shares a block of this node's arena, before the others learn of it: all members of the communicator use it from now
+ * on, each until its spc_comm_release_block. A member that dies no longer uses anything. */
 void spc_comm_share_block(spc_comm_t *comm, spc_block_shared_t *block);
 
-/* By its owner, which knows that the others no longer use it: spares them the release. */
+/* Called by its owner, which knows that the others no longer use it: spares them the release. */
 void spc_comm_unshare_block(spc_comm_t *comm, spc_block_shared_t *block);
 
-/* Where memory lies in the segment, for others to find it by spc_comm_address. False: some of it lies elsewhere. */
+/* Finds the location of memory in the segment, which others resolve by spc_comm_address. False: some of the memory lies
+ * elsewhere. */
 bool spc_comm_offset(const spc_comm_t *comm, const void *address, uint64_t bytes, uint64_t *offset);
 void *spc_comm_address(const spc_comm_t *comm, uint64_t offset);
 
@@ -285,50 +288,51 @@ void *spc_comm_address(const spc_comm_t *comm, uint64_t offset);
  * first receive: nothing was done, the cycle goes on. Only these receives see messages of a cycle.
  */
 
-/* As spc_comm_send. SPC_ECYCLE; to begin a cycle: SPC_EMISMATCH if a timeout has left a collective, SPC_EBUSY if
+/* As spc_comm_send. SPC_ECYCLE; at the begin of a cycle: SPC_EMISMATCH if a timeout has left a collective, SPC_EBUSY if
  * another thread is inside one. No destination at all begins a cycle, too. */
 int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                               const spc_payload_t *payload, uint64_t deadline_ns);
 
-/* As that, but never waits, not even for another thread: SPC_EAGAIN, nothing was done, call it. */
+/* As that, but never waits, not even for another thread: SPC_EAGAIN: nothing was done, call it. */
 int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                                   const spc_payload_t *payload);
 
-/* The next message of the cycle, of any sender, in order from each; or *over and no message, and the next cycle may
- * begin. Waits while neither is certain. One thread at a time: SPC_EBUSY.
- * SPC_EMISMATCH: another node called something else. The cycle stays open, all that was sent counts, and the next
- * receive asks the others again; also if this node has left a collective, which must be ended first.
- * SPC_ELOST, SPC_EFINISHED: a node will never receive, or has ended before it could send the messages it had counted.
- * Messages that are there are received first. After these, SPC_ETIMEDOUT and SPC_EINTERRUPTED call it again. */
+/* Takes the next message of the cycle, of any sender, in order from each; or sets *over without a message, and the next
+ * cycle may begin. Waits while neither is certain. One thread at a time: SPC_EBUSY. SPC_EMISMATCH: another node called
+ * something else. The cycle stays open, all sent messages count, and the next receive asks the others again; also if
+ * this node has left a collective, which must be ended first. SPC_ELOST, SPC_EFINISHED: a node will never receive, or
+ * has ended before it could send the messages it had counted. Messages that are there are received first. After these,
+ * SPC_ETIMEDOUT and SPC_EINTERRUPTED call it again. */
 int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_message_t *message, bool *over);
 
-/* As recv, polling a moment as spc_comm_poll_recv does, and not waiting for another thread: SPC_EAGAIN, call recv. */
+/* As recv, but polls a moment as spc_comm_poll_recv does, and does not wait for another thread: SPC_EAGAIN: call
+ * recv. */
 int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, bool *over);
 
 /* ---- collectives ---- */
 
-/* Enters and waits. After SPC_ETIMEDOUT, SPC_EINTERRUPTED the operation stays entered: the same call again goes on
- * with it, another one returns SPC_EMISMATCH. `result` may equal `value`. */
+/* Enters and waits. After SPC_ETIMEDOUT, SPC_EINTERRUPTED the operation stays entered: the same call again continues
+ * it, another one returns SPC_EMISMATCH. `result` may equal `value`. */
 int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                         const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns);
 
-/* As collective, for callers who hold a lock worth keeping: SPC_EAGAIN if it is not over within a few microseconds; it
+/* As collective, for callers with a lock worth keeping: SPC_EAGAIN if it is not over within a few microseconds; it
  * stays entered, call spc_comm_collective next. */
 int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                              const void *value, uint64_t length_bytes, void *result);
 
-/* After a GATHER has returned SPC_OK, until this node's next collective but one: what `rank` gave. */
+/* The value that `rank` gave: after a GATHER has returned SPC_OK, until this node's next collective but one. */
 void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **bytes, uint64_t *length_bytes);
 
-/* After SPC_EMISMATCH: what `rank` called, if that is known (true), and the phase, a running number. */
+/* After SPC_EMISMATCH: the call of `rank`, if that is known (true), and the phase, a running number. */
 bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase);
 
 /* ---- collectives that move data: spc_comm_gathering.c ---- */
 
 /*
- * What one node gives and gets in one of SPC_OPERATION_DATA_…: BCAST and SCATTER from the root to the others, GATHER
- * from the others to the root, ALLGATHER and ALLTOALL from all to all; SCATTER and ALLTOALL have a payload for each
- * node, the others one for all. What a node would give itself is ignored: that is the caller's affair.
+ * The data that one node gives and gets in one of SPC_OPERATION_DATA_…: BCAST and SCATTER from the root to the others,
+ * GATHER from the others to the root, ALLGATHER and ALLTOALL from all to all; SCATTER and ALLTOALL have a payload for
+ * each node, the others one for all. A node's payload for itself is ignored: the caller handles it.
  *
  * All nodes enter one phase, which compares operation and root (or the given signature) and carries short payloads;
  * longer ones follow as messages. A node that has nothing to give enters it, too, with `failure`, so that no node waits
@@ -338,36 +342,36 @@ typedef struct spc_gathering {
     uint32_t operation;
     uint32_t root; /* 0 if it has none */
     spc_signature_t
-        signature; /* what is compared, if it is a step of something else; zeros: operation and root */
-    const spc_payload_t *payloads; /* one, or one for each rank; a call that goes on gives the same */
+        signature; /* to compare, if this is a step of another operation; zeros: operation and root */
+    const spc_payload_t *payloads; /* one, or one for each rank; a continued call gives the same */
     uint32_t payload_count; /* 0: gives nothing */
     uint32_t failure_bytes;
     const char
-        *failure; /* NULL, or in UTF-8 why this node, which should, gives nothing; payload_count is 0 */
+        *failure; /* NULL, or in UTF-8 why this node, though it should, gives nothing; payload_count is 0 */
 
-    /* What it gets. Of BCAST and SCATTER there is one message; of the others one for each rank, that of this rank (and
-     * all of a GATHER, unless this is the root) without bytes. */
+    /* Received data. BCAST and SCATTER give one message; the others give one for each rank, of which that of this rank
+     * (and all of a GATHER, unless this is the root) is without bytes. */
     spc_message_t *messages;
     int32_t failed; /* -1, or a rank that gave `failure`, which is its message */
 
-    /* Its own: zeros at first. */
+    /* Its own state: zeros at first. */
     uint32_t stage;
-    uint32_t sent; /* payloads, or 1 of those for all */
+    uint32_t sent; /* payloads, or 1 for all ranks */
     uint32_t missing; /* messages */
-    int32_t status; /* of what could not be done, but must not keep others waiting */
+    int32_t status; /* of a step that failed, but must not keep others waiting */
     struct spc_gathering_slot *slots; /* by rank */
 } spc_gathering_t;
 
 /* Takes part, and waits until this node has given and got everything. SPC_ETIMEDOUT, SPC_EINTERRUPTED: it stays
- * entered, the same call goes on with it, every other collective is SPC_EMISMATCH. After any other status it is over.
+ * entered, the same call continues it, every other collective is SPC_EMISMATCH. After any other status it is over.
  * Before: a zeroed structure with this node's payloads; afterwards spc_comm_gathering_end. */
 int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns);
 
-/* As that, for callers who hold a lock worth keeping: SPC_EAGAIN if it is not over within a few microseconds; it stays
+/* As that, for callers with a lock worth keeping: SPC_EAGAIN if it is not over within a few microseconds; it stays
  * entered, call spc_comm_gathering next. */
 int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call);
 
-/* Frees what it holds; messages that are still there are released. Idempotent; also after close. */
+/* Frees its memory; releases messages that are still there. Idempotent; also after close. */
 void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call);
 
 /* ---- fuzzy barriers ---- */

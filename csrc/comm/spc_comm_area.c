@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/spc_comm_private.h"
 
-/* A split communicator's scratch: enough that long reductions are not cut into too many steps, and little enough that
- * its block finds room in the arena beside large messages, and several in a small one. */
+/* A split communicator's scratch: large enough that long reductions are not cut into too many steps, and small enough
+ * that its block finds room in the arena beside large messages, and several fit in a small arena. */
 #define SPLIT_SCRATCH_MOST UINT64_C(8192)
 #define SPLIT_SCRATCH_LEAST UINT64_C(256)
 #define SPLIT_ARENA_SHARE 16
@@ -24,7 +24,7 @@ static uint64_t split_scratch_bytes(const spc_config_t *config, uint32_t size) {
     return share < most ? share : most;
 }
 
-/* Two halves, and in a run of several boxes what the gateway must know of them. */
+/* Two halves, and in a run of several boxes the data that the gateway needs about them. */
 static uint64_t scratch_stride(const spc_config_t *config, uint64_t half_bytes) {
     return 2 * half_bytes + (config->boxes > 1 ? SPC_REDUCE_FIELDS_BYTES : 0);
 }
@@ -33,7 +33,7 @@ uint64_t spc_comm_scratch_stride(const spc_config_t *config) {
     return scratch_stride(config, config->scratch_bytes);
 }
 
-/* [reducer][scratch by rank][coordinated][left by rank], each from a multiple of two cache lines on. */
+/* [reducer][scratch by rank][coordinated][left by rank], each at a multiple of two cache lines. */
 static uint64_t reduce_bytes(const spc_config_t *config, uint32_t size) {
     return spc_round_up(spc_reduce_bytes(size, config->fanin), 2 * SPC_CACHE_LINE);
 }
@@ -97,7 +97,7 @@ int spc_comm_attach(spc_comm_t *comm) {
     }
     if (comm->config->perturb != 0) {
         atomic_fetch_or_explicit(&comm->gate, SPC_GATE_PERTURBED,
-                                 memory_order_relaxed); /* nobody calls yet */
+                                 memory_order_relaxed); /* no node calls yet */
     }
     return status;
 }

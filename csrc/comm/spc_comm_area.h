@@ -2,10 +2,10 @@
 /*
  * spc_comm_area: layout of a communicator's part of shared memory.
  *
- * The communicator of the whole run has regions of the segment. That of some of the nodes has an area: a block of the
- * arena of its first member in this box, sent to all members here, who find its parts by their number alone. If it has
- * members in other boxes, each box has an area of its own, laid out for all members, and before it stands a table of
- * them for this box's gateway, which stands in for those that are elsewhere.
+ * The communicator of the whole run has regions of the segment. A split communicator has an area: a block of the arena
+ * of its first member in this box, sent to all members here, which find its parts by their number alone. If it has
+ * members in other boxes, each box has an area of its own, laid out for all members; a table of the members precedes
+ * it, for this box's gateway, which stands in for members elsewhere.
  *
  * Pure functions of the configuration; communicators and gateways call them.
  */
@@ -17,7 +17,7 @@
 #include "base/spc_atomic.h"
 #include "segment/spc_segment.h"
 
-/* A communicator's shared memory. That of the whole run has its own regions of the segment; that of a split one is a
+/* A communicator's shared memory. For the whole run it is regions of the segment; for a split communicator it is a
  * block of the arena of its first member, which all members hold until they destroy the communicator. */
 typedef struct spc_comm_area {
     void *reduce;
@@ -28,17 +28,17 @@ typedef struct spc_comm_area {
     _Atomic uint8_t *left; /* by rank: has closed this communicator; NULL for the run's: see spc_status */
 } spc_comm_area_t;
 
-/* The whole run's, from the segment. */
+/* The whole run's area, in the segment. */
 spc_comm_area_t spc_comm_area_of_run(const spc_segment_t *segment);
 
-/* Of a communicator of `size` members: how many bytes, all zero at first, and what lies where. */
+/* Layout for a communicator of `size` members: the number of bytes, all zero at first, and the place of each part. */
 uint64_t spc_comm_area_bytes(const spc_config_t *config, uint32_t size);
 spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsigned char *memory);
 
 /* In the segment: a node's part of the scratch. */
 uint64_t spc_comm_scratch_stride(const spc_config_t *config);
 
-/* What stands before the area of a split communicator that has members in several boxes: for the gateways. */
+/* Precedes the area of a split communicator with members in several boxes: for the gateways. */
 typedef struct spc_comm_table {
     uint32_t size;
     uint16_t member[]; /* ranks in the run, by rank */

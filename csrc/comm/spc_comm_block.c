@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks of the arenas that a caller holds: taken, written and given back (spc_comm_send.c hands them on). And how
- * received messages end, of which the long ones lie in blocks.
+ * Blocks of the arenas that a caller holds: taken, written and given back (spc_comm_send.c hands them on). This file
+ * also ends received messages; long ones lie in blocks.
  */
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ uint64_t spc_comm_block_bytes(spc_comm_t *comm) {
     return bytes;
 }
 
-/* ---- ending what was received */
+/* ---- ending received messages */
 
 void spc_message_release(spc_comm_t *comm, spc_message_t *message) {
     if (message->handle != NULL && spc_owner_mark_holds(&comm->node->owner)) {

@@ -9,7 +9,7 @@
 bool spc_comm_enter(spc_comm_t *comm) {
     uintptr_t nobody = 0;
     uintptr_t self = spc_node_this_thread();
-    /* Acquire pairs with the release in leave: what the last thread did to the reducer is seen. */
+    /* Acquire pairs with the release in leave: the last thread's changes to the reducer are visible. */
     return atomic_compare_exchange_strong_explicit(&comm->collective, &nobody, self, memory_order_acquire,
                                                    memory_order_relaxed)
            || (nobody == self && !comm->waits);
@@ -66,7 +66,7 @@ void spc_comm_settle_fuzzy(spc_comm_t *comm) {
     }
 }
 
-/* Starts the operation, or goes on with the one that was left. */
+/* Starts the operation, or continues the one that was left. */
 static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
     spc_pending_t *pending = &comm->pending;
     if (spc_comm_is_pending(comm)) {
@@ -111,7 +111,7 @@ static bool test_phase(spc_node_wait_t *wait) {
     return spc_reduce_test(comm->reduce, *phase);
 }
 
-/* Somebody who has not arrived never will. */
+/* Some node has not arrived, and never will. */
 static int doomed_phase(spc_node_wait_t *wait) {
     spc_comm_t *comm = wait->owner;
     const uint64_t *phase = wait->argument;
@@ -181,7 +181,7 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
         return status;
     }
     if (!spc_comm_poll_phase(comm)) {
-        return SPC_EAGAIN; /* still inside: this thread's spc_comm_collective goes on */
+        return SPC_EAGAIN; /* still inside: this thread's spc_comm_collective continues */
     }
     status = finish(comm, &call);
     spc_comm_leave(comm);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cycles of coordinated messages: message/spc_coordinated.h counts, this sends, receives, enters phases and waits.
+ * Cycles of coordinated messages: message/spc_coordinated.h counts; this file sends, receives, enters phases and waits.
  *
- * Messages travel like others, in a context of their own, with the cycle's number as their tag: so those of the next
+ * Messages travel like others, in a context of their own, with the cycle's number as their tag: so messages of the next
  * cycle stay in the inbox until this one is over. The first receive publishes the row and enters a phase, in this
- * order; every receive takes a message if there is one, and only if there is none looks whether the phase is complete
- * and all have been handed over.
+ * order; every receive takes a message if there is one, and only if there is none checks whether the phase is complete
+ * and all messages have been handed over.
  *
- * A mismatch ends the phase for everybody, but not the cycle: nobody has added anything up, so rows and messages stay
- * what they are, and the next receive enters another phase. So the n-th phase of this kind that is not a mismatch is
- * that of the n-th cycle, on all nodes.
+ * A mismatch ends the phase for all nodes, but not the cycle: no node has added any rows, so rows and messages stay as
+ * they are, and the next receive enters another phase. So the n-th phase of this kind without a mismatch belongs to the
+ * n-th cycle, on all nodes.
  */
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
 
 /* ---- one thread at a time ---- */
 
-/* Not a thread's name: what a signal handler of the thread that is inside calls meanwhile is refused, too. */
+/* Not a thread's name: calls by a signal handler of the thread that is inside are refused, too. */
 #define SPC_INSIDE_RECEIVE ((uintptr_t)1)
 
 static bool enter_receive(spc_comm_t *comm) {
     uintptr_t nobody = 0;
-    /* As spc_comm_enter, and left as that. */
+    /* Like spc_comm_enter, and left in the same way. */
     return atomic_compare_exchange_strong_explicit(&comm->collective, &nobody, SPC_INSIDE_RECEIVE,
                                                    memory_order_acquire, memory_order_relaxed);
 }
@@ -56,14 +56,14 @@ typedef struct receive_call {
     bool over;
 } receive_call_t;
 
-/* Closes sending, by the first receive. */
+/* Closes sending; the first receive calls it. */
 static void publish(spc_comm_t *comm) {
     if (!spc_coordinated_is_published(comm->cycle.account)) {
         spc_coordinated_publish(comm->cycle.account);
     }
 }
 
-/* After publishing: takes the phase. */
+/* After publishing: enters the phase. */
 static int enter_phase(spc_comm_t *comm) {
     static const spc_signature_t signature = {.operation = SPC_OPERATION_COORDINATED};
     spc_comm_settle_fuzzy(comm);
@@ -72,7 +72,7 @@ static int enter_phase(spc_comm_t *comm) {
     return status;
 }
 
-/* With the lock: a message of this cycle. */
+/* With the lock: takes a message of this cycle. */
 static int take_locked(spc_comm_t *comm, spc_message_t *message) {
     spc_node_t *node = comm->node;
     const spc_match_t match = {
@@ -88,7 +88,7 @@ static int take_locked(spc_comm_t *comm, spc_message_t *message) {
     return status;
 }
 
-/* Has everybody entered? SPC_OK, SPC_EAGAIN or SPC_EMISMATCH. */
+/* Whether all nodes have entered: SPC_OK, SPC_EAGAIN or SPC_EMISMATCH. */
 static int look_at_phase(spc_comm_t *comm) {
     spc_cycle_t *cycle = &comm->cycle;
     if (cycle->complete) {
@@ -100,18 +100,18 @@ static int look_at_phase(spc_comm_t *comm) {
     int status = spc_reduce_finish(comm->reduce, cycle->phase, NULL, 0);
     cycle->complete = status == SPC_OK;
     if (status != SPC_OK) {
-        cycle->entered = false; /* the next receive enters another one */
+        cycle->entered = false; /* the next receive enters another phase */
         atomic_store_explicit(&comm->last_phase, cycle->phase, memory_order_relaxed);
     }
     return status;
 }
 
-/* With the lock, after the phase is complete and nothing was there to take: SPC_OK if the cycle is over, and the next
- * one is open; else SPC_EAGAIN. */
+/* With the lock, after the phase is complete and no message was there to take: SPC_OK if the cycle is over, and the
+ * next one is open; else SPC_EAGAIN. */
 static int end_locked(spc_comm_t *comm) {
     spc_coordinated_t *account = comm->cycle.account;
     if (!spc_coordinated_is_counted(account)) {
-        (void)spc_coordinated_count(account); /* all have published: they have entered */
+        (void)spc_coordinated_count(account); /* all nodes have published: they have entered */
     }
     if (!spc_coordinated_is_over(account)) {
         return SPC_EAGAIN;
@@ -142,8 +142,8 @@ static bool test_receive(spc_node_wait_t *wait) {
     return wait->status != SPC_EAGAIN;
 }
 
-/* Who has left without entering the phase, or once it is complete, with messages to come? The rows are looked at when
- * the phase is complete, which needs no other end: so until then, ask again. */
+/* Finds a node that has left without entering the phase or, once the phase is complete, with messages to come. The rows
+ * are read when the phase is complete, which needs no other end: until then, ask again. */
 static int doomed_receive(spc_node_wait_t *wait) {
     spc_comm_t *comm = wait->owner;
     int status = spc_comm_check_usable(comm); /* another thread may have closed it */

@@ -2,15 +2,15 @@
 /*
  * Collectives that move data: bcast, gather, allgather, scatter, alltoall.
  *
- *     entering  one phase, in which each node tells what it gives, and where the others find it. So when operation and
- *               root have been compared, the data are here, too: nobody waits twice, and no message wakes anybody.
+ *     entering  one phase, in which each node publishes what it gives, and where the others find it. So when operation
+ *               and root have been compared, the data are here, too: no node waits twice, and no message wakes a node.
  *     moving    only where the arena had no room: such payloads go as messages of the internal context, in parts. The
- *               parts of the others have said which of them to wait for, so every message that is sent is received.
+ *               parts of the others name the messages to wait for, so every message that is sent is received.
  *
- * The messages of a phase have its number as their tag. Whatever goes wrong in between, they cannot be taken for those
- * of another one: TAG_BIT keeps them apart from those of a split, and numbers come again after 2^30 phases only.
- * The phase counts as entered (spc_pending_t) until the last message is here, so no other collective can begin before.
- * All of it is called by the thread that is inside the collective, without the node's lock.
+ * The messages of a phase have its number as their tag. After any failure in between, they cannot be mistaken for those
+ * of another phase: TAG_BIT keeps them apart from those of a split, and numbers come again after 2^30 phases only. The
+ * phase counts as entered (spc_pending_t) until the last message is here, so no other collective can begin before. The
+ * thread that is inside the collective makes all of these calls, without the node's lock.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +18,21 @@
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
 
-#define SPC_GATHERING_TOLD_BYTES 16384 /* of all that a node tells */
+#define SPC_GATHERING_TOLD_BYTES 16384 /* of all data that a node publishes */
 
-enum { /* the way of a payload */
+enum { /* the route of a payload */
        SPC_WAY_NOTHING,
        SPC_WAY_WITH_PHASE, /* behind the parts, in order, each in a multiple of 8 bytes */
        SPC_WAY_IN_BLOCK,
        SPC_WAY_BY_MESSAGE,
-       SPC_WAY_FAILURE, /* there is none; behind the part stands why */
+       SPC_WAY_FAILURE, /* there is none; the reason follows the part */
 };
 
 typedef struct spc_gathering_slot {
-    spc_block_shared_t *block; /* the payload for this rank (slot 0: for all) lies here; NULL: no */
-    uint8_t way;               /* of that payload */
-    bool awaited;              /* a message from this rank is missing */
-    bool suspected;            /* and it had left when this was last asked */
+    spc_block_shared_t *block; /* the payload for this rank (slot 0: for all) lies here; NULL: it does not */
+    uint8_t way; /* of that payload */
+    bool awaited; /* a message from this rank is missing */
+    bool suspected; /* and the rank had left at the last check */
 } spc_gathering_slot_t;
 
 static inline bool spc_gathering_is_for_each(const spc_gathering_t *call) {
@@ -77,22 +77,22 @@ enum { /* stages; the first is that of a zeroed structure */
        OVER,
 };
 
-/* ---- what a node tells in the phase, and hears of the others */
+/* ---- the part that a node publishes in the phase, and those of the others */
 
 /*
- * What a node tells in the phase of a collective that moves data: a part for each of its payloads, then the bytes of
- * those that are short. Long ones lie in blocks of its arena, which the parts name.
+ * A node's contribution to the phase of a collective that moves data: a part for each of its payloads, then the bytes
+ * of the short payloads. Long payloads lie in blocks of its arena, which the parts name.
  *
  * A block's pins are published by the arrival at the phase, as a message's are by its announcement. Receivers touch it
- * only after a phase that matched. So the owner takes the pins back itself if it did not match, or never will.
+ * only after a phase that matched. So the owner itself takes the pins back if the phase did not match, or never will.
  */
 
 #define SHORT_BYTES 4096 /* longer payloads cost less in blocks */
 
-/* What a node tells of one payload. Those for each rank are told in order, that for all is the only one. */
+/* Description of one payload. Payloads for each rank are listed in order; a payload for all is the only one. */
 typedef struct part {
     uint64_t length_bytes;
-    uint64_t offset; /* SPC_WAY_IN_BLOCK: of the block, in the segment */
+    uint64_t offset; /* SPC_WAY_IN_BLOCK: offset of the block in the segment */
     uint16_t meta_bytes;
     uint8_t format;
     uint8_t way;
@@ -101,7 +101,7 @@ typedef struct part {
 
 _Static_assert(sizeof(part_t) == 24, "part_t lies in shared memory");
 
-/* To whom this node's payload goes, as ranks of the segment: how many. */
+/* Lists the receivers of this node's payload, as ranks of the segment; returns how many. */
 static uint32_t spc_gathering_members(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number,
                                       int32_t members[]) {
     uint32_t count = 0;
@@ -116,8 +116,8 @@ static uint32_t spc_gathering_members(const spc_comm_t *comm, const spc_gatherin
 
 /* ---- filling */
 
-/* The arrival publishes the pins. Who alone gets the block may hand it back before this call has ended: then this
- * node's pin stands for that, so the one it has had ends here. Under the lock, as the arena looks at the pins. */
+/* The arrival publishes the pins. A node that alone gets the block may hand it back before this call has ended: then
+ * this node's pin stands for that, so its previous pin ends here. Under the lock, as the arena reads the pins. */
 static void give_away(spc_node_t *node, spc_block_shared_t *block, const int32_t *members, uint32_t count) {
     pthread_mutex_lock(&node->lock);
     for (uint32_t i = 0; i < count; i++) {
@@ -127,7 +127,7 @@ static void give_away(spc_node_t *node, spc_block_shared_t *block, const int32_t
     pthread_mutex_unlock(&node->lock);
 }
 
-/* Copies a payload into a block, without the lock, for those who get it. False: there is no room. */
+/* Copies a payload into a block, without the lock, for its receivers. False: there is no room. */
 static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number, part_t *part) {
     spc_node_t *node = comm->node;
     int32_t members[SPC_NODES_MAX];
@@ -146,7 +146,7 @@ static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t n
     return true;
 }
 
-/* The blocks of a phase that did not match, or never will be complete: no receiver takes them. */
+/* Frees the blocks of a phase that did not match, or never will be complete: no receiver takes them. */
 static void spc_gathering_take_back(const spc_comm_t *comm, spc_gathering_t *call) {
     int32_t members[SPC_NODES_MAX];
     for (uint32_t number = 0; number < call->payload_count; number++) {
@@ -159,7 +159,7 @@ static void spc_gathering_take_back(const spc_comm_t *comm, spc_gathering_t *cal
     }
 }
 
-/* ---- telling */
+/* ---- publishing */
 
 static uint64_t tell_failure(const spc_gathering_t *call, uint64_t room, unsigned char *told) {
     part_t part = {.format = SPC_FORMAT_STR, .way = SPC_WAY_FAILURE, .length_bytes = call->failure_bytes};
@@ -171,7 +171,7 @@ static uint64_t tell_failure(const spc_gathering_t *call, uint64_t room, unsigne
     return sizeof(part) + part.length_bytes;
 }
 
-/* Chooses the way of a payload. `room`: for what lies behind the parts. */
+/* Chooses the route of a payload. `room`: for the bytes behind the parts. */
 static part_t describe_part(const spc_comm_t *comm, spc_gathering_t *call, uint32_t number, uint64_t room) {
     const spc_payload_t *payload = &call->payloads[number];
     part_t part = {.length_bytes = payload->meta_bytes + payload->data_bytes,
@@ -184,15 +184,15 @@ static part_t describe_part(const spc_comm_t *comm, spc_gathering_t *call, uint3
     } else if (part.length_bytes <= SHORT_BYTES && part.length_bytes <= room) {
         part.way = SPC_WAY_WITH_PHASE;
     } else {
-        /* Who is in another box cannot read a block of this one. */
+        /* A node in another box cannot read a block of this one. */
         bool in_block = !spc_comm_spans(comm) && fill_block(comm, call, number, &part);
         part.way = in_block ? SPC_WAY_IN_BLOCK : SPC_WAY_BY_MESSAGE;
     }
     return part;
 }
 
-/* Before the phase. Chooses the way of each payload, copies long ones into blocks, and writes what is told into
- * SPC_GATHERING_TOLD_BYTES: how many bytes. Without room for the parts it is nothing, and all go as messages. */
+/* Before the phase. Chooses the route of each payload, copies long ones into blocks, and writes the contribution into
+ * SPC_GATHERING_TOLD_BYTES: returns how many bytes. Without room for the parts it is empty, and all go as messages. */
 static uint64_t spc_gathering_tell(const spc_comm_t *comm, spc_gathering_t *call, unsigned char *told) {
     uint64_t room = comm->area.scratch_bytes < SPC_GATHERING_TOLD_BYTES ? comm->area.scratch_bytes
                                                                         : SPC_GATHERING_TOLD_BYTES;
@@ -219,7 +219,7 @@ static uint64_t spc_gathering_tell(const spc_comm_t *comm, spc_gathering_t *call
     return at;
 }
 
-/* ---- hearing */
+/* ---- reading */
 
 static void take_block(const spc_comm_t *comm, const part_t *part, spc_message_t *message) {
     spc_block_shared_t *block = spc_segment_address(&comm->node->segment, part->offset);
@@ -246,7 +246,7 @@ static void copy_short(spc_gathering_t *call, const part_t *part, const unsigned
     message->sole = 1;
 }
 
-/* The part that is for this node, and its bytes. */
+/* The part for this node, and its bytes. */
 static part_t find_part(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t rank,
                         const unsigned char **bytes) {
     const void *told;
@@ -270,7 +270,7 @@ static part_t find_part(const spc_comm_t *comm, const spc_gathering_t *call, uin
     return part;
 }
 
-/* After a phase that matched: the message from `rank`, or that it is awaited. */
+/* After a phase that matched: takes the message from `rank`, or notes that it is awaited. */
 static void spc_gathering_hear(const spc_comm_t *comm, spc_gathering_t *call, uint32_t rank) {
     const unsigned char *bytes = NULL;
     const part_t part = find_part(comm, call, rank, &bytes);
@@ -335,7 +335,7 @@ static int enter_first(spc_comm_t *comm, spc_gathering_t *call, const spc_signat
     return status;
 }
 
-/* Enters, unless it has already. */
+/* Enters, unless it has entered already. */
 static int enter_phase(spc_comm_t *comm, spc_gathering_t *call) {
     spc_signature_t signature = call->signature;
     if (signature.operation == SPC_OPERATION_NONE) {
@@ -350,7 +350,7 @@ static int enter_phase(spc_comm_t *comm, spc_gathering_t *call) {
     return spc_comm_start_phase(comm, &signature, NULL, 0);
 }
 
-/* After all have entered. */
+/* After all nodes have entered. */
 static int leave_phase(spc_comm_t *comm, spc_gathering_t *call) {
     int status = spc_comm_outcome(comm);
     if (status != SPC_OK) {
@@ -382,7 +382,7 @@ static int send_payload(const spc_comm_t *comm, const spc_gathering_t *call, uin
     return spc_comm_attempt_send(comm->node, &send);
 }
 
-/* As far as there is room. Who has the next rank comes first, so that not all send to the same node. */
+/* Sends as far as there is room, beginning with the next rank, so that not all send to the same node. */
 static void send_rest(const spc_comm_t *comm, spc_gathering_t *call) {
     for (; call->sent < call->payload_count; call->sent++) {
         uint32_t number = (comm->rank + call->sent) % call->payload_count;
@@ -409,7 +409,7 @@ static void take_rest(const spc_comm_t *comm, spc_gathering_t *call) {
         match.source = (int32_t)spc_comm_member(comm, rank);
         int status = spc_inbox_take(node->inbox, &match, message);
         if (status != SPC_EAGAIN) {
-            message->tag = 0; /* it is nobody's concern */
+            message->tag = 0; /* the failure concerns no other node */
             call->slots[rank].awaited = false;
             call->missing--;
             call->status = status != SPC_OK ? status : call->status;
@@ -434,7 +434,7 @@ static bool test_moved(spc_node_wait_t *wait) {
     return has_moved(wait->owner, wait->argument);
 }
 
-/* Somebody has left before its message came. Twice: between the two looks its row was drained. */
+/* Some node has left before its message came. Checked twice: between the two checks its row was drained. */
 static int doomed_move(spc_node_wait_t *wait) {
     spc_comm_t *comm = wait->owner;
     spc_gathering_t *call = wait->argument;
@@ -469,9 +469,9 @@ static int move(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns) {
     return has_moved(comm, call) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
 }
 
-/* ---- all of it */
+/* ---- the whole call */
 
-/* After its phase is complete: it is over, however it went, unless `status` says that it can go on. */
+/* After its phase is complete: the call is over, whatever its status, unless `status` allows it to continue. */
 static int conclude(spc_comm_t *comm, spc_gathering_t *call, int status) {
     if (status != SPC_EINTERRUPTED && status != SPC_ETIMEDOUT) {
         atomic_store_explicit(&comm->pending.entered, false, memory_order_relaxed);
@@ -485,7 +485,7 @@ static int wait_inside(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadlin
     if (call->stage == ENTERED) {
         status = spc_comm_wait_for_phase(comm, comm->pending.phase, deadline_ns);
         if (status == SPC_ELOST || status == SPC_EFINISHED) {
-            spc_gathering_take_back(comm, call); /* somebody has not arrived, and never will */
+            spc_gathering_take_back(comm, call); /* some node has not arrived, and never will */
         }
         if (status == SPC_OK && (status = leave_phase(comm, call)) != SPC_OK) {
             return conclude(comm, call, status);
@@ -529,7 +529,7 @@ int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
             status = spc_comm_poll_phase(comm) ? leave_phase(comm, call) : SPC_EAGAIN;
         }
         if (status == SPC_EAGAIN || (status == SPC_OK && !has_moved(comm, call))) {
-            return SPC_EAGAIN; /* still inside: this thread's spc_comm_gathering goes on */
+            return SPC_EAGAIN; /* still inside: this thread's spc_comm_gathering continues */
         }
         status = conclude(comm, call, status);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/spc_comm_perturb.h"
 
-/* What a choice is about: one call makes several. */
+/* The subject of a choice: one call makes several. */
 enum {
     ABOUT_PACE = 1,
     ABOUT_BEFORE,
@@ -16,12 +16,12 @@ enum {
     SLOW_NS = 2000000,
     LONG_NS = 1000000,
     SHORT_NS = 150000,
-    BLOCK_CALLS = 32, /* calls of one pace */
-    LIVELY_BLOCKS = 32, /* then long runs go on with few delays */
+    BLOCK_CALLS = 32, /* calls before the pace changes */
+    LIVELY_BLOCKS = 32, /* after these, long runs continue with few delays */
 };
 
 typedef enum pace {
-    PACE_BRISK, /* no delays: others get out of step with this node */
+    PACE_BRISK, /* no delays: other nodes get out of step with this one */
     PACE_NORMAL,
     PACE_SLOW,
 } pace_t;
@@ -42,7 +42,7 @@ static uint64_t choose(const spc_comm_t *comm, uint64_t number, uint32_t about) 
 }
 
 uint64_t spc_comm_perturb_number(spc_comm_t *comm) {
-    /* Relaxed: nothing follows from it but choices. */
+    /* Relaxed: only choices follow from it. */
     return atomic_fetch_add_explicit(&comm->node->perturbed_calls, 1, memory_order_relaxed);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receiving: waiting or not, into a place or not; probing, polling, and giving back. Perturbed if the run is.
+ * Receiving: with or without waiting, with or without a place for the data; probing, polling, and giving back.
+ * Perturbed if the run is.
  */
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
 
-/* ---- what was received, or was not */
+/* ---- outcome of a receive */
 
 int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message) {
     if (comm->rank_of != NULL && status == SPC_OK) {
@@ -16,17 +17,17 @@ int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *mess
 
 /*
  * Calls that never wait. A caller that polls in a loop is waiting too, so it must learn when no message can arrive.
- * These calls look for that only after they have found nothing: a call that finds something costs what it did.
+ * These calls check for that only after they have found nothing: a call that finds a message costs no more than before.
  */
 
-/* A call that does not wait has found nothing: SPC_EAGAIN, or, of several boxes, SPC_EDISCONNECTED, if nothing comes
- * any more; or what it has found after all, taken. Without the lock. */
+/* For a call that does not wait and has found nothing: SPC_EAGAIN or, with several boxes, SPC_EDISCONNECTED if nothing
+ * can come any more; or a message that it has found after all, taken. Without the lock. */
 static int look_again(spc_comm_t *comm, const spc_recv_call_t *call) {
     spc_node_t *node = comm->node;
     if (!spc_node_is_disconnected(node)) {
         return SPC_EAGAIN;
     }
-    /* What came before the end may have come after the first look; it is all here now. */
+    /* Messages from before the end may have come after the first look; all are here now. */
     pthread_mutex_lock(&node->lock);
     const int status = spc_inbox_take(node->inbox, &call->match, call->message);
     spc_node_unlock(node);
@@ -56,8 +57,8 @@ static bool waits_for_itself(spc_node_t *node) {
     return waits;
 }
 
-/* Nobody is left who could send. This node itself counts while it is alone, when other threads of it may send, and
- * while something from it to itself is queued. */
+/* No node is left that could send. This node itself counts while it is alone, when other threads of it may send, and
+ * while a message from it to itself is queued. */
 static int doomed_from_anybody(spc_comm_t *comm) {
     uint32_t last = comm->rank;
     for (uint32_t rank = 0; rank < comm->size; rank++) {
@@ -95,7 +96,7 @@ static void describe_by_source(const spc_node_wait_t *wait, spc_board_entry_t *e
     spc_comm_describe_match(wait->owner, wait->argument, entry, pairs);
 }
 
-/* Checks the call, and says what to look for in the inbox. */
+/* Checks the call, and determines the match for the inbox. */
 static int prepare(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
     if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
         return SPC_ERANK;
@@ -117,7 +118,7 @@ typedef struct shuffled_call {
     uint64_t number;
 } shuffled_call_t;
 
-/* With the lock: of all that have something, the source that this call likes best. */
+/* With the lock: among all sources with a message, the one that this call prefers. */
 static int choose_source(spc_comm_t *comm, const shuffled_call_t *call, spc_match_t *match) {
     uint64_t best = 0;
     int status = SPC_EAGAIN;
@@ -159,7 +160,7 @@ static bool test_shuffled(spc_node_wait_t *wait) {
     return wait->status != SPC_EAGAIN;
 }
 
-/* Something is there to be taken; it stays. */
+/* Some message is there to be taken; it stays. */
 static bool test_arrived(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
     const shuffled_call_t *call = wait->argument;
@@ -183,7 +184,7 @@ static int wait_until(spc_comm_t *comm, bool (*test)(spc_node_wait_t *wait), shu
     return status == SPC_OK ? wait.status : status;
 }
 
-/* Once the first has come, waits for others that might be chosen instead. */
+/* Once the first message has come, waits for others that might be chosen instead. */
 static int linger(spc_comm_t *comm, shuffled_call_t *call, uint64_t deadline_ns) {
     if (!spc_comm_is_perturbed(comm) || call->recv.match.source != SPC_ANY_SOURCE) {
         return SPC_OK;
@@ -258,7 +259,7 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
     spc_recv_call_t call = {.message = message};
     int status = prepare(comm, source, tag, context, &call.match);
     if (status != SPC_OK) {
-        return status; /* SPC_EAGAIN, too: spc_comm_recv sees to it */
+        return status; /* spc_comm_recv handles SPC_EAGAIN, too */
     }
     status = try_to_take(comm, &call);
     uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
@@ -269,7 +270,7 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
     return status;
 }
 
-/* `prepared`: what prepare has said. */
+/* `prepared`: the status of prepare. */
 static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, uint64_t deadline_ns) {
     if (prepared != SPC_OK) {
         return prepared != SPC_EAGAIN ? prepared : perturbed_recv(comm, call, deadline_ns);
@@ -316,7 +317,7 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
     int status = prepare(comm, source, tag, context, &call.match);
-    if (status != SPC_OK && status != SPC_EAGAIN) { /* it looks only at what is here: nothing to perturb */
+    if (status != SPC_OK && status != SPC_EAGAIN) { /* it looks only at messages here: nothing to perturb */
         return status;
     }
     pthread_mutex_lock(&comm->node->lock);
@@ -429,7 +430,7 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
 
 /* ---- giving back */
 
-/* With the lock, of a coordinated message; SPC_ECYCLE: its cycle is over. */
+/* With the lock, for a coordinated message; SPC_ECYCLE: its cycle is over. */
 static int check_back(const spc_comm_t *comm, int32_t tag) {
     return tag == spc_coordinated_tag(comm->cycle.account) ? SPC_OK : SPC_ECYCLE;
 }

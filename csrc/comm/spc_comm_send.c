@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending: queued, streamed to a receiver that waits, or with a wait for receipts; perturbed if the run is.
+ * Sending: queued, streamed to a waiting receiver, or with a wait for receipts; perturbed if the run is.
  */
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
 
 /* ---- streams */
 
-/* Sending to a receiver that waits with a place for the data: both copy at once. See spc_outbox.c. */
+/* Streams to a receiver that waits with a place for the data: both ends copy at once. See spc_outbox.c. */
 
 #define STREAM_BYTES (UINT64_C(1) << 19) /* shorter ones gain nothing */
-#define PATIENCE_NS UINT64_C(1000000)    /* without any part: the receiver does something else */
+#define PATIENCE_NS UINT64_C(1000000)    /* without any progress: the receiver is busy elsewhere */
 #define IDLE_POLLS 64
 /* A sender waits for a receive for a hundredth of the time of a copy (10 bytes a nanosecond), or for a sixth of it if
  * the last message to that node was a stream. */
@@ -29,7 +29,7 @@ static bool begin(spc_node_t *node, const spc_send_call_t *call, spc_stream_t *s
     uint64_t bytes_per_ns = PATIENCE_BYTES_PER_NS;
     for (;;) {
         pthread_mutex_lock(&node->lock);
-        /* True in the first round only, if ever: what was expected is taken back. */
+        /* True in the first round only, if ever: then the expectation is withdrawn. */
         if (spc_outbox_expect_stream(node->outbox, call->destinations[0], false)) {
             bytes_per_ns = EXPECTING_BYTES_PER_NS;
         }
@@ -45,7 +45,7 @@ static bool begin(spc_node_t *node, const spc_send_call_t *call, spc_stream_t *s
 }
 
 /* Sends parts until the stream is done, or held because its receiver has been slower than a byte a nanosecond. So this
- * takes no longer than a copy may take, and neither signals nor deadlines are looked at, as in a copy. */
+ * takes no longer than a copy may take, and checks neither signals nor deadlines, just as a copy does. */
 static void send_parts(spc_node_t *node, spc_stream_t *stream) {
     const uint64_t start_ns = spc_clock_now_ns();
     uint32_t idle = 0;
@@ -65,15 +65,15 @@ static void send_parts(spc_node_t *node, spc_stream_t *stream) {
     }
 }
 
-/* Sends a long message to a receiver that waits for it with a place for the data, as fast as that takes it. SPC_EAGAIN:
- * there is none; nothing was sent. Without the node's lock. */
+/* Sends a long message to a receiver that waits for it with a place for the data, as fast as the receiver takes it.
+ * SPC_EAGAIN: there is no such receiver; nothing was sent. Without the node's lock. */
 static int stream(spc_node_t *node, const spc_send_call_t *call) {
     spc_stream_t stream;
     if (!may_stream(node, call) || !begin(node, call, &stream)) {
         return SPC_EAGAIN;
     }
     send_parts(node, &stream);
-    if (stream.held) { /* only this thread writes that; another one may end the stream meanwhile */
+    if (stream.held) { /* only this thread writes it; another thread may end the stream meanwhile */
         const uint64_t length = call->payload->meta_bytes + call->payload->data_bytes;
         spc_payload_copy(call->payload, stream.sent, length - stream.sent, spc_block_payload(stream.block));
     }
@@ -85,12 +85,12 @@ static int stream(spc_node_t *node, const spc_send_call_t *call) {
 
 /* ---- coordinated messages are counted when they are sent */
 
-/* A cycle cannot begin inside another collective operation of this node, or it could never go on with that. */
+/* A cycle cannot begin inside another collective operation of this node, or that operation could never continue. */
 static int may_begin(const spc_comm_t *comm) {
     if (!spc_comm_is_pending(comm)) {
         return SPC_OK;
     }
-    /* Relaxed: only to tell somebody who waits in it from one who has left it. */
+    /* Relaxed: only to distinguish a thread that waits in it from one that has left it. */
     return atomic_load_explicit(&comm->collective, memory_order_relaxed) != 0 ? SPC_EBUSY : SPC_EMISMATCH;
 }
 
@@ -113,7 +113,7 @@ static void undo_counted(const spc_send_call_t *call) {
 
 /* ---- sending */
 
-/* And to be copied: what is moved lies in a block already. */
+/* Large, and still to be copied: a moved payload lies in a block already. */
 static bool is_large(const spc_send_call_t *call) {
     return call->block == NULL && call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
 }
@@ -129,7 +129,7 @@ int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_
     return call->tag >= 0 ? spc_comm_check_callable(comm) : SPC_ETAG;
 }
 
-/* With the lock: of a call that has a block. */
+/* With the lock: for a call that has a block. */
 static int move_locked(spc_node_t *node, const spc_send_call_t *call) {
     int status = spc_outbox_move_block(node->outbox, call->destinations[0], call->context, call->tag,
                                        call->payload, *call->block);
@@ -139,7 +139,7 @@ static int move_locked(spc_node_t *node, const spc_send_call_t *call) {
     return status;
 }
 
-/* With the lock. A coordinated message is counted and sent in one hold of it. */
+/* With the lock. A coordinated message is counted and sent while the lock is held once. */
 static int send_locked(spc_node_t *node, spc_send_call_t *call) {
     spc_outbox_flush(node->outbox);
     if (call->block != NULL) {
@@ -157,7 +157,7 @@ static int send_locked(spc_node_t *node, spc_send_call_t *call) {
     return status;
 }
 
-/* As send_locked, of a block; nobody gets it if it is not to be sent. */
+/* Like send_locked, for a block; no node gets the block if the message is not to be sent. */
 static int send_block_locked(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
     spc_outbox_flush(node->outbox);
     int refused = call->counted_by == NULL ? SPC_OK : note_counted(call);
@@ -177,11 +177,11 @@ static int send_either(spc_node_t *node, void *call, spc_block_shared_t *block) 
     return block != NULL ? send_block_locked(node, call, block) : send_locked(node, call);
 }
 
-/* Has `send`, with `call`, hand a message to the outbox, with the node's lock: first in a block of the arena, if it is
- * a large one and there is room, then with NULL instead of it. What the last has said. */
+/* Calls `send`, with `call` and the node's lock, to hand a message to the outbox: first in a block of the arena, if it
+ * is a large one and there is room, then with NULL instead of it. Returns the status of the last call. */
 typedef int spc_comm_hand_over_t(spc_node_t *node, void *call, spc_block_shared_t *block);
 
-/* The payload is copied without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
+/* Copies the payload without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
 static int hand_over_block(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
                            void *call) {
     const spc_payload_t *payload = what->payload;
@@ -220,7 +220,7 @@ static bool test_send(spc_node_wait_t *wait) {
 }
 
 static void describe_send(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    (void)pairs; /* what is queued says whose progress it needs */
+    (void)pairs; /* the queued messages show whose progress it needs */
     spc_comm_describe_send(wait->owner, wait->argument, entry);
 }
 
@@ -246,7 +246,7 @@ static int send_and_wait(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadl
     return status == SPC_OK ? wait.status : status;
 }
 
-/* Destinations are ranks of this communicator; underneath they are ranks of the segment. */
+/* Destinations are ranks of this communicator; the layers below use ranks of the segment. */
 static void name_members(const spc_comm_t *comm, spc_send_call_t *call, int32_t members[]) {
     for (uint32_t i = 0; i < call->destination_count; i++) {
         members[i] = (int32_t)comm->members[call->destinations[i]];
@@ -282,8 +282,8 @@ int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadlin
  * when all receipts are there. One wait does both: it sends when there is room, and from then on looks for them.
  *
  * Two kinds of call use it. An ssend has one destination, and fails if that ends without taking the message. A send
- * that was told to wait (spc_comm_perturb.c) may have several, does not wait for its own node, and is content with
- * destinations that end: as ever, what is sent to them is dropped.
+ * that the perturber makes wait (spc_comm_perturb.c) may have several, does not wait for its own node, and accepts that
+ * destinations end: as ever, messages to them are dropped.
  */
 
 static bool is_over(const spc_synchronous_call_t *call) {
@@ -292,7 +292,7 @@ static bool is_over(const spc_synchronous_call_t *call) {
 
 /* ---- asking for receipts */
 
-/* With the lock. Can all be numbered? */
+/* With the lock. Whether all can be numbered. */
 static int number_all(spc_node_t *node, spc_synchronous_call_t *call) {
     int status =
         node->receipts != NULL ? SPC_OK : spc_receipts_create(&node->segment, node->rank, &node->receipts);
@@ -305,7 +305,7 @@ static int number_all(spc_node_t *node, spc_synchronous_call_t *call) {
     return status;
 }
 
-/* With the lock, after sending: those that were taken by the outbox have used their numbers, and are waited for. */
+/* With the lock, after sending: messages that the outbox took have used their numbers, and are waited for. */
 static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status) {
     for (uint32_t i = 0; i < call->send->destination_count; i++) {
         spc_awaited_t awaited = call->awaited[i];
@@ -323,7 +323,8 @@ static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status
     call->sent = true;
 }
 
-/* With the lock; `block` holds a copy of the payload, or is NULL. Nobody gets the block if it is not to be sent. */
+/* With the lock; `block` holds a copy of the payload, or is NULL. No node gets the block if the message is not to be
+ * sent. */
 static int send_asking_locked(spc_node_t *node, void *argument, spc_block_shared_t *block) {
     spc_synchronous_call_t *call = argument;
     const spc_send_call_t *send = call->send;
@@ -381,7 +382,8 @@ static int doomed_synchronous(spc_node_wait_t *wait) {
     return spc_comm_has_left(comm, rank) ? spc_comm_blame(comm, rank) : SPC_OK;
 }
 
-/* A receipt that is given while this node sleeps is known only to who looks at its bit: the board says which one. */
+/* A receipt that is given while this node sleeps is visible only to a reader of its bit: the board names the
+ * receipt. */
 static void describe_synchronous(const spc_node_wait_t *wait, spc_board_entry_t *entry,
                                  spc_board_pair_t *pairs) {
     const spc_synchronous_call_t *call = wait->argument;
@@ -392,7 +394,7 @@ static void describe_synchronous(const spc_node_wait_t *wait, spc_board_entry_t 
     }
 }
 
-/* Receipts that come later are for nobody. */
+/* Settles them: no call waits for receipts that come later. */
 static void settle_all(spc_node_t *node, const spc_synchronous_call_t *call) {
     if (call->count == 0) {
         return;
@@ -446,7 +448,7 @@ static int perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait
                  && length >= comm->config->rendezvous_bytes && goes_to_others(comm, call);
     spc_comm_perturb_before(comm);
     int status = waits ? send_by_rendezvous(comm, call, deadline_ns) : SPC_ELIMIT;
-    if (status == SPC_ELIMIT) { /* or too many were given up: then this one goes without waiting */
+    if (status == SPC_ELIMIT) { /* or too many were given up: then this message goes without waiting */
         call->destinations = call->ranks;
         status = spc_comm_send_call(comm, call, deadline_ns);
     }
@@ -493,7 +495,7 @@ int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t 
 }
 
 /* Once a block has been announced it is another node's: so a call that fails after that (a wait for the receiver that
- * was interrupted) has moved it, and says so by its pointer. */
+ * was interrupted) has moved it, and reports that by its pointer. */
 int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                         const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block) {
     spc_send_call_t call = {

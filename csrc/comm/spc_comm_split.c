@@ -2,15 +2,17 @@
 /*
  * Communicators of some of the nodes.
  *
- * Splitting is one or two collectives of the parent and one message. In the collective everybody tells color, key and a
- * number that it has free; the largest is taken, and if it was not everybody's, all try to reserve that one and tell
- * again. A number is reserved before it is told, so that two threads which split two communicators at once never end up
- * with the same one, and it is never used again: a late message of a closed communicator cannot come into another.
+ * Splitting is one or two collectives of the parent and one message. In the collective every node gives color, key and
+ * a number that it has free; the largest is chosen, and if not all nodes gave it, all try to reserve it and give a
+ * number again. A node reserves a number before it gives it, so that two threads which split two communicators at once
+ * never end up with the same one, and it is never used again: a late message of a closed communicator cannot come into
+ * another.
  *
- * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there as any large
- * message goes. They hold it as long as they have the communicator, so it is freed when the last has destroyed it, or
- * has died. If there are members in other boxes, this box's gateway gets it, too, behind a table of the members: it
- * stands in for them (spc_gateway.h). Several boxes may not all have room, so in such a run all tell each other.
+ * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there like any
+ * large message. They hold the block as long as they have the communicator, so it is freed when the last member has
+ * destroyed the communicator, or has died. If there are members in other boxes, this box's gateway gets it, too, behind
+ * a table of the members: it stands in for them (spc_gateway.h). In a run of several boxes some may have no room, so
+ * all report it to each other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,7 @@
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
 
-/* What each node tells the others. */
+/* The data that each node gives the others. */
 typedef struct told {
     int64_t color;
     int64_t key;
@@ -41,7 +43,7 @@ static int by_key_then_rank(const void *left, const void *right) {
 
 /* ---- agreeing on a number ---- */
 
-/* This number, or if it is taken already, the next that is free. */
+/* Reserves this number or, if it is taken already, the next free one. */
 static void reserve(spc_comm_t *comm, uint32_t number) {
     pthread_mutex_lock(&comm->node->lock);
     uint32_t *next = &comm->node->next_communicator;
@@ -59,7 +61,7 @@ static told_t told_by(const spc_comm_t *comm, uint32_t rank) {
     return told;
 }
 
-/* The largest number that was told, and whether it was everybody's. */
+/* The largest number given, and whether all nodes gave it. */
 static uint32_t largest_number(const spc_comm_t *comm, bool *unanimous) {
     uint32_t largest = comm->splitting.reserved;
     *unanimous = true;
@@ -103,7 +105,7 @@ static int find_members(spc_comm_t *comm, int64_t color) {
     return SPC_OK;
 }
 
-/* Until all know number and members. */
+/* Repeats until all nodes know number and members. */
 static int agree(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns) {
     spc_splitting_t *splitting = &comm->splitting;
     bool unanimous = false;
@@ -129,7 +131,8 @@ static int agree(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline
 
 /* ---- the memory ---- */
 
-/* Whom this node, the first member of its box, tells: the members here, as ranks of the segment, and the gateway. */
+/* Receivers of the block from this node, the first member of its box: the members here, as ranks of the segment, and
+ * the gateway. */
 static uint32_t find_receivers(const spc_comm_t *comm, int32_t receivers[]) {
     const spc_splitting_t *splitting = &comm->splitting;
     uint32_t count = 0;
@@ -175,7 +178,7 @@ static int send_block(spc_comm_t *comm, const int32_t *receivers, uint32_t count
     return status;
 }
 
-/* By the first member in this box. Where there is no room, an empty message tells the others. */
+/* Called by the first member in this box. If there is no room, an empty message reports it to the others. */
 static int announce_memory(spc_comm_t *comm, uint64_t deadline_ns) {
     const spc_splitting_t *splitting = &comm->splitting;
     int32_t members[SPC_NODES_MAX + 1];
@@ -198,7 +201,7 @@ static int announce_memory(spc_comm_t *comm, uint64_t deadline_ns) {
                          deadline_ns);
 }
 
-/* Of the members, the first in this box. */
+/* The first of the members in this box. */
 static uint32_t first_here(const spc_comm_t *comm) {
     uint32_t i = 0;
     while (!spc_comm_is_here(comm, comm->splitting.members[i])) {
@@ -207,7 +210,7 @@ static uint32_t first_here(const spc_comm_t *comm) {
     return comm->splitting.members[i];
 }
 
-/* Into splitting->block, once; splitting->memory says whether there was room. */
+/* Receives into splitting->block, once; splitting->memory records whether there was room. */
 static int receive_memory(spc_comm_t *comm, uint64_t deadline_ns) {
     spc_splitting_t *splitting = &comm->splitting;
     const uint32_t first = first_here(comm);
@@ -227,7 +230,7 @@ static int receive_memory(spc_comm_t *comm, uint64_t deadline_ns) {
     return status;
 }
 
-/* Was there room in all boxes? All nodes of the parent take part, those that belong to no part, too. */
+/* Whether there was room in all boxes. All nodes of the parent take part, even nodes that belong to no part. */
 static int confirm(spc_comm_t *comm, int64_t color, uint64_t deadline_ns) {
     spc_splitting_t *splitting = &comm->splitting;
     int status = exchange(comm, color, splitting->memory == SPC_OK ? 0 : 1, deadline_ns);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a communicator knows and says of itself and of its members: questions that wait for nobody, what a wait is for,
- * and the notes that it leaves.
+ * State of a communicator and its members: queries that never wait, descriptions of waits, and the notes that it
+ * leaves.
  */
 #include <string.h>
 
 #include "base/spc_clock.h"
 #include "comm/spc_comm_private.h"
 
-/* ---- small questions */
+/* ---- simple queries */
 
 uint32_t spc_comm_rank(const spc_comm_t *comm) {
     return comm->rank;
@@ -88,7 +88,7 @@ int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_
     return rank;
 }
 
-/* ---- memory that the nodes use together */
+/* ---- memory that the nodes share */
 
 void spc_comm_share_block(spc_comm_t *comm, spc_block_shared_t *block) {
     pthread_mutex_lock(&comm->node->lock);
@@ -102,7 +102,7 @@ void spc_comm_unshare_block(spc_comm_t *comm, spc_block_shared_t *block) {
     pthread_mutex_lock(&comm->node->lock);
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         if (rank != comm->rank) {
-            /* relaxed: the others' use has happened before, as the caller knows; the arena looks with this lock. */
+            /* relaxed: the others' use has happened before, as the caller knows; the arena reads it with this lock. */
             atomic_store_explicit(&block->pin[spc_comm_member(comm, rank)], 0, memory_order_relaxed);
         }
     }
@@ -124,7 +124,7 @@ void *spc_comm_address(const spc_comm_t *comm, uint64_t offset) {
     return spc_segment_address(&comm->node->segment, offset);
 }
 
-/* ---- what a long wait is for */
+/* ---- descriptions of long waits */
 
 static void describe(const spc_comm_t *comm, spc_board_kind_t kind, int32_t source, int32_t tag,
                      spc_board_entry_t *entry) {
@@ -172,8 +172,8 @@ void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call,
         spc_outbox_limit_for(comm->node->outbox, call->payload->meta_bytes + call->payload->data_bytes);
 }
 
-/* Of a collective that moves data, after all have entered it: `source` has not sent its part; SPC_ANY_SOURCE: what this
- * node gives has no room. */
+/* In a collective that moves data, after all have entered it: `source` has not sent its part; SPC_ANY_SOURCE: this
+ * node's own data have no room. */
 void spc_comm_describe_gathering(const spc_comm_t *comm, int32_t source, int32_t tag,
                                  spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     bool receives = source != SPC_ANY_SOURCE;
@@ -208,14 +208,14 @@ void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint
     }
 }
 
-/* ---- what is left for others to read */
+/* ---- notes for other nodes */
 
 /*
- * What a node leaves for others to read (segment/spc_note.h): where it ended, its line in a mismatch, what it left
- * open.
+ * Notes that a node leaves for others (segment/spc_note.h): where it ended, its line in a mismatch, operations that it
+ * left open.
  */
 
-#define LOOK_NS UINT64_C(200000) /* between two looks for another node's note */
+#define LOOK_NS UINT64_C(200000) /* interval between two looks for another node's note */
 
 static const spc_note_shared_t *notes_of(const spc_comm_t *comm, uint32_t rank) {
     return spc_segment_part(&comm->node->segment, SPC_REGION_NOTE, spc_comm_member(comm, rank));
@@ -230,7 +230,7 @@ void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *not
     pthread_mutex_unlock(&comm->node->lock);
     if (comm->config->boxes > 1) {
         spc_event_raise(&comm->node->events[comm->node->size],
-                        comm->config->features); /* the supervisor tells others */
+                        comm->config->features); /* the supervisor reports it to others */
     }
 }
 
@@ -257,7 +257,7 @@ void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent) {
 
 /* ---- ends */
 
-/* Killed in a wait: the board is published still. */
+/* Killed in a wait: the board is still published. */
 static bool find_wait(const spc_comm_t *comm, uint32_t rank, spc_note_t *note) {
     const spc_board_shared_t *board =
         spc_segment_part(&comm->node->segment, SPC_REGION_BOARD, spc_comm_member(comm, rank));

@@ -54,7 +54,7 @@ const char *spc_call_text_type(uint32_t type) {
     return type < SPC_TYPE_COUNT && words[type] != NULL ? words[type] : "numbers";
 }
 
-/* Of types that the core does not know a signature has the letter of NumPy's dtype. */
+/* For types unknown to the core, a signature has the letter of NumPy's dtype. */
 static const char *element_word(const spc_signature_t *call) {
     switch (call->root) {
     case 0:
@@ -231,7 +231,7 @@ void spc_call_text_write_function(const spc_board_entry_t *entry, bool in_c, FIL
 
 /* ---- calls ---- */
 
-/* Does it wait within one, for room? */
+/* Whether it waits within a collective, for room. */
 static bool is_collective(const spc_board_entry_t *entry) {
     return call_of(entry).operation != SPC_OPERATION_NONE;
 }
@@ -302,7 +302,7 @@ char *spc_call_text(const spc_board_entry_t *entry, const char *peer) {
 
 /* ---- places ---- */
 
-/* As it is shown: on several machines one program may lie in several folders. */
+/* As it is shown: one program may lie in different folders on several machines. */
 static const char *name_of_file(const spc_board_entry_t *entry) {
     const char *slash = strrchr(entry->file, '/');
     return slash != NULL ? slash + 1 : entry->file;
@@ -315,8 +315,8 @@ bool spc_call_text_same_place(const spc_board_entry_t *one, const spc_board_entr
                || (one->line == other->line && strcmp(one->function, other->function) == 0));
 }
 
-/* A name from a program may hold anything: nothing that a terminal would obey is written, of ASCII or of C1, which is
- * two bytes of UTF-8, or one where no character of UTF-8 goes on. */
+/* A name from a program may hold any bytes: the text contains nothing that a terminal would obey, of ASCII or of C1,
+ * which is two bytes of UTF-8, or one where no character of UTF-8 goes on. */
 static void write_name(const char *name, FILE *out) {
     uint32_t more = 0; /* bytes of the character */
     for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++) {

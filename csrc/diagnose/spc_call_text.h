@@ -21,25 +21,25 @@ void spc_call_text_write(const spc_board_entry_t *entry, const char *peer, FILE 
  * NULL: no memory. */
 char *spc_call_text_collective(const spc_signature_t *call);
 
-/* "float64"; "numbers" where the core has no name for it. */
+/* "float64"; "numbers" if the core has no name for it. */
 const char *spc_call_text_type(uint32_t type);
 
-/* "ring.py:12 in step"; nothing where it is not known. */
+/* "ring.py:12 in step"; empty if it is not known. */
 void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out);
 
 /* "3", or "ANY". */
 void spc_call_text_write_number(int32_t number, FILE *out);
 
-/* "node 3", "nodes 0-2, 5"; `word` is "node", or "Node" where a sentence begins. */
+/* "node 3", "nodes 0-2, 5"; `word` is "node", or "Node" at the start of a sentence. */
 void spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out);
 
-/* Of a collective operation, what the others have to call: "barrier()", or "spcomm_barrier()". */
+/* The collective call that the other nodes have to make: "barrier()", or "spcomm_barrier()". */
 void spc_call_text_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out);
 
-/* What spc_call_text_write writes; the caller frees it. NULL: no memory. */
+/* The output of spc_call_text_write; the caller frees it. NULL: no memory. */
 char *spc_call_text(const spc_board_entry_t *entry, const char *peer);
 
-/* Are they at the same line of the same function, or both at a line that is not known? */
+/* Whether both are at the same line of the same function, or both at an unknown line. */
 bool spc_call_text_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other);
 
 #endif

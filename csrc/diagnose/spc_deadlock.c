@@ -20,7 +20,7 @@ struct spc_deadlock {
     uint32_t proven;
     uint32_t *stuck;   /* of the last look */
     bool *is_blocked;  /* found by the last look */
-    bool *was_blocked; /* and by the one before */
+    bool *was_blocked; /* and by the look before */
 };
 
 int spc_deadlock_create(const spc_segment_t *segment, spc_deadlock_t **deadlock) {
@@ -65,27 +65,27 @@ static bool has_ended(const spc_deadlock_t *deadlock, uint32_t rank) {
     return spc_status_state(deadlock->status, rank) >= SPC_NODE_FINISHED;
 }
 
-/* Struck out, and not ended. An ended node does nothing, and those who need it have been told so; before, its end may
- * still end their waits. */
+/* Struck out, and not ended. An ended node does nothing, and the nodes that need it have been notified; before that,
+ * its end may still end their waits. */
 static bool is_able(const spc_deadlock_t *deadlock, uint32_t rank) {
     return !deadlock->is_blocked[rank] && !spc_status_is_told(deadlock->status, rank);
 }
 
-/* Has this node been told of something since it tested its wait for the last time? Who changes what others wait for
+/* Whether this node has been notified since its last test of its wait. A node that makes a change for which others wait
  * raises their events before it waits itself. */
 static bool is_roused(const spc_deadlock_t *deadlock, uint32_t rank, uint32_t word) {
-    /* Pairs with spc_event_raise: of those whose boards are published, all raising is seen. */
+    /* Pairs with spc_event_raise: for nodes whose boards are published, all raises are visible. */
     return atomic_load_explicit(&deadlock->events[rank].word, memory_order_seq_cst) != word;
 }
 
 /* ---- one node ---- */
 
-/* Is there a slot that this node had not read when it published? */
+/* Whether there is a slot that this node had not read when it published. */
 static bool has_come(const spc_deadlock_t *deadlock, uint32_t rank, uint32_t sender, uint32_t received) {
     spc_mailbox_shared_t *mailbox = spc_segment_part(deadlock->segment, SPC_REGION_MAILBOX, rank);
     const spc_row_shared_t *row = spc_mailbox_row(mailbox, sender, deadlock->slots);
     const spc_slot_shared_t *slot = &row->slot[received % deadlock->slots];
-    /* Later than what was read: the next, or a whole round on if that was read meanwhile. Pairs with
+    /* Later than the slot that was read: the next, or a whole round on if that was read meanwhile. Pairs with
      * spc_mailbox_announce. */
     uint32_t sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
     return (int32_t)(sequence - received) > 0;
@@ -111,10 +111,10 @@ static bool is_no_candidate(const spc_deadlock_t *deadlock, uint32_t rank) {
 }
 
 typedef struct spc_needs {
-    uint32_t able;   /* of those it needs, how many are able */
-    uint32_t absent; /* how many have not arrived at its phase */
-    uint32_t coming; /* and of these, how many are able */
-    uint32_t others; /* how many are able, needed or not */
+    uint32_t able;   /* number of nodes it needs that are able */
+    uint32_t absent; /* number of nodes that have not arrived at its phase */
+    uint32_t coming; /* and how many of these are able */
+    uint32_t others; /* number of able nodes, needed or not */
 } spc_needs_t;
 
 static spc_needs_t count_needs(const spc_deadlock_t *deadlock, uint32_t rank,
@@ -137,7 +137,7 @@ static spc_needs_t count_needs(const spc_deadlock_t *deadlock, uint32_t rank,
     return needs;
 }
 
-/* One who is absent may arrive, or end, which makes the wait fail; all have to come if it is to be completed. */
+/* An absent node may arrive, or end, which makes the wait fail; all have to arrive if it is to be completed. */
 static bool may_phase_go_on(const spc_deadlock_t *deadlock, const spc_needs_t *needs) {
     const bool all_may_come = needs->coming == needs->absent;
     return needs->absent == 0 || (deadlock->finds_vain ? all_may_come : needs->coming != 0);
@@ -172,7 +172,7 @@ static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
     return true;
 }
 
-/* ---- all of them ---- */
+/* ---- all nodes ---- */
 
 static void read_stuck(spc_deadlock_t *deadlock) {
     for (uint32_t rank = 0; rank < deadlock->nodes; rank++) {
@@ -182,7 +182,7 @@ static void read_stuck(spc_deadlock_t *deadlock) {
     }
 }
 
-/* Strikes out those of whom `is_out` says so; gives how many are left. */
+/* Strikes out the nodes that `is_out` selects; returns how many are left. */
 static uint32_t strike_out(spc_deadlock_t *deadlock, bool (*is_out)(const spc_deadlock_t *, uint32_t)) {
     uint32_t left = 0;
     for (uint32_t rank = 0; rank < deadlock->nodes; rank++) {
@@ -201,14 +201,14 @@ static uint32_t strike_out_all_who_may_go_on(spc_deadlock_t *deadlock, uint32_t 
     return left;
 }
 
-/* What moves between two nodes is looked for last: it takes a cache line for each pair of those that are left. */
+/* Messages between two nodes are checked last: that takes a cache line for each pair of the nodes that are left. */
 static uint32_t strike_out_all(spc_deadlock_t *deadlock) {
     uint32_t left = strike_out_all_who_may_go_on(deadlock, strike_out(deadlock, is_no_candidate));
     uint32_t unmoved = left != 0 ? strike_out(deadlock, something_moves) : 0;
     return unmoved == left ? left : strike_out_all_who_may_go_on(deadlock, unmoved);
 }
 
-/* All was read as of one moment if nobody has woken up, and nobody has ended. */
+/* All reads are of one moment if no node has woken up, and none has ended. */
 static bool is_still_so(const spc_deadlock_t *deadlock) {
     for (uint32_t rank = 0; rank < deadlock->nodes; rank++) {
         if (deadlock->is_blocked[rank]

@@ -17,7 +17,7 @@
 enum {
     CIRCLE_SHOWN = 12,
     RELATION_BYTES = 24,
-    PEERS_SHOWN = 4, /* more rows than these would hide what they have in common */
+    PEERS_SHOWN = 4, /* more rows than these would hide their common pattern */
     COLUMNS = 3,
 };
 
@@ -29,13 +29,13 @@ typedef struct report {
     const spc_board_entry_t *entry;
     uint32_t kinds; /* of the waits: a bit each */
     bool in_c;      /* all of them */
-    bool *these;    /* nodes of which something is said, */
-    bool *those;    /* and those whom they need */
-    bool *done;     /* of which all has been said */
+    bool *these;    /* nodes that the text mentions, */
+    bool *those;    /* and the nodes that they need */
+    bool *done;     /* nodes that are fully described */
     FILE *out;
 } report_t;
 
-/* Only those among the waits count where others still run. */
+/* Only nodes among the waits count if others still run. */
 static bool needs(const report_t *r, uint32_t rank, uint32_t other) {
     return spc_waits_needs(r->waits, rank, other) && (!r->options->in_vain || r->known[other]);
 }
@@ -80,7 +80,8 @@ static uint32_t offset_of(const spc_board_entry_t *entry) {
     return (uint32_t)((entry->source - (int64_t)entry->rank + size) % size);
 }
 
-/* r->these do the same. Do they need a row for each peer? That says more than "rank+1" of two, and than "…" of few. */
+/* r->these do the same. Whether they need a row for each peer: for two nodes that is clearer than "rank+1", and for few
+ * it is clearer than "…". */
 static bool is_row_for_each_peer(const report_t *r, uint32_t first) {
     uint32_t count = 0, peers = 0;
     bool same_offset = true;
@@ -97,7 +98,8 @@ static bool is_row_for_each_peer(const report_t *r, uint32_t first) {
     return peers > 1 && peers <= PEERS_SHOWN && (count == 2 || !same_offset);
 }
 
-/* r->these: those who share the row of this node. How many; 0 if it is a former one's. */
+/* Sets r->these to the nodes that share the row of this one. Returns how many; 0 if the row is that of an earlier
+ * node. */
 static uint32_t choose_row(report_t *r, uint32_t first) {
     uint32_t count = 0, begin = 0;
     for (uint32_t rank = 0; rank < r->nodes; rank++) {
@@ -117,7 +119,7 @@ static uint32_t choose_row(report_t *r, uint32_t first) {
     return r->known[first] ? count : 0;
 }
 
-/* How the peers of those who share a row follow from their ranks: "rank+1". NULL: all have the same one. */
+/* How the peers of nodes that share a row follow from their ranks: "rank+1". NULL: all have the same peer. */
 static const char *relation(const report_t *r, uint32_t first, char *room) {
     const spc_board_entry_t *one = &r->entry[first];
     uint32_t offset = offset_of(one);
@@ -192,7 +194,7 @@ typedef struct table {
     char *(*cells)[COLUMNS];
 } table_t;
 
-/* Characters of UTF-8. */
+/* Number of UTF-8 characters. */
 static int width_of(const char *text) {
     int width = 0;
     for (; *text != '\0'; text++) {
@@ -215,7 +217,7 @@ static int add_row(void *argument, const bool *ranks, const char *call, const ch
     return cells[0] != NULL && cells[1] != NULL && cells[2] != NULL ? SPC_OK : SPC_ENOMEM;
 }
 
-/* Two blanks in front of the columns, and between them; none behind the last one. */
+/* Two blanks before the columns, and between them; none after the last column. */
 static void print_table(const table_t *table, FILE *out) {
     int widths[COLUMNS] = {0};
     for (uint32_t row = 0; row < table->rows; row++) {
@@ -228,7 +230,7 @@ static void print_table(const table_t *table, FILE *out) {
         int behind = 0;
         for (int i = 0; i < COLUMNS; i++) {
             const char *text = table->cells[row][i];
-            if (*text != '\0') { /* only the last one may be empty */
+            if (*text != '\0') { /* only the last column may be empty */
                 fprintf(out, "%*s%s", behind + 2, "", text);
             }
             behind = widths[i] - width_of(text);
@@ -257,7 +259,7 @@ static int write_table(report_t *r) {
 
 /* ---- the circle ---- */
 
-/* Which of the others it needs, the first one; NOBODY: no certain one. */
+/* The first of the others that it needs; NOBODY: none is certain. */
 static uint32_t next_of(const report_t *r, uint32_t rank) {
     const spc_board_entry_t *entry = &r->entry[rank];
     if (!r->known[rank] || (entry->kind == SPC_BOARD_RECEIVE && entry->source == ANY)) {
@@ -271,7 +273,7 @@ static uint32_t next_of(const report_t *r, uint32_t rank) {
     return NOBODY;
 }
 
-/* The first node that is met twice on the way from this one; NOBODY: the way ends. */
+/* The first node met twice on the path from this one; NOBODY: the path ends. */
 static uint32_t find_again(report_t *r, uint32_t from) {
     memset(r->these, 0, r->nodes * sizeof *r->these);
     while (from != NOBODY && !r->these[from]) {
@@ -330,7 +332,7 @@ static void choose_kind(report_t *r, spc_board_kind_t kind) {
     }
 }
 
-/* r->those: whom r->these wait for. */
+/* Sets r->those to the nodes for which r->these wait. */
 static void choose_needed(report_t *r) {
     memset(r->those, 0, r->nodes * sizeof *r->those);
     for (uint32_t rank = 0; rank < r->nodes; rank++) {
@@ -340,7 +342,7 @@ static void choose_needed(report_t *r) {
     }
 }
 
-/* ---- words ---- */
+/* ---- text */
 
 static void say(const report_t *r, const char *text) {
     fputs(text, r->out);
@@ -359,7 +361,7 @@ static void say_verb(const report_t *r, const bool *chosen, const char *verb) {
     fprintf(r->out, count(r, chosen) == 1 ? " %ss" : " %s", verb);
 }
 
-/* ---- what one node shows ---- */
+/* ---- display of one node ---- */
 
 static void say_near(const report_t *r, uint32_t rank) {
     const spc_board_entry_t *entry = &r->entry[rank];
@@ -410,7 +412,7 @@ static bool all_at_one_place(const report_t *r) {
     return true;
 }
 
-/* There is no sendrecv in C. */
+/* C has no sendrecv. */
 static void say_or_sendrecv(const report_t *r) {
     say(r, r->in_c ? "." : ", or use sendrecv().");
 }
@@ -443,7 +445,7 @@ static void say_limit_moves(const report_t *r) {
     say(r, " only moves the point where it stops.");
 }
 
-/* Some have no room for what they send. */
+/* Some nodes have no room for the messages they send. */
 static void say_full(report_t *r) {
     choose_kind(r, SPC_BOARD_SEND);
     if (count(r, r->these) == r->waits->known_count) {
@@ -471,7 +473,7 @@ static bool any_by_rendezvous(const report_t *r) {
     return any;
 }
 
-/* Some wait until what they sent is received. */
+/* Some nodes wait until their messages are received. */
 static void say_unreceived(report_t *r) {
     choose_kind(r, SPC_BOARD_RECEIPT);
     choose_needed(r);
@@ -500,7 +502,7 @@ static void say_unreceived(report_t *r) {
 
 /* ---- collective operations ---- */
 
-/* r->these: those who are in the same operation as this one, of the same communicator. SPC_ENOMEM. */
+/* Sets r->these to the nodes in the same operation as this one, of the same communicator. SPC_ENOMEM. */
 static int choose_operation(report_t *r, uint32_t first) {
     char *words = spc_call_text(&r->entry[first], NULL);
     int status = words != NULL ? SPC_OK : SPC_ENOMEM;
@@ -528,7 +530,7 @@ static void say_who_is_missing(report_t *r, uint32_t first, const char *word) {
     say_nodes(r, "node", r->those);
 }
 
-/* Some are in collective operations that others never reach. */
+/* Some nodes are in collective operations that others never reach. */
 static int say_missing(report_t *r) {
     uint32_t operations = 0, last = 0;
     for (uint32_t rank = 0; rank < r->nodes; rank++) {
@@ -559,7 +561,7 @@ static int say_missing(report_t *r) {
     return SPC_OK;
 }
 
-/* One that all have entered: who does not give its part must have left it. */
+/* A collective that all have entered: a node that does not give its part must have left it. */
 static void say_left(report_t *r) {
     uint32_t rank = 0;
     while (rank + 1 < r->nodes && !is_of(r, rank, SPC_BOARD_GATHERING)) {
@@ -571,7 +573,7 @@ static void say_left(report_t *r) {
            "  Try: after an interruption, end it by the same call again.");
 }
 
-/* ---- all of it ---- */
+/* ---- the whole report ---- */
 
 static int say_all(report_t *r) {
     if (say_what_one_node_shows(r)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_traffic: has anything been sent or completed since the last look?
+ * spc_traffic: detects whether any message was sent or any operation completed since the last look.
  *
  * For the supervisor, once in a while, when a run seems to stand still: nodes that poll in vain and nodes that exchange
  * messages by polling look alike otherwise. Reads only. Cost: a cache line for each slot of each pair of nodes.

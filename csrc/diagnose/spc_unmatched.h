@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_unmatched: have the nodes of a run left something that is worth a warning?
+ * spc_unmatched: detects whether the nodes of a run left messages or barriers that are worth a warning.
  *
  * For the launcher, after the end of all nodes; reads only. It returns true a little too often (a message may be
- * spcomm's own), so that a run that leaves nothing pays two cache lines a node. What it is, the caller reads from the
- * notes (segment/spc_note.h) and from what lies unread in mailboxes (spc_mailbox_unread).
+ * spcomm's own), so that a run that leaves nothing pays two cache lines a node. The caller reads the details from the
+ * notes (segment/spc_note.h) and from the unread messages in mailboxes (spc_mailbox_unread).
  */
 #ifndef SPC_UNMATCHED_H
 #define SPC_UNMATCHED_H

@@ -27,15 +27,15 @@ typedef struct spc_waits {
 /* Nothing is known yet: the caller fills it in. SPC_ENOMEM. */
 int spc_waits_create(uint32_t nodes, spc_waits_t *waits);
 
-/* What one node waits for, and by rank whom it needs. False: its board was not published all the time. */
+/* Reads the wait of one node, and by rank the nodes it needs. False: its board was not published all the time. */
 bool spc_waits_read_board(const spc_segment_t *segment, uint32_t rank, spc_board_entry_t *entry,
                           bool needed[]);
 
-/* After a look that has proven something. SPC_OK; SPC_EAGAIN: no board could be read; SPC_ENOMEM. */
+/* Called after a look that has proven a deadlock. SPC_OK; SPC_EAGAIN: no board could be read; SPC_ENOMEM. */
 int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits);
 void spc_waits_free(spc_waits_t *waits);
 
-/* Does this one wait for that one? Of SEND: does that one keep messages of it, beyond its share? */
+/* Whether this node waits for that one. For SEND: whether that node keeps messages of this one, beyond its share. */
 static inline bool spc_waits_needs(const spc_waits_t *waits, uint32_t rank, uint32_t other) {
     return waits->needed[(uint64_t)rank * waits->nodes + other];
 }

@@ -14,7 +14,7 @@ struct spc_coordinated {
     bool published;
     bool counted;
     bool to_nobody;     /* something was sent in this cycle, to no destination */
-    _Atomic bool open;  /* relaxed: who asks from another thread may as well have asked earlier */
+    _Atomic bool open;  /* relaxed: a caller in another thread may as well have asked earlier */
     uint64_t sent;      /* the sum of the row */
     uint64_t handed;    /* the sum of handed_by */
     uint64_t expected;  /* the sum of the column, once counted */
@@ -68,7 +68,7 @@ void spc_coordinated_destroy(spc_coordinated_t *coordinated) {
     }
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 bool spc_coordinated_is_open(const spc_coordinated_t *coordinated) {
     return atomic_load_explicit(&coordinated->open, memory_order_relaxed);
@@ -135,7 +135,7 @@ bool spc_coordinated_count(spc_coordinated_t *coordinated) {
     uint64_t expected = 0;
     for (uint32_t source = 0; source < coordinated->nodes; source++) {
         const spc_coordinated_half_shared_t *half = half_of(coordinated, source);
-        /* Acquire pairs with spc_coordinated_publish: the counts are of this cycle. */
+        /* Acquire pairs with spc_coordinated_publish: the counts belong to this cycle. */
         if (atomic_load_explicit(&half->stamp, memory_order_acquire) != coordinated->cycle + 1) {
             return false;
         }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_format: the parts of a message, independent of how it travels.
+ * spc_format: the parts of a message, independent of its route.
  *
  * An envelope has the source, the tag and the format. The payload is [meta][data]: meta describes the data
- * where the format needs that (an array's dtype and shape), data are the bytes. Senders give both as pointers and
- * the core copies them once. Receivers get a spc_message_t on their own stack: bytes up to SPC_INLINE_BYTES lie in
- * it, longer ones where they are (ring, arena, heap) until spc_message_release (spc_comm.h).
+ * where the format needs that (an array's dtype and shape), data are the bytes. Senders give both as pointers and the
+ * core copies them once. Receivers get a spc_message_t on their own stack: it holds up to SPC_INLINE_BYTES bytes, and
+ * longer payloads stay in place (ring, arena, heap) until spc_message_release (spc_comm.h).
  */
 #ifndef SPC_FORMAT_H
 #define SPC_FORMAT_H
@@ -66,9 +66,9 @@ typedef struct spc_array_meta {
 
 _Static_assert(sizeof(spc_array_meta_t) == 16, "spc_array_meta_t travels between machines");
 
-/* The meta of a PICKLE whose buffers (arrays, mostly) lie beside it: this, then `count` lengths in bytes. The data are
- * the pickle, then the buffers, each at a multiple of SPC_BUFFER_ALIGNMENT from the start of the payload. Without meta
- * all is in the pickle. */
+/* The meta of a PICKLE with separate buffers (arrays, mostly): this, then `count` lengths in bytes. The data are the
+ * pickle, then the buffers, each at a multiple of SPC_BUFFER_ALIGNMENT from the start of the payload. Without meta the
+ * pickle holds everything. */
 typedef struct spc_pickle_meta {
     uint64_t pickle_bytes;
     uint32_t count;
@@ -84,7 +84,7 @@ typedef struct spc_extent {
     uint64_t length_bytes;
 } spc_extent_t;
 
-/* What a sender gives. */
+/* A sender's payload. */
 typedef struct spc_payload {
     const void *meta;
     const void *data;
@@ -101,7 +101,7 @@ typedef enum spc_storage {
     SPC_STORED_HEAP, /* in malloc'ed memory that the message owns */
 } spc_storage_t;
 
-/* What a receiver gets. `bytes` is [meta][data]; with INLINE it points into this structure, so spc_message_move copies
+/* A receiver's message. `bytes` is [meta][data]; with INLINE it points into this structure, so spc_message_move copies
  * it. */
 typedef struct spc_message {
     unsigned char *bytes;
@@ -116,29 +116,29 @@ typedef struct spc_message {
     uint8_t storage;
     uint8_t sole; /* ARENA: not 0 if no other node has it, so it may be written */
     uint8_t reserved;
-    uint32_t sender; /* whose ring or arena it lies in */
-    uint32_t number; /* of its way, from that sender to this node: the first is 1; modulo 2³² */
+    uint32_t sender; /* the rank whose ring or arena holds it */
+    uint32_t number; /* number on its route, from that sender to this node: the first is 1; modulo 2³² */
     unsigned char inlined[SPC_INLINE_BYTES];
 } spc_message_t;
 
-/* Where a receiver wants the data of a message that is just as it expects: of this format, meta and length. */
+/* The receiver's place for the data of a message that is just as it expects: of this format, meta and length. */
 typedef struct spc_sink {
     void *data;
     uint64_t data_bytes;
     const void *meta;
     uint16_t meta_bytes;
     uint8_t format;
-    bool filled; /* the data are there, and nowhere else */
+    bool filled; /* the data are there, and only there */
 } spc_sink_t;
 
 /* Copies [meta][data] from byte `from` on, `length_bytes` of it. */
 void spc_payload_copy(const spc_payload_t *payload, uint64_t from, uint64_t length_bytes, void *to);
 
-/* Copies all of it into a block. What one receiver gets, who keeps the block, need not be in the cache; several copy it
- * at once. */
+/* Copies all of it into a block. A payload for one receiver, which keeps the block, need not be in the cache; several
+ * receivers copy it at once. */
 void spc_payload_fill(const spc_payload_t *payload, uint32_t receivers, void *to);
 
-/* The way to copy a message: its pointer into itself is set right. `from` is void afterwards. */
+/* Copies a message, and corrects its pointer into itself. `from` is void afterwards. */
 void spc_message_move(spc_message_t *to, const spc_message_t *from);
 
 static inline unsigned char *spc_message_data(const spc_message_t *message) {

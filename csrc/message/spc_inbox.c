@@ -12,16 +12,16 @@
 typedef struct spc_inbox_filed { /* the messages of one context in the queue */
     uint64_t complete;
     uint16_t filtered_from; /* the context in their slots, if is_filtered */
-    bool is_filtered;       /* they are for handlers */
+    bool is_filtered;       /* these messages are for handlers */
 } spc_inbox_filed_t;
 
 typedef struct spc_inbox_row {
     spc_mailbox_reader_t reader;
-    spc_entry_t *assembling; /* the message whose parts are arriving: they come without gaps */
+    spc_entry_t *assembling; /* the message whose parts are arriving: parts come without gaps */
     uint64_t held_bytes;     /* memory that its messages in the queue take */
-    uint64_t lent_bytes;     /* of these, as published: what exceeds the share */
+    uint64_t lent_bytes;     /* published part of these: the bytes beyond the share */
     uint32_t opened; /* messages so far, modulo 2³² */
-    uint32_t asked; /* messages that want a receipt, so far: the number of the next one */
+    uint32_t asked; /* number of messages so far that want a receipt: the number of the next one */
 } spc_inbox_row_t;
 
 struct spc_inbox {
@@ -30,14 +30,14 @@ struct spc_inbox {
     uint32_t senders;
     uint32_t last_served;
     uint64_t rung;        /* doorbell bits taken, whose rows are not known to be empty */
-    uint32_t epoch;       /* ends after which all rows have been looked at */
+    uint32_t epoch;       /* number of ends after which all rows have been searched */
     uint64_t arrivals;    /* running number of messages */
     uint32_t news;            /* SPC_INBOX_STORED, SPC_INBOX_MOVED */
-    uint64_t share_bytes;     /* of each sender */
+    uint64_t share_bytes;     /* by sender */
     spc_inbox_filed_t *filed; /* by context */
     uint32_t contexts;
     uint64_t filtered;     /* complete messages for handlers in the queue */
-    unsigned char *closed; /* a bit a context: its messages are dropped. NULL as long as there is none */
+    unsigned char *closed; /* a bit for each context whose messages are dropped. NULL: there is none */
     spc_filters_t filters;
     spc_mailbox_shared_t *mailbox;
     spc_posted_t *posted; /* in order */
@@ -49,7 +49,7 @@ static inline bool spc_slot_has_parts(const spc_slot_shared_t *slot) {
     return (slot->flags & SPC_SLOT_PART) != 0;
 }
 
-/* Not all is in the slot: it is one part of several, or has to be answered. */
+/* Not all of the message is in the slot: it is one part of several, or needs an answer. */
 static inline bool spc_slot_is_special(const spc_slot_shared_t *slot) {
     return (slot->flags & (SPC_SLOT_PART | SPC_SLOT_ASKS)) != 0;
 }
@@ -58,9 +58,9 @@ static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t contex
     return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
 }
 
-/* ---- what is counted, and filed elsewhere */
+/* ---- messages that are counted, and filed elsewhere */
 
-/* The context in the slots of messages that are filed under this one. */
+/* The slots' context of messages that are filed under this one. */
 static uint16_t spc_inbox_filtered_from(const spc_inbox_t *inbox, uint16_t context) {
     const bool is_filtered = context < inbox->contexts && inbox->filed[context].is_filtered;
     return is_filtered ? inbox->filed[context].filtered_from : context;
@@ -74,7 +74,7 @@ bool spc_inbox_has_filtered(const spc_inbox_t *inbox) {
     return inbox->filtered != 0;
 }
 
-/* One complete message more (1) or fewer (-1) of this context is in the queue. */
+/* Counts one complete message more (1) or fewer (-1) of this context in the queue. */
 static inline void spc_inbox_count_complete(spc_inbox_t *inbox, uint16_t context, int change) {
     spc_inbox_filed_t *filed = &inbox->filed[context];
     filed->complete += (uint64_t)change;
@@ -121,12 +121,12 @@ void spc_inbox_destroy(spc_inbox_t *inbox) {
 
 /* ---- counting */
 
-/* Whose ring or arena has room now, or whose row. */
+/* The sender whose ring, arena or row has room now. */
 static void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
     spc_event_notify(&inbox->options.events[sender], inbox->features);
 }
 
-/* Makes sure that messages of this context can be counted: before one is begun, so that nothing can fail once it is
+/* Ensures that messages of this context can be counted: before one is begun, so that no step can fail once it is
  * complete. SPC_ENOMEM. */
 static int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context) {
     if (context >= inbox->contexts) {
@@ -146,13 +146,13 @@ static void count_complete(spc_inbox_t *inbox, uint16_t context) {
     inbox->news |= SPC_INBOX_STORED;
 }
 
-/* The bytes of its sender's share that a message in the queue takes. Small and empty messages take memory, too: without
+/* Bytes of its sender's share that a message in the queue takes. Small and empty messages take memory, too: without
  * their entries the limit would not limit them. */
 static uint64_t spc_inbox_held_bytes(const spc_message_t *message) {
     return sizeof(spc_entry_t) + (message->storage == SPC_STORED_HEAP ? message->length_bytes : 0);
 }
 
-/* The sender's messages in the queue take so much from now on; tells it what of that is lent. */
+/* The sender's messages in the queue take this much from now on; publishes to it the lent part of that. */
 static void spc_inbox_hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_bytes) {
     spc_inbox_row_t *row = &inbox->row[sender];
     const uint64_t before = row->lent_bytes;
@@ -168,7 +168,7 @@ static void spc_inbox_hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_by
 
 /* ---- out of slots */
 
-/* The slot's message, where it lies; the slot can be consumed afterwards. */
+/* The slot's message, in place; the slot can be consumed afterwards. */
 static void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
                                 spc_message_t *message) {
     message->length_bytes = slot->length_bytes;
@@ -203,7 +203,7 @@ static void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_s
     }
 }
 
-/* Nobody will ask for it any more. */
+/* No receive will ask for it any more. */
 static void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
     spc_note_add_left(inbox->options.notes, (uint32_t)message->source, inbox->options.rank, message->tag,
                       spc_inbox_filtered_from(inbox, message->context));
@@ -216,7 +216,7 @@ static void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
     }
 }
 
-/* Tells the sender that its message of this number has been taken. */
+/* Notifies the sender that its message of this number has been taken. */
 static void spc_inbox_give_receipt(spc_inbox_t *inbox, uint32_t sender, uint32_t number) {
     spc_receipt_give(inbox->row[sender].reader.row, number);
     spc_inbox_notify_sender(inbox, sender);
@@ -224,7 +224,7 @@ static void spc_inbox_give_receipt(spc_inbox_t *inbox, uint32_t sender, uint32_t
 
 /* ---- out of the queue */
 
-/* Out of the queue, and of the accounts of its sender. */
+/* Removes an entry from the queue, and from the accounts of its sender. */
 static void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
     if (__builtin_expect(entry->asks != 0, 0)) {
         spc_inbox_give_receipt(inbox, entry->message.sender, (uint32_t)(entry->asks - 1));
@@ -236,7 +236,7 @@ static void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_mes
                    inbox->row[message->sender].held_bytes - spc_inbox_held_bytes(message));
 }
 
-/* ---- receives that have said where they want the data */
+/* ---- receives with a posted place for the data */
 
 void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, spc_posted_t *posted) {
     spc_posted_t **end = &inbox->posted;
@@ -289,7 +289,7 @@ static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
     return SPC_OK;
 }
 
-/* Puts a message at its place in the queue; what lies in a ring moves to the heap. SPC_ENOMEM. */
+/* Puts a message at its place in the queue; a ring message moves to the heap. SPC_ENOMEM. */
 static int enqueue(spc_inbox_t *inbox, const spc_message_t *message, uint64_t asks) {
     int status = spc_inbox_make_count(inbox, message->context);
     spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
@@ -310,7 +310,7 @@ static int enqueue(spc_inbox_t *inbox, const spc_message_t *message, uint64_t as
     return SPC_OK;
 }
 
-/* The first part of a message: its place in the queue, and memory for all of it. */
+/* Stores the first part of a message: its place in the queue, and memory for all of it. */
 static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
     int status = spc_inbox_make_count(inbox, spc_inbox_context(inbox, slot));
     spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
@@ -331,11 +331,11 @@ static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sh
     return SPC_OK;
 }
 
-/* A message in parts whose context was closed while they came. */
+/* A message in parts whose context was closed during its arrival. */
 static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
     if (spc_inbox_is_closed(inbox, entry->message.context)) {
         spc_message_t message;
-        entry->asks = 0; /* nobody has taken it */
+        entry->asks = 0; /* no receive has taken it */
         spc_inbox_take_entry(inbox, entry, &message);
         spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
@@ -448,7 +448,7 @@ static void take_asking(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shar
 }
 
 /* Serves one row until it gives a match: directly from the slot, or by completing a message in parts. Others go into
- * the queue. At most one row-length. SPC_EAGAIN: nothing (more) there; `emptied` tells whether that is certain. */
+ * the queue. At most one row-length. SPC_EAGAIN: nothing (more) there; `emptied` reports whether that is certain. */
 static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t *match,
                          spc_message_t *message, bool *emptied) {
     spc_inbox_row_t *row = &inbox->row[sender];
@@ -480,7 +480,7 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
     return SPC_EAGAIN;
 }
 
-/* The first row from `from` on whose bell has rung; `senders` if none has. If there are many, several share a bit. */
+/* The first row from `from` on whose bell has rung; `senders` if none has. With many senders, several share a bit. */
 static uint32_t next_rung_row(const spc_inbox_t *inbox, uint64_t rung, uint32_t from) {
     for (uint32_t row = from; row < inbox->senders;) {
         uint64_t later = rung >> (row % 64);
@@ -496,11 +496,11 @@ typedef int (*row_visitor_t)(spc_inbox_t *inbox, uint32_t sender, void *argument
 
 /* Visits rung rows, from the one after the last served, until a visit returns other than SPC_EAGAIN. */
 static int visit_rows(spc_inbox_t *inbox, row_visitor_t visit, void *argument) {
-    /* Before any row is scanned: a bit set from now on means something that this scan may not see. */
+    /* Before any row is scanned: a bit set from now on stands for a message that this scan may miss. */
     uint64_t rung = inbox->rung | spc_mailbox_collect(inbox->mailbox);
     uint32_t epoch = spc_status_epoch(inbox->options.status);
     if (epoch != inbox->epoch) {
-        rung = UINT64_MAX; /* who died may have announced something without living to ring */
+        rung = UINT64_MAX; /* a node that died may have announced a message without living to ring */
         inbox->epoch = epoch;
     }
     uint64_t remaining = 0;
@@ -660,7 +660,7 @@ uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context) {
 /* ---- ending and giving back */
 
 void spc_inbox_release_block(const spc_inbox_t *inbox, spc_block_shared_t *block) {
-    uint32_t owner = block->owner; /* without its pin, the block may be another one at once */
+    uint32_t owner = block->owner; /* without its pin, the block may be reused at once */
     spc_block_unpin(block, inbox->options.rank);
     spc_inbox_notify_sender(inbox, owner);
 }
@@ -685,11 +685,11 @@ void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message) {
     }
 }
 
-/* Of a message in parts only the first one counts; `missing` bytes of it are still to come. */
+/* For a message in parts, only the first part counts; `missing` bytes of it are still to come. */
 static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
     const spc_slot_shared_t *slot;
     spc_message_t message;
-    uint64_t long_bytes = inbox->row[sender].reader.long_bytes; /* received; not what follows */
+    uint64_t long_bytes = inbox->row[sender].reader.long_bytes; /* received so far; later parts not */
     while ((slot = spc_mailbox_peek(&inbox->row[sender].reader)) != NULL) {
         spc_inbox_open_slot(inbox, sender, slot, &message);
         if (missing == 0) {
@@ -713,7 +713,7 @@ static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
 
 void spc_inbox_discard(spc_inbox_t *inbox) {
     spc_message_t message;
-    (void)spc_mailbox_collect(inbox->mailbox); /* bits that are set later are of what comes later */
+    (void)spc_mailbox_collect(inbox->mailbox); /* bits that are set later stand for later messages */
     for (uint32_t sender = 0; sender < inbox->senders; sender++) {
         const spc_entry_t *begun = inbox->row[sender].assembling;
         discard_row(inbox, sender, begun != NULL ? begun->message.length_bytes - begun->assembled_bytes : 0);
@@ -729,7 +729,7 @@ void spc_inbox_discard(spc_inbox_t *inbox) {
     }
 }
 
-/* Without memory for the mark, what comes later stays in the queue: unwanted, but harmless up to its sender's limit. */
+/* Without memory for the mark, later messages stay in the queue: unwanted, but harmless up to their sender's limit. */
 static void mark_closed(spc_inbox_t *inbox, uint16_t context) {
     if (inbox->closed == NULL) {
         inbox->closed = calloc(UINT16_MAX / 8 + 1, 1);
@@ -739,12 +739,12 @@ static void mark_closed(spc_inbox_t *inbox, uint16_t context) {
     }
 }
 
-/* What is still being assembled stays; it is dropped when it is complete. */
+/* A message that is still being assembled stays; it is dropped when it is complete. */
 static void discard_context(spc_inbox_t *inbox, uint16_t context) {
     spc_entry_t *entry;
     spc_message_t message;
     while ((entry = spc_inbox_queue_find(&inbox->queue, context, SPC_ANY_SOURCE, SPC_ANY_TAG)) != NULL) {
-        entry->asks = 0; /* nobody has taken it */
+        entry->asks = 0; /* no receive has taken it */
         spc_inbox_take_entry(inbox, entry, &message);
         spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
@@ -770,8 +770,8 @@ int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message) {
 
 /* ---- handlers: filters begin and end */
 
-/* What was queued before there was a handler. An entry keeps its place and its receipt; only lists by tag hang on the
- * context. */
+/* Files messages that were queued before there was a handler. An entry keeps its place and its receipt; only lists by
+ * tag depend on the context. */
 static void filter_queued(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
     spc_entry_t *next;
     for (spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = next) {
@@ -787,7 +787,7 @@ static void filter_queued(spc_inbox_t *inbox, uint16_t context, int32_t tag, uin
 }
 
 int spc_inbox_filter(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
-    /* An incomplete message counts only when it is complete, and then it must not fail. */
+    /* An incomplete message counts only when it is complete, and that must not fail. */
     if (spc_filters_reserve(&inbox->filters) != SPC_OK || spc_inbox_make_count(inbox, to) != SPC_OK) {
         return SPC_ENOMEM;
     }

@@ -3,12 +3,12 @@
  * spc_inbox: the receiving half of a node: messages that have arrived and that no receive has matched, and matching.
  *
  * A receive looks here first, in order of arrival. If nothing matches and its sender's next slot does, the message is
- * handed over from there directly: nothing is allocated, and ring and arena payloads are read in place. Otherwise rows
- * are drained: inline payloads are copied into the queue and ring payloads to the heap, which frees the sender's ring;
- * arena blocks stay.
+ * handed over from there directly: nothing is allocated, and ring and arena payloads are read in place. Otherwise the
+ * inbox drains rows: inline payloads are copied into the queue and ring payloads to the heap, which frees the sender's
+ * ring; arena blocks stay.
  *
- * Order: per sender as sent (the row is in order, the inbox keeps it, the inbox comes first). ANY is fair: rows are
- * served from the one after the last served, one row-length each at most.
+ * Order: per sender as sent (the row is in order, the inbox keeps it, the inbox comes first). ANY is fair: the inbox
+ * serves rows from the one after the last served, one row-length each at most.
  *
  * A node that waits reads all rows to their ends: no message of a row ever hides those behind it. Memory that a
  * sender's messages take here beyond its share (spc_config_share_bytes) is published to that sender, and counts
@@ -37,27 +37,27 @@ typedef struct spc_inbox_options {
     const spc_status_shared_t *status;
     spc_event_shared_t *events;
     uint32_t rank;
-    spc_note_shared_t *notes; /* where messages that nobody asked for are counted; may be NULL */
-    spc_trace_t *trace; /* where what is taken is recorded; may be NULL */
+    spc_note_shared_t *notes; /* counts messages that no receive asked for; may be NULL */
+    spc_trace_t *trace; /* records taken messages; may be NULL */
 } spc_inbox_options_t;
 
 typedef struct spc_posted spc_posted_t;
 
-/* What a receive asks for. */
+/* The request of a receive. */
 typedef struct spc_match {
     int32_t source; /* or SPC_ANY_SOURCE */
     int32_t tag;    /* or SPC_ANY_TAG */
     uint16_t context;
-    spc_posted_t *posted; /* NULL, or where it has said that it wants the data */
+    spc_posted_t *posted; /* NULL, or the posted place for the data */
 } spc_match_t;
 
 /* A waiting receive has posted the destination of its data (ACLMPL 4, request block). A message in parts that begins to
- * arrive meanwhile, and is as its sink expects, is put together there, and not in memory of the inbox. It remains an
+ * arrive meanwhile, and is as its sink expects, is assembled there instead of in memory of the inbox. It remains an
  * ordinary message: if another receive takes it, or this one gives up, its parts move from there to the heap. */
 struct spc_posted {
     spc_sink_t *sink;
     spc_match_t match;
-    bool used; /* by a message; one is all it is good for */
+    bool used; /* by a message; a sink serves only one */
     spc_posted_t *next;
 };
 
@@ -68,13 +68,13 @@ void spc_inbox_destroy(spc_inbox_t *inbox);
  * SPC_ENOMEM. The caller ends it with spc_inbox_release, or gives it back with spc_inbox_put_back. */
 int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
-/* From now on `sink` is there for messages that match `match`, and `match` refers to it, until it is withdrawn; a named
- * source can see that (spc_mailbox_want). Then its memory is the caller's again. `sink->filled`: a take with this match
- * has got the message whose data are there. */
+/* Posts `sink` for messages that match `match`, which then refers to it, until it is withdrawn; a named source can see
+ * that (spc_mailbox_want). Withdrawing returns its memory to the caller. `sink->filled`: a take with this match has got
+ * the message whose data are there. */
 void spc_inbox_post(spc_inbox_t *inbox, spc_match_t *match, spc_sink_t *sink, spc_posted_t *posted);
 void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted);
 
-/* As spc_inbox_take, from the queues only: nothing new is drained. */
+/* As spc_inbox_take, from the queues only: drains nothing new. */
 int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
 /* The source, tag and size of the message that would be taken; it stays. */
@@ -97,39 +97,39 @@ uint32_t spc_inbox_drain(spc_inbox_t *inbox);
 /* Drains one sender's row even if no bell rang: after its death or finish. */
 uint32_t spc_inbox_drain_row(spc_inbox_t *inbox, uint32_t source);
 
-/* What has happened since the last call; a mask. */
+/* Events since the last call; a mask. */
 enum {
-    SPC_INBOX_STORED = 1, /* a message became complete in the queues: threads that wait may find it there */
+    SPC_INBOX_STORED = 1, /* a message became complete in the queues: waiting threads may find it there */
     SPC_INBOX_MOVED = 2,  /* a part of a message was stored: the next one may come at once */
 };
 uint32_t spc_inbox_news(spc_inbox_t *inbox);
 
-/* Releases and counts everything that has arrived, for a node that will take no more messages. Rows are published as
- * read: their slots, and the doorbell, show later messages. */
+/* Releases and counts all messages that have arrived, for a node that will take no more. Rows are published as read:
+ * their slots, and the doorbell, show later messages. */
 void spc_inbox_discard(spc_inbox_t *inbox);
 
-/* Releases messages with one of `count` contexts from `first` on, those that have arrived and those that come later:
- * no receive will match them. */
+/* Releases messages with one of `count` contexts from `first` on, both arrived and later ones: no receive will match
+ * them. */
 void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count);
 
-/* From now on messages with this context and tag, those in the queues too, have the context `to` for every receive:
+/* From now on messages with this context and tag, also those in the queues, have the context `to` for every receive:
  * they are for a handler. SPC_ENOMEM. */
 int spc_inbox_filter(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to);
 
-/* Are any such messages complete in the queues? */
+/* Whether any such messages are complete in the queues. */
 bool spc_inbox_has_filtered(const spc_inbox_t *inbox);
 
-/* Complete messages of a context in the queues. */
+/* Number of complete messages of a context in the queues. */
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context);
 
-/* Are there messages that are filed for handlers, or will some be? */
+/* Whether messages are filed for handlers, or may be later. */
 bool spc_inbox_has_filters(const spc_inbox_t *inbox);
 
-/* How many slots of its row have been read, modulo 2³². */
+/* The number of slots of its row that have been read, modulo 2³². */
 uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source);
 
-/* Complete messages in the queues that nearly match: from that source with another tag, or with that tag from another
- * source. Returns their number, and the first one's source and tag. For a call that waits. */
+/* Counts complete messages in the queues that nearly match: from that source with another tag, or with that tag from
+ * another source. Returns their number, and the first one's source and tag. For a call that waits. */
 uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag);
 
 #endif

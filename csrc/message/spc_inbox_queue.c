@@ -114,7 +114,7 @@ void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_me
     queue->spare = entry;
 }
 
-/* ---- entries whose data go where a receive wants them */
+/* ---- entries whose data go to a place that a receive posted */
 
 void spc_inbox_move_posted(spc_entry_t *entry) {
     spc_message_t *message = &entry->message;
@@ -148,7 +148,7 @@ void spc_inbox_assemble(spc_entry_t *entry, const unsigned char *payload, uint64
     uint64_t done = entry->assembled_bytes;
     uint64_t meta = entry->posted != NULL && done == 0 ? entry->message.meta_bytes : 0;
     unsigned char *to = entry->message.bytes + done + meta;
-    memcpy(entry->message.bytes, payload, meta); /* in case the data have to move */
+    memcpy(entry->message.bytes, payload, meta); /* in case the data must move */
     if (entry->posted != NULL) {
         to = (unsigned char *)entry->posted->sink->data + (done + meta - entry->message.meta_bytes);
     }
@@ -161,7 +161,7 @@ void spc_inbox_settle_posted(spc_entry_t *entry, spc_posted_t *posted) {
         posted->sink->filled = true;
         entry->posted = NULL;
     } else {
-        spc_inbox_move_posted(entry); /* whoever posted it still waits: it has not been withdrawn */
+        spc_inbox_move_posted(entry); /* the receive that posted it still waits: it has not been withdrawn */
     }
 }
 
@@ -226,7 +226,7 @@ bool spc_filters_add(spc_filters_t *filters, uint16_t context, int32_t tag, uint
     return true;
 }
 
-/* Takes one out, and moves up those behind it that the free place would hide. */
+/* Removes a filter, and moves up those behind it that the free place would hide. */
 static void take_out(spc_filters_t *filters, uint32_t place) {
     const uint32_t mask = mask_of(filters);
     spc_filter_t *table = filters->places;

@@ -42,7 +42,7 @@ bool spc_mailbox_refresh(spc_mailbox_writer_t *writer) {
 
 spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots) {
     spc_row_shared_t *row = spc_mailbox_row(mailbox, sender, slots);
-    /* Relaxed, all: whoever asks has seen the end of the nodes, or takes what is there. */
+    /* Relaxed, all: the caller has seen the end of the nodes, or takes the values that are there. */
     uint32_t written = atomic_load_explicit(&row->slot[0].sequence, memory_order_relaxed);
     for (uint32_t i = 1; i < slots; i++) {
         uint32_t sequence = atomic_load_explicit(&row->slot[i].sequence, memory_order_relaxed);

@@ -3,15 +3,16 @@
  * spc_mailbox: announces messages to their receivers (SpeedesComm 3.2, ScaMPI 1.5.1).
  *
  * A receiver's mailbox has a doorbell and one row of slots per sender. A slot is one cache line: the envelope, and
- * either the payload itself or where it lies. Sender and receiver walk along the row in step: message number i goes
- * into slot i mod slots with sequence i + 1, and the receiver polls that slot's sequence, never a shared index. How far
- * it got it publishes in `consumed` now and then (a quarter of the row), so the sender's view of free slots is a
- * cached one.
+ * either the payload itself or its location. Sender and receiver walk along the row in step: message number i goes into
+ * slot i mod slots with sequence i + 1, and the receiver polls that slot's sequence, never a shared index. The receiver
+ * publishes its progress in `consumed` now and then (a quarter of the row), so the sender has a cached view of free
+ * slots.
  *
- * Single writers: a slot, its sender (while free); `consumed`, `wanted`, `receipt` and `lent_bytes`, the receiver. The
- * doorbell has a bit per sender (rank mod 64), set by senders and cleared by the receiver before it scans those rows.
- * The bit is always set after a slot is written, even if it seems set: tests/models/mailbox_doorbell.pml shows the
- * lost wake-up otherwise. A dead sender leaves complete slots or none: the sequence is stored last.
+ * Single writers: the sender writes a slot (while free); the receiver writes `consumed`, `wanted`, `receipt` and
+ * `lent_bytes`. The doorbell has a bit per sender (rank mod 64), set by senders and cleared by the receiver before it
+ * scans those rows. The bit is always set after a slot is written, even if it seems set:
+ * tests/models/mailbox_doorbell.pml shows the lost wake-up otherwise. A dead sender leaves complete slots or none: the
+ * sequence is stored last.
  *
  * The writer and reader halves are private to one node each, and used under its communicator's lock.
  */
@@ -27,7 +28,7 @@
 #include "segment/spc_event.h"
 
 enum {
-    SPC_SLOT_INLINE = 0,  /* where the payload is */
+    SPC_SLOT_INLINE = 0,  /* location of the payload */
     SPC_SLOT_RING = 1,    /* `offset`: of this receiver's header in the sender's ring, in the segment */
     SPC_SLOT_ARENA = 2,   /* `offset`: of the block, in the segment */
     SPC_SLOT_PLACE = 3,   /* mask of the above */
@@ -37,12 +38,12 @@ enum {
     SPC_SLOT_ASKS = 16,   /* the sender wants a receipt (spc_receipt.h); in every part of a message */
 };
 
-/* Contexts: the kind of a message, beside the number of its communicator; ANY never matches another one. */
+/* Contexts: the kind of a message, beside the number of its communicator; ANY never matches another context. */
 enum {
     SPC_CONTEXT_USER = 0,
     SPC_CONTEXT_INTERNAL = 1,
     SPC_CONTEXT_COORDINATED = 2,
-    SPC_CONTEXT_HANDLED = 3, /* messages for handlers; in slots they are USER's */
+    SPC_CONTEXT_HANDLED = 3, /* messages for handlers; in slots they have USER's */
     SPC_CONTEXT_KINDS = 4,   /* a power of two */
 };
 
@@ -66,12 +67,12 @@ _Static_assert(sizeof(spc_slot_shared_t) == SPC_CACHE_LINE, "a slot is one cache
 
 #define SPC_RECEIPT_WORDS 8
 
-typedef struct spc_row_shared { /* what the receiver writes, then the slots */
+typedef struct spc_row_shared { /* the receiver's fields, then the slots */
     _Atomic uint32_t consumed; /* slots read so far, published lazily */
     _Atomic uint32_t wanted; /* a hint: spc_mailbox_want */
-    _Atomic uint64_t long_bytes; /* what the receiver has taken; see spc_mailbox_count */
-    _Atomic uint32_t receipt[SPC_RECEIPT_WORDS]; /* a bit a receipt: spc_receipt.h */
-    _Atomic uint64_t lent_bytes; /* what the receiver keeps of this sender's messages beyond its share */
+    _Atomic uint64_t long_bytes; /* messages that the receiver has taken; see spc_mailbox_count */
+    _Atomic uint32_t receipt[SPC_RECEIPT_WORDS]; /* a bit for each receipt: spc_receipt.h */
+    _Atomic uint64_t lent_bytes; /* bytes of this sender's messages kept by the receiver beyond its share */
     _Atomic uint32_t continued; /* slots read that held a further part of a message; see spc_mailbox_count */
     unsigned char padding[SPC_CACHE_LINE - 28 - 4 * SPC_RECEIPT_WORDS];
     spc_slot_shared_t slot[];
@@ -86,7 +87,7 @@ typedef struct spc_mailbox_shared {
 
 _Static_assert(sizeof(spc_mailbox_shared_t) == 128, "spc_mailbox_shared_t lies in shared memory");
 
-/* What goes into a slot beside sequence and payload. */
+/* Contents of a slot beside sequence and payload. */
 typedef struct spc_envelope {
     int32_t tag;
     uint16_t source;
@@ -125,23 +126,25 @@ void spc_mailbox_writer_init(spc_mailbox_writer_t *writer, spc_mailbox_shared_t 
 void spc_mailbox_reader_init(spc_mailbox_reader_t *reader, spc_mailbox_shared_t *mailbox, uint32_t sender,
                              uint32_t slots);
 
-/* What senders have announced to one receiver, out of its mailbox or a copy of it, for whoever watches, and for a
- * summary at the end. Nothing is counted for it where messages fit into slots: the highest sequence in a row is how
- * many its sender has written. A message in parts counts once; of one that is still being read, each unread part. */
+/* Counts of messages that senders have announced to one receiver, from its mailbox or a copy of it, for an observer,
+ * and for a summary at the end. Messages that fit into slots need no counter: the highest sequence in a row is the
+ * number that its sender has written. A message in parts counts once; of a message that is still being read, each
+ * unread part counts. */
 typedef struct spc_mailbox_count {
     uint32_t messages; /* modulo 2^32 */
-    uint64_t long_bytes; /* of those that did not fit into their slots, when the receiver has opened them */
+    uint64_t long_bytes; /* of messages that did not fit into their slots, once opened by the receiver */
 } spc_mailbox_count_t;
 
 _Static_assert(sizeof(spc_row_shared_t) == SPC_CACHE_LINE, "spc_row_shared_t lies in shared memory");
 
-/* By a receiver that opens a payload outside its slot. Relaxed: a reader meanwhile takes the value that is there. */
+/* Called by a receiver that opens a payload outside its slot. Relaxed: a concurrent reader takes the value that is
+ * there. */
 static inline void spc_mailbox_count_long(spc_mailbox_reader_t *reader, uint64_t bytes) {
     reader->long_bytes += bytes;
     atomic_store_explicit(&reader->row->long_bytes, reader->long_bytes, memory_order_relaxed);
 }
 
-/* By a receiver that reads a part of a message, but for the first. Relaxed, as above. */
+/* Called by a receiver that reads a part of a message, except the first. Relaxed, as above. */
 static inline void spc_mailbox_count_part(spc_mailbox_reader_t *reader) {
     reader->continued++;
     atomic_store_explicit(&reader->row->continued, reader->continued, memory_order_relaxed);
@@ -149,7 +152,7 @@ static inline void spc_mailbox_count_part(spc_mailbox_reader_t *reader) {
 
 spc_mailbox_count_t spc_mailbox_count(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots);
 
-/* The word by which a receiver that waits for a long message, and has a place for its data, says so in the sender's
+/* The word by which a receiver that waits for a long message, with a place for its data, announces that in the sender's
  * row: a hash of the context, the tag (or SPC_ANY_TAG) and the length of the message, and of the number of slots that
  * it has read. So it does not match for a sender with unread slots in the row, or with another message. Never 0, which
  * means that nothing is wanted. */
@@ -172,16 +175,16 @@ static inline bool spc_mailbox_is_wanted(const spc_mailbox_writer_t *writer, uin
            || wanted == spc_mailbox_want(writer->announced, context, SPC_ANY_TAG, length_bytes);
 }
 
-/* Free slots as far as is known; looks at the receiver's line only if it seems full. */
+/* Free slots as far as is known; reads the receiver's line only if the row seems full. */
 bool spc_mailbox_refresh(spc_mailbox_writer_t *writer);
 
 static inline bool spc_mailbox_has_room(spc_mailbox_writer_t *writer) {
     return writer->announced - writer->consumed < writer->slots || spc_mailbox_refresh(writer);
 }
 
-/* What lies unread in a row, one message after the other from *at = 0 on; after the end of its receiver, which has
- * published how far it read (spc_mailbox_publish) or has read nothing. Messages in parts are left out. Looks only where
- * the bell has rung since. False: there is no more. */
+/* Iterates over the unread messages of a row, from *at = 0 on; after the end of its receiver, which has published how
+ * far it read (spc_mailbox_publish) or has read nothing. Messages in parts are left out. Looks only where the bell has
+ * rung since. False: there is no more. */
 typedef struct spc_unread {
     uint16_t source;
     uint16_t context;
@@ -191,13 +194,13 @@ typedef struct spc_unread {
 bool spc_mailbox_unread(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t slots, uint32_t *at,
                         spc_unread_t *unread);
 
-/* Has something come that was not looked for yet? To be asked after the end of its receiver. */
+/* Whether a message has come that was not looked for yet. Call it after the end of its receiver. */
 static inline bool spc_mailbox_has_rung(const spc_mailbox_shared_t *mailbox) {
     /* Pairs with spc_mailbox_announce, as spc_mailbox_collect does. */
     return atomic_load_explicit(&mailbox->doorbell, memory_order_seq_cst) != 0;
 }
 
-/* The slot to fill, if has_room said so. */
+/* The slot to fill, once has_room was true. */
 static inline spc_slot_shared_t *spc_mailbox_next(spc_mailbox_writer_t *writer) {
     return &writer->row->slot[writer->index];
 }
@@ -229,19 +232,20 @@ static inline const spc_slot_shared_t *spc_mailbox_peek(const spc_mailbox_reader
     return atomic_load_explicit(&slot->sequence, memory_order_acquire) == reader->received + 1 ? slot : NULL;
 }
 
-/* The slot has been read and may be written again. True if that was published: the caller then notifies the sender. */
+/* Frees the slot, which has been read and may be written again. True if that was published: the caller then notifies
+ * the sender. */
 static inline bool spc_mailbox_consume(spc_mailbox_reader_t *reader) {
     reader->received++;
     reader->index = reader->index + 1 == reader->slots ? 0 : reader->index + 1;
     if (reader->received % reader->publish_every != 0) {
         return false;
     }
-    /* Pairs with spc_mailbox_refresh: what was read of the slot has been read before it is written again. */
+    /* Pairs with spc_mailbox_refresh: the slot has been read before it is written again. */
     atomic_store_explicit(&reader->row->consumed, reader->received, memory_order_seq_cst);
     return true;
 }
 
-/* So that others see how far the row has been read, at the end. */
+/* Publishes at the end how far the row has been read. */
 static inline void spc_mailbox_publish(spc_mailbox_reader_t *reader) {
     if (reader->received % reader->publish_every != 0) {
         /* As in spc_mailbox_consume. */
@@ -249,9 +253,9 @@ static inline void spc_mailbox_publish(spc_mailbox_reader_t *reader) {
     }
 }
 
-/* By the receiver: it keeps so many bytes of this sender's messages beyond its share. The caller notifies the sender if
- * that is less than before. seq_cst, both: the sender may be about to sleep until it is less. They pair with each
- * other. */
+/* Called by the receiver: it keeps this many bytes of this sender's messages beyond its share. The caller notifies the
+ * sender if that is less than before. seq_cst, both: the sender may be about to sleep until it is less. They pair with
+ * each other. */
 static inline void spc_mailbox_lend(spc_row_shared_t *row, uint64_t bytes) {
     atomic_store_explicit(&row->lent_bytes, bytes, memory_order_seq_cst);
 }
@@ -260,7 +264,7 @@ static inline uint64_t spc_mailbox_lent(const spc_row_shared_t *row) {
     return atomic_load_explicit(&row->lent_bytes, memory_order_seq_cst);
 }
 
-/* Takes and clears the doorbell's bits: rows that may have something. Before any of them is scanned. */
+/* Takes and clears the doorbell's bits: rows that may have messages. Before any of them is scanned. */
 static inline uint64_t spc_mailbox_collect(spc_mailbox_shared_t *mailbox) {
     /* Both seq_cst, as part of the second test of a receiver about to sleep. Pair with spc_mailbox_announce. */
     if (atomic_load_explicit(&mailbox->doorbell, memory_order_seq_cst) == 0) {

@@ -10,9 +10,9 @@
 typedef struct destination {
     spc_mailbox_writer_t writer;
     spc_outbox_queue_t queue;
-    uint32_t leave; /* new messages may be announced until so many have been: spc_outbox_look */
+    uint32_t leave; /* new messages may be announced up to this number: spc_outbox_look */
     uint64_t taken; /* the last send that has announced or queued something for it */
-    uint64_t sent;  /* messages that were; counted only where there is a trace */
+    uint64_t sent;  /* number of messages announced; counted only if there is a trace */
     bool streams;   /* the last long message to it was a stream: spc_outbox_expect_stream */
 } destination_t;
 
@@ -21,11 +21,11 @@ struct spc_outbox {
     uint32_t features;
     uint32_t nodes;
     uint64_t limit_bytes; /* for messages that wait here or that receivers keep; UINT64_MAX: none */
-    uint32_t stride; /* so many may be announced between two looks at what is lent */
+    uint32_t stride; /* number of announcements between two looks at lent bytes */
     bool is_wide; /* the run has several boxes */
-    uint64_t sends; /* running number of those that may fail */
-    uint64_t began; /* ticks: when the last of them did; only where there is a trace */
-    uint8_t asks; /* SPC_SLOT_ASKS or 0: of what is sent now */
+    uint64_t sends; /* running number of sends that may fail */
+    uint64_t began; /* ticks at the start of the last of them; only if there is a trace */
+    uint8_t asks; /* SPC_SLOT_ASKS or 0: for messages sent now */
     spc_queue_total_t total;
     spc_ring_t *ring;
     spc_arena_t *arena; /* NULL if this run has none */
@@ -46,7 +46,7 @@ static inline spc_envelope_t spc_outbox_envelope(const spc_outbox_t *outbox, uin
     };
 }
 
-/* A send that may fail begins. For the trace it is sent now: its receiver may have it before this call returns. */
+/* Begins a send that may fail. The trace records it as sent now: its receiver may have it before this call returns. */
 static inline void spc_outbox_begin(spc_outbox_t *outbox) {
     outbox->sends++;
     if (__builtin_expect(outbox->options.trace != NULL, 0)) {
@@ -111,7 +111,7 @@ bool spc_outbox_is_lent(const spc_outbox_t *outbox, uint32_t destination) {
            && !has_ended(outbox, destination);
 }
 
-/* How much of the limit is taken: by messages that wait here, and by those that others keep beyond their shares. */
+/* The taken part of the limit: messages that wait here, and those that others keep beyond their shares. */
 static uint64_t count_taken(const spc_outbox_t *outbox) {
     uint64_t bytes = outbox->total.bytes;
     for (uint32_t rank = 0; rank < outbox->nodes; rank++) {
@@ -172,13 +172,13 @@ static void publish(spc_outbox_t *outbox, uint32_t rank) {
     spc_event_notify(&outbox->options.events[rank], outbox->features);
 }
 
-/* The caller has seen that there is room. Inline, because every small message comes by here. */
+/* The caller has checked that there is room. Inline, because every small message takes this path. */
 static inline void announce_inline(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                                    const spc_payload_t *payload) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
     spc_slot_write_envelope(slot, envelope);
     if (payload->meta_bytes == 0 && payload->data_bytes == 8
-        && payload->extents == NULL) { /* a number: mostly */
+        && payload->extents == NULL) { /* a number: the common case */
         memcpy(slot->payload.inlined, payload->data, 8);
     } else {
         spc_payload_copy(payload, 0, envelope->length_bytes, slot->payload.inlined);
@@ -186,7 +186,7 @@ static inline void announce_inline(spc_outbox_t *outbox, uint32_t rank, const sp
     publish(outbox, rank);
 }
 
-/* It is open. */
+/* The row is open. */
 static void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                                        uint64_t offset) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
@@ -195,7 +195,7 @@ static void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, cons
     publish(outbox, rank);
 }
 
-/* True: nobody will receive it, and it has been counted. The caller drops it. */
+/* True: no node will receive it, and it has been counted. The caller drops it. */
 static bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
     bool lost = has_ended(outbox, rank);
     if (lost) {
@@ -204,7 +204,7 @@ static bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const 
     return lost;
 }
 
-/* A slot, and so many more. */
+/* Room for a slot, and this many more. */
 static bool has_slots(spc_mailbox_writer_t *writer, uint32_t more) {
     if (writer->announced - writer->consumed + more >= writer->slots) {
         (void)spc_mailbox_refresh(writer);
@@ -234,7 +234,7 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
 
 /* ---- sending */
 
-/* It was sent when `ticks` were counted. */
+/* Records a send at the time `ticks`. */
 static void record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, uint64_t ticks) {
     spc_trace_record(outbox->options.trace,
                      &(spc_trace_event_t){.ticks = ticks,
@@ -246,7 +246,7 @@ static void record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *en
                                           .number = (uint32_t)++outbox->destination[rank].sent});
 }
 
-/* Announced or queued for this destination, if the status is SPC_OK; gives it back. */
+/* Records and returns the status: announced or queued for this destination, if it is SPC_OK. */
 static int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                                  int status) {
     outbox->destination[rank].taken = status == SPC_OK ? outbox->sends : 0;
@@ -268,7 +268,7 @@ static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t count
     return bytes <= spc_ring_payload_max(outbox->ring, count);
 }
 
-/* Queues the announcement if it is not. SPC_ENOMEM. */
+/* Queues the announcement if there is no room. SPC_ENOMEM. */
 static int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                                           uint64_t offset) {
     if (spc_outbox_is_open(outbox, rank, envelope->context)) {
@@ -296,15 +296,15 @@ static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint3
         uint64_t offset = spc_segment_offset(outbox->options.segment, &headers[i]);
         int queued = spc_outbox_announce_or_enqueue(outbox, (uint32_t)destinations[i], &by_ring, offset);
         if (queued != SPC_OK) {
-            spc_ring_mark_read(&headers[i]); /* nobody will */
+            spc_ring_mark_read(&headers[i]); /* no receiver will */
             status = queued;
         }
     }
     return status;
 }
 
-/* A message longer than a chunk of the ring: parts as far as there is room, and the queue has the rest. SPC_EAGAIN: not
- * one part found room, and nothing is queued. SPC_ENOMEM: nothing was sent either. */
+/* Sends a message longer than a chunk of the ring: parts as far as there is room, and the queue gets the rest.
+ * SPC_EAGAIN: not one part found room, and nothing is queued. SPC_ENOMEM: nothing was sent either. */
 static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                        const spc_payload_t *payload) {
     spc_rest_t rest;
@@ -323,7 +323,7 @@ static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
     return sent == 0 ? SPC_EAGAIN : spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
 }
 
-/* What can go before anything is queued. SPC_EAGAIN: there is no room. */
+/* Sends as much as can go before anything is queued. SPC_EAGAIN: there is no room. */
 static int send_at_once(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                         const spc_payload_t *payload, bool limited) {
     if (!fits_ring(outbox, envelope->length_bytes, 1)) {
@@ -332,12 +332,12 @@ static int send_at_once(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_
     if (limited || envelope->length_bytes <= SPC_INLINE_BYTES) {
         return SPC_EAGAIN;
     }
-    /* Those of a multicast whose receiver keeps up do not wait for one that holds all its chunks. */
+    /* Receivers of a multicast that keep up do not wait for one that holds all its chunks. */
     int32_t destination = (int32_t)rank;
     return send_by_ring(outbox, &destination, 1, envelope, payload);
 }
 
-/* To one destination, or to some of several that cannot share the ring: queues what has no room. */
+/* Sends to one destination, or to some of several that cannot share the ring: queues messages without room. */
 static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                       const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
     if (spc_outbox_is_lost(outbox, rank, envelope)) {
@@ -360,7 +360,7 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     return spc_outbox_note_taken(outbox, rank, envelope, status);
 }
 
-/* Each of outbox->batch alone, if they cannot share the ring. */
+/* Sends to each of outbox->batch alone, if they cannot share the ring. */
 static int send_batch(spc_outbox_t *outbox, uint32_t batch, const spc_envelope_t *envelope,
                       const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
     if (batch != 0 && fits_ring(outbox, envelope->length_bytes, batch)) {
@@ -386,11 +386,11 @@ static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32
     return false;
 }
 
-/* Several destinations, or one without an open row: those with nothing unwritten before it share the ring. */
+/* Several destinations, or one without an open row: those without an unwritten message before it share the ring. */
 static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count,
                        const spc_envelope_t *envelope, const spc_payload_t *payload) {
     spc_outbox_begin(outbox);
-    /* Between boxes a multicast is known by its place in the ring. */
+    /* Between boxes, a multicast is identified by its place in the ring. */
     bool small = envelope->length_bytes <= SPC_INLINE_BYTES && (count == 1 || !outbox->is_wide);
     bool limited = count == 1; /* a multicast that has begun goes beyond the limit, by one message */
     if (is_blocked(outbox, destinations, count, envelope->context) && is_over_limit(outbox, envelope)) {
@@ -449,7 +449,7 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
     bool to_self = false;
     int status = SPC_OK;
     uint32_t count = 0;
-    /* All pins before the first announcement: a fast receiver must not be the last for a moment. */
+    /* All pins before the first announcement: a fast receiver must not be the last holder for a moment. */
     for (uint32_t i = 0; i < destination_count; i++) {
         if (!spc_outbox_is_lost(outbox, (uint32_t)destinations[i], &envelope)) {
             spc_block_pin(block, (uint32_t)destinations[i]);
@@ -458,7 +458,8 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
         }
     }
     if (!to_self) {
-        /* Before them, too: whoever alone gets the block may pass it back at once, and then this pin is its new one. */
+        /* Before them, too: a node that alone gets the block may pass it back at once, and then this pin is its new
+         * one. */
         spc_block_unpin(block, outbox->options.rank);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -472,9 +473,9 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
     return status;
 }
 
-/* A block that nobody gets. Its owner may wait for room. */
+/* Frees a block that no node gets. Its owner may wait for room. */
 static void spc_outbox_give_back(const spc_outbox_t *outbox, spc_block_shared_t *block) {
-    uint32_t owner = block->owner; /* without its pin, the block may be another one at once */
+    uint32_t owner = block->owner; /* without its pin, the block may be reused at once */
     spc_block_unpin(block, outbox->options.rank);
     spc_event_notify(&outbox->options.events[owner], outbox->features);
 }
@@ -499,7 +500,7 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
     int status =
         open ? SPC_OK : spc_outbox_queue_push(&outbox->destination[to].queue, &waiting, &outbox->total);
     if (status == SPC_OK && to != from) {
-        /* Before it is announced: who has received it may pass it back at once, and sets this node's pin. */
+        /* Before the block is announced: its receiver may pass it back at once, which sets this node's pin. */
         spc_block_pass(block, from, to);
     }
     if (status == SPC_OK && open) {
@@ -511,12 +512,12 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
 /* ---- streams */
 
 /*
- * Long messages that are copied by both sides at once, through the few chunks of the ring that stay in the
- * cache. Both copies of a block of the arena would go through main memory.
+ * Streams are long messages that both sides copy at once, through the few chunks of the ring that stay in the cache.
+ * Both copies of a block of the arena would go through main memory.
  *
  * A stream is the head of its destination's queue: the order is kept, and any thread that flushes sends parts of it.
  * The block for the rest is taken before the first part is sent, and a slot of the row is kept for it: a message that
- * has begun always reaches its receiver without its sender's further help, as one that lies in a block does.
+ * has begun always reaches its receiver without its sender's further help, like a message in a block.
  */
 
 int spc_outbox_begin_stream(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
@@ -545,7 +546,7 @@ bool spc_outbox_expect_stream(spc_outbox_t *outbox, int32_t destination, bool ex
     return before;
 }
 
-/* The block is all that remains of the message: its last part, or the whole message if no part found room. */
+/* The block holds the rest of the message: its last part, or the whole message if no part found room. */
 static void queue_block(spc_outbox_t *outbox, const spc_stream_t *stream) {
     spc_outbox_queue_t *queue = &outbox->destination[stream->destination].queue;
     spc_waiting_t *item = queue->head;
@@ -568,7 +569,7 @@ void spc_outbox_end_stream(spc_outbox_t *outbox, spc_stream_t *stream) {
 
 /* ---- flushing */
 
-/* The parts of a stream that have room, out of its sender's memory. */
+/* Sends the parts of a stream that have room, out of its sender's memory. */
 static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const spc_waiting_t *item) {
     spc_stream_t *stream = item->stream;
     const uint64_t before = stream->sent;
@@ -584,7 +585,7 @@ static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const spc_waiting_
     return stream->sent != before;
 }
 
-/* Sends the head of a queue if there is room; true if it left the queue or got on. */
+/* Sends the head of a queue if there is room; true if it left the queue or advanced. */
 static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
     destination_t *destination = &outbox->destination[rank];
     spc_waiting_t *item = destination->queue.head;
@@ -645,7 +646,7 @@ static __attribute__((noinline)) bool flush_waiting(spc_outbox_t *outbox) {
     return moved;
 }
 
-/* Every send and receive comes by here, mostly for nothing. */
+/* Every send and receive takes this path, mostly with nothing to do. */
 bool spc_outbox_flush(spc_outbox_t *outbox) {
     return __builtin_expect(outbox->total.waiting != 0, 0) && flush_waiting(outbox);
 }

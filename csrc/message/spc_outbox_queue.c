@@ -12,7 +12,7 @@ void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
 }
 
 /* Each message counts with its entry here, and a copy also with the bytes that its receiver will have to keep. The
- * sizes of ring and arena bound the others, and the receiver of a stream has a place for it. */
+ * sizes of ring and arena bound the other kinds, and the receiver of a stream has a place for it. */
 static uint64_t cost_of(const spc_waiting_t *item) {
     return sizeof(*item) + (item->copy != NULL ? item->envelope.length_bytes : 0);
 }
@@ -57,7 +57,7 @@ void spc_outbox_queue_pop(spc_outbox_queue_t *queue, spc_queue_total_t *total) {
     free(item);
 }
 
-/* What lies in ring or arena for a destination that has ended is free. */
+/* Frees the ring or arena memory of messages for a destination that has ended. */
 static void free_written(const spc_waiting_t *item, const spc_outbox_options_t *options, uint32_t rank) {
     void *written = spc_segment_address(options->segment, item->offset);
     if ((item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {

@@ -5,12 +5,12 @@
 
 #include "base/spc_error.h"
 
-/* What one node has asked of another. */
+/* One node's requests to another. */
 typedef struct asked {
     spc_row_shared_t *row;
     uint32_t sent;                        /* the next number */
-    uint32_t awaited[SPC_RECEIPT_WORDS];  /* bits of numbers that somebody waits for */
-    uint32_t given_up[SPC_RECEIPT_WORDS]; /* of those that are not taken, with nobody waiting */
+    uint32_t awaited[SPC_RECEIPT_WORDS];  /* bits of numbers that a thread waits for */
+    uint32_t given_up[SPC_RECEIPT_WORDS]; /* bits of messages not taken yet, without a waiting thread */
 } asked_t;
 
 struct spc_receipts {
@@ -92,7 +92,7 @@ void spc_receipts_settle(spc_receipts_t *receipts, uint32_t destination, uint32_
 void spc_receipt_give(spc_row_shared_t *row, uint32_t number) {
     _Atomic uint32_t *word = &row->receipt[word_of(number)];
     /* The only writer. seq_cst: between the bit and the caller's load of `sleeping`; release, so that the sender sees
-     * what the receiver did before. Pairs with spc_receipt_is_given. */
+     * the receiver's earlier writes. Pairs with spc_receipt_is_given. */
     uint32_t bits = atomic_load_explicit(word, memory_order_relaxed);
     atomic_store_explicit(word, bits ^ bit_of(number), memory_order_seq_cst);
 }

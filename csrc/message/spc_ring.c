@@ -10,12 +10,12 @@
 #define CHUNKS_MAX 32u
 #define CHUNK_BYTES_WANTED 4096u
 
-/* Values of a header's `read`. Only the sender writes RECLAIMED, and only over what it saw as read. */
+/* Values of a header's `read`. Only the sender writes RECLAIMED, and only over a value that it saw as read. */
 enum { UNREAD = 0, READ = 1, RECLAIMED = 2 };
 
 typedef struct chunk {
     uint64_t fill;    /* where the next message goes */
-    uint64_t scanned; /* everything before is reclaimed */
+    uint64_t scanned; /* all memory before is reclaimed */
     uint64_t used_at; /* tick of the last use: the highest is the hottest */
     uint32_t unread;  /* headers not reclaimed */
 } chunk_t;
@@ -87,7 +87,7 @@ static bool is_done(const spc_ring_t *ring, const spc_ring_header_shared_t *head
     return spc_status_is_gone(ring->status, header->destination);
 }
 
-/* Reclaims what has been read of one message; true if all of it. */
+/* Reclaims the read headers of one message; true if all of it is reclaimed. */
 static bool reclaim_message(spc_ring_t *ring, uint32_t chunk, spc_ring_header_shared_t *headers,
                             uint32_t count) {
     uint32_t *unread = &ring->unread[(size_t)chunk * ring->nodes];
@@ -111,14 +111,14 @@ static bool reclaim_message(spc_ring_t *ring, uint32_t chunk, spc_ring_header_sh
     return all;
 }
 
-/* Looks at every message of a chunk that may have been read meanwhile; empties the chunk if all have been. */
+/* Checks every message of a chunk that may have been read meanwhile; empties the chunk if all have been. */
 static void reclaim_chunk(spc_ring_t *ring, uint32_t index) {
     chunk_t *chunk = &ring->chunk[index];
     unsigned char *start = ring->base + index * ring->chunk_bytes;
     bool prefix = true;
     for (uint64_t at = chunk->scanned; at < chunk->fill;) {
         spc_ring_header_shared_t *headers = (spc_ring_header_shared_t *)(start + at);
-        /* The first header's offset leads over all of them: it tells how many there are. */
+        /* The first header's offset skips all of them: it gives their number. */
         uint32_t count = headers->payload_offset / (uint32_t)sizeof(*headers);
         at += message_bytes(count, headers->payload_bytes);
         prefix = reclaim_message(ring, index, headers, count) && prefix;
@@ -169,7 +169,7 @@ static bool within_quota(const spc_ring_t *ring, const int32_t *destinations, ui
     return true;
 }
 
-/* A current chunk with room for `bytes`, within everybody's quota. */
+/* A current chunk with room for `bytes`, within the quotas of all destinations. */
 static bool find_room(spc_ring_t *ring, uint64_t bytes, const int32_t *destinations, uint32_t count) {
     if (ring->chunk[ring->current].fill + bytes > ring->chunk_bytes) {
         reclaim_chunk(ring, ring->current);

@@ -3,12 +3,12 @@
  * spc_ring: each sender's circular buffer of messages (SpeedesComm 3.2, figures 2 and 3).
  *
  * A message to k nodes is written once, behind k headers. Each receiver gets the offset of its own header, finds
- * the payload from there, and marks its header read; the sender reclaims what all have read. No lock and no count is
- * shared: of a header its receiver writes one word, once.
+ * the payload from there, and marks its header read; the sender reclaims messages that all have read. No lock and no
+ * count is shared: the receiver writes one word of its header, once.
  *
  * The ring is divided into chunks. A chunk is used again when every header in it has been read, in any order of
  * chunks, the hottest first; a message never spans chunks. A stopped receiver pins only chunks that hold its messages,
- * and may pin a quota of them: a message that would exceed it finds no room, others go on. Headers of receivers
+ * and may pin a quota of them: a message that would exceed the quota finds no room, others go on. Headers of receivers
  * that are gone count as read.
  *
  * The sender calls create, reserve, destroy under its communicator's lock. A receiver calls header functions from any
@@ -42,8 +42,8 @@ void spc_ring_destroy(spc_ring_t *ring);
 /* The longest payload for this many destinations, maybe 0. Longer messages go in parts. */
 uint64_t spc_ring_payload_max(const spc_ring_t *ring, uint32_t destination_count);
 
-/* Room for one payload behind a header for each destination, in this order; headers are filled in. The caller writes
- * the payload, then announces each header. SPC_EAGAIN if there is no room now; SPC_EINVAL if there never is. */
+/* Reserves room for one payload behind a header for each destination, in this order; headers are filled in. The caller
+ * writes the payload, then announces each header. SPC_EAGAIN if there is no room now; SPC_EINVAL if there never is. */
 int spc_ring_reserve(spc_ring_t *ring, const int32_t *destinations, uint32_t destination_count,
                      uint64_t payload_bytes, spc_ring_header_shared_t **headers, void **payload);
 
@@ -54,7 +54,7 @@ static inline void *spc_ring_payload(spc_ring_header_shared_t *header) {
     return (unsigned char *)header + header->payload_offset;
 }
 
-/* By the receiver, once. seq_cst: the sender may sleep until there is room; the caller notifies its event next.
+/* Called by the receiver, once. seq_cst: the sender may sleep until there is room; the caller notifies its event next.
  * Pairs with the sender's load when it reclaims. */
 static inline void spc_ring_mark_read(spc_ring_header_shared_t *header) {
     atomic_store_explicit(&header->read, 1, memory_order_seq_cst);

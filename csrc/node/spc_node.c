@@ -40,7 +40,7 @@ static int attach(spc_node_t *node, const spc_node_options_t *options) {
     return spc_segment_attach(&node->segment, options->descriptor);
 }
 
-/* Nobody else writes here before this node is live. */
+/* No other thread writes here before this node is live. */
 static void touch(const spc_node_t *node, spc_region_t region) {
     void *part = spc_segment_part(&node->segment, region, node->rank);
     if (part != NULL) {
@@ -109,7 +109,7 @@ void spc_node_retain(spc_node_t *node) {
 }
 
 void spc_node_release(spc_node_t *node) {
-    /* Release: what this communicator did to the node. Acquire, for the last: all that the others did. */
+    /* Release: this communicator's changes to the node. Acquire, for the last: the changes by all others. */
     if (atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
@@ -128,14 +128,15 @@ void spc_node_release(spc_node_t *node) {
 int spc_node_close(spc_node_t *node, uint64_t deadline_ns) {
     int status = spc_node_flush(node, deadline_ns);
     if (status == SPC_EINTERRUPTED) {
-        return status; /* the caller decides whether to come again */
+        return status; /* the caller decides whether to try again */
     }
     atomic_store_explicit(&node->closed, true, memory_order_release);
-    /* A process that is about to fail closes, too, and may be here before the supervisor has heard of the failure. */
+    /* A process that is about to fail closes, too, and may be here before the supervisor has learnt of the failure. */
     int32_t failure = atomic_load_explicit(&node->failure, memory_order_relaxed);
     spc_status_end(node->status, node->rank, failure == 0 ? SPC_NODE_FINISHED : SPC_NODE_DIED, failure,
                    node->events, node->size + 1, node->config->features);
-    /* Nobody can ask for what has come: its senders get their room back. What this node has taken stays its own. */
+    /* No receive can take the messages that have come: their senders get their room back. Messages that this node has
+     * taken stay its own. */
     pthread_mutex_lock(&node->lock);
     spc_inbox_discard(node->inbox);
     spc_note_settle(node->notes);
@@ -144,7 +145,7 @@ int spc_node_close(spc_node_t *node, uint64_t deadline_ns) {
 }
 
 static void describe_flush(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    (void)pairs; /* what is queued says it all */
+    (void)pairs; /* the queued messages describe the wait */
     entry->kind = SPC_BOARD_SEND;
     entry->size = wait->node->size;
     entry->rank = wait->node->rank;

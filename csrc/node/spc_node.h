@@ -3,10 +3,11 @@
  * spc_node: one process in its run: its attachment to the segment, its inbox and outbox, and the way its threads wait.
  *
  * There is one per process (ranks that are threads have one each); the communicators of that node share it. It knows
- * nothing of collectives, contexts or members: those are the communicators' (spc_comm.h). Ranks here are the segment's.
+ * nothing of collectives, contexts or members: those belong to the communicators (spc_comm.h). Ranks here are the
+ * segment's.
  *
- * Progress. Every wait, whatever for, sends queued messages and drains arrivals. One waiting thread, the leader,
- * drains for all of the node; the others sleep on a private word, and one of them takes over when it leaves.
+ * Progress. Every wait of any kind sends queued messages and drains arrivals. One waiting thread, the leader, drains
+ * for all of the node; the others sleep on a private word, and one of them takes over when it leaves.
  *
  * Used by the files of spc_comm only. `lock` guards inbox and outbox; it is held for a match or a copy, never while
  * waiting or calling back. A node lives until the last of its communicators is destroyed.
@@ -41,7 +42,7 @@ typedef struct spc_node {
     _Atomic bool closed;         /* release by close, acquire by calls: they see its end as complete */
     _Atomic int32_t failure;     /* the exit code with which its process will fail; relaxed: its thread's */
     _Atomic uint32_t references; /* communicators that are not destroyed */
-    _Atomic uint32_t polls;      /* of the poll_ calls: as many as have been worth it; relaxed: a hint */
+    _Atomic uint32_t polls;      /* polls of a poll_ call: as many as have been worth it; relaxed: a hint */
     int (*check)(void *argument);
     int (*handle)(void *argument);
     int32_t (*locate)(void *argument, spc_board_entry_t *entry);
@@ -68,16 +69,16 @@ typedef struct spc_node {
     _Atomic uint32_t followers; /* threads that wait on `handover` */
     _Atomic uint32_t handover;  /* bumped when followers should look again; private to the process */
     spc_waiter_t waiter;        /* of the leader */
-    _Atomic bool moved; /* a part of a message has come; relaxed: the leader polls for the next one */
+    _Atomic bool moved; /* part of a message has come; relaxed: the leader polls for the next part */
 
-    /* What the leader publishes: spc_node_board.c. */
+    /* The leader's published state: spc_node_board.c. */
     spc_board_shared_t *board; /* NULL: there is none */
-    const struct spc_node_wait *located; /* whose caller `entry` names */
+    const struct spc_node_wait *located; /* the thread whose caller `entry` names */
     spc_board_entry_t entry;
     spc_board_pair_t *pairs; /* of all nodes, and of the gateway */
 } spc_node_t;
 
-#define SPC_NODE_INTERRUPTED INT32_MIN /* instead of a number of threads: a signal came meanwhile */
+#define SPC_NODE_INTERRUPTED INT32_MIN /* in place of a number of threads: a signal came meanwhile */
 
 typedef struct spc_node_options {
     const spc_segment_t *segment; /* borrowed; NULL: attach by descriptor */
@@ -87,7 +88,7 @@ typedef struct spc_node_options {
     int (*handle)(void *argument); /* may be NULL; the same */
     void *check_argument;
     int32_t (*locate)(void *argument, spc_board_entry_t *entry); /* may be NULL; the same */
-    uint64_t own_signals; /* a bit a signal, 1 << (number - 1), whose handler is known to be harmless */
+    uint64_t own_signals; /* a bit a signal, 1 << (number - 1), with a handler known to be harmless */
 } spc_node_options_t;
 
 /* Joins the run as this rank: its state becomes LIVE. The caller holds the one reference. */
@@ -101,7 +102,7 @@ void spc_node_release(spc_node_t *node);
 /* Waits until nothing is queued any more. */
 int spc_node_flush(spc_node_t *node, uint64_t deadline_ns);
 
-/* Sends queued messages (until the deadline), then publishes FINISHED. SPC_ETIMEDOUT if something could not be sent;
+/* Sends queued messages (until the deadline), then publishes FINISHED. SPC_ETIMEDOUT if some message could not be sent;
  * finished all the same. SPC_EINTERRUPTED: nothing has changed. */
 int spc_node_close(spc_node_t *node, uint64_t deadline_ns);
 
@@ -111,28 +112,28 @@ int spc_node_close(spc_node_t *node, uint64_t deadline_ns);
 typedef struct spc_node_wait {
     spc_node_t *node;
     bool (*test)(struct spc_node_wait *wait);
-    /* A node has ended or left: can the wait still be satisfied? SPC_OK, or why not; SPC_EAGAIN: that may change
-     * without another end. */
+    /* A node has ended or left: can the wait still be satisfied? SPC_OK, or the reason why not; SPC_EAGAIN: that may
+     * change without another end. */
     int (*doomed)(struct spc_node_wait *wait);
-    /* With the lock: the call, and in pairs[].needed whom it needs. NULL: nothing is known of it. */
+    /* With the lock: describes the call, and in pairs[].needed the nodes it needs. NULL: there is no description. */
     void (*describe)(const struct spc_node_wait *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs);
     void *owner; /* the communicator */
     void *argument; /* the call */
-    int status; /* what test found */
-    uint32_t epoch; /* ends that have been considered */
+    int status; /* result of test */
+    uint32_t epoch; /* number of ends that have been considered */
     int ended; /* SPC_OK, or why it cannot be satisfied any more */
-    bool done; /* test has said so: it is not asked again, for it may have taken a message */
+    bool done; /* test has succeeded: it is not called again, for it may have taken a message */
     bool leads; /* this thread drains for the others */
     uint64_t deadline_ns;
-    uint32_t slices; /* of sleep, so far */
+    uint32_t slices; /* duration of sleep, so far */
     bool is_located;
     bool is_published;
 } spc_node_wait_t;
 
-/* SPC_OK when test said so; else as spc_wait, or what doomed said. */
+/* SPC_OK when test succeeds; else as spc_wait, or the status of doomed. */
 int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns);
 
-/* Of a wait that leads, by spc_node_wait.c: finds out where the caller is, holding nothing; just before a sleep and
+/* For a wait that leads, by spc_node_wait.c: finds out where the caller is, without any lock; just before a sleep and
  * just after it. */
 int spc_node_locate(spc_node_wait_t *wait); /* SPC_OK, SPC_EINTERRUPTED */
 uint64_t spc_node_settle(spc_node_wait_t *wait, uint32_t seen);
@@ -141,17 +142,17 @@ void spc_node_wake(spc_node_wait_t *wait);
 /* Sends queued messages and drains arrivals. */
 void spc_node_progress(spc_node_t *node);
 
-/* Unlocks after the inbox was used: wakes the threads of this node that may now find what they wait for. */
+/* Unlocks after the inbox was used: wakes threads of this node whose waits may now be satisfied. */
 void spc_node_unlock(spc_node_t *node);
 
-/* Polls of a poll_ call, as the leader's waits have found them to be worth: about two microseconds at most, which is
- * less than what giving an interpreter's lock away and taking it again may cost. */
+/* Number of polls of a poll_ call, learnt from the leader's waits: about two microseconds at most, which is less than
+ * releasing an interpreter's lock and taking it again may cost. */
 void spc_node_choose_polls(spc_node_t *node);
 
 /* A name for the calling thread; never 0. */
 uintptr_t spc_node_this_thread(void);
 
-/* ---- small questions ---- */
+/* ---- simple queries ---- */
 
 /* SPC_OK, SPC_ECLOSED or SPC_EFORKED. */
 static inline int spc_node_check_usable(const spc_node_t *node) {
@@ -168,7 +169,7 @@ static inline void spc_node_note_vain(const spc_node_t *node) {
     }
 }
 
-/* Of several boxes: nothing comes from the others any more. */
+/* With several boxes: whether nothing can come from the others any more. */
 static inline bool spc_node_is_disconnected(const spc_node_t *node) {
     return spc_status_state(node->status, node->size) == SPC_NODE_DIED;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a long wait tells others: spc_board.
+ * State that a long wait publishes: spc_board.
  *
  *     first slice    nothing: most waits that sleep at all end within it (a build with endless slices has none)
- *     then           where the caller is is found out once, by the binding; that may run anything. Again, as long as
- *                    there are doubts that may pass
+ *     then           the binding finds out once where the caller is; that may run any code. Again, as long as there are
+ *                    doubts that may pass
  *     each sleep     the board is published just before it, and retracted just after it
  *
  * Only the leader publishes. Followers are other threads of this node, so the leader's wait proves nothing.
@@ -18,14 +18,14 @@
 
 #define FIRST_SLICE_NS UINT64_C(5000000)
 #define INTERRUPT \
-    (UINT64_C(1) << (SIGINT - 1)) /* somebody at the keyboard: nothing that the run does by itself */
+    (UINT64_C(1) << (SIGINT - 1)) /* a person at the keyboard: nothing that the run does by itself */
 #define PUBLISHED_SLICE_NS UINT64_C(500000000) /* the board changes with each slice */
 
-/* A thread ends, a timer is disarmed, an idle thread is not idle yet: looked for again before each sleep. */
+/* A thread ends, a timer is disarmed, an idle thread is not idle yet: checked again before each sleep. */
 #define PASSING_DOUBTS ((uint32_t)(SPC_BOARD_THREADS | SPC_BOARD_TIMER | SPC_BOARD_HANDLER))
 
 #ifdef SPC_WAIT_ENDLESS_SLICES
-#define HAS_FIRST_SLICE 0 /* nothing would ever be published after it */
+#define HAS_FIRST_SLICE 0 /* no board would ever be published after it */
 #else
 #define HAS_FIRST_SLICE 1
 #endif
@@ -60,7 +60,7 @@ int spc_node_locate(spc_node_wait_t *wait) {
         return SPC_OK;
     }
     uint64_t since_ns = is_known ? node->entry.since_ns : spc_clock_now_ns() - FIRST_SLICE_NS;
-    /* First what runs code, which may wait itself and come here. */
+    /* First the call that runs code, which may wait itself and come here. */
     spc_board_entry_t entry = {.flags = node->locate == NULL ? SPC_BOARD_IN_C : 0};
     int32_t threads = node->locate != NULL ? node->locate(node->check_argument, &entry) : -1;
     if (threads == SPC_NODE_INTERRUPTED) {

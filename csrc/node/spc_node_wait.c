@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the threads of a node wait together.
+ * Waiting of the threads of a node, together.
  *
- * One of them leads: it polls, yields and sleeps on the node's event, and moves everybody's messages along. The
- * others follow: they sleep on `handover`, a private word, and look again when somebody has drained something, when the
+ * One of them leads: it polls, yields and sleeps on the node's event, and moves the messages of all threads along. The
+ * others follow: they sleep on `handover`, a private word, and look again when a thread has drained something, when the
  * leader is about to sleep (again), and when it leaves; then one of them becomes the leader. So one thread polls,
  * however many wait.
  */
@@ -12,8 +12,8 @@
 #define POLLS_MAX 60
 
 static void rouse_followers(spc_node_t *node) {
-    /* seq_cst: pairs with a follower's registration before its test. Either it is seen here, or its test comes after
-     * what this thread has done. */
+    /* seq_cst: pairs with a follower's registration before its test. Either the registration is visible here, or its
+     * test comes after this thread's changes. */
     if (atomic_load_explicit(&node->followers, memory_order_seq_cst) != 0) {
         atomic_fetch_add_explicit(&node->handover, 1, memory_order_seq_cst);
         spc_platform_wake(node->config->features, &node->handover);
@@ -32,7 +32,7 @@ static bool try_to_lead(spc_node_t *node) {
                                                    memory_order_seq_cst, memory_order_seq_cst);
 }
 
-/* True in a wait that the leader's own `check` began: then it leads itself, or nobody would. */
+/* True in a wait that the leader's own `check` began: then it leads itself, or no thread would. */
 static bool leads_already(spc_node_t *node) {
     return atomic_load_explicit(&node->leader, memory_order_relaxed) == spc_node_this_thread();
 }
@@ -63,7 +63,7 @@ void spc_node_progress(spc_node_t *node) {
     spc_node_unlock(node);
 }
 
-/* Has somebody ended whom this wait needs? `ended` says how it fails then. */
+/* Whether a node that this wait needs has ended. `ended` gives the status with which it then fails. */
 static void look_at_ends(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
     uint32_t epoch = spc_status_epoch(node->status);
@@ -73,12 +73,12 @@ static void look_at_ends(spc_node_wait_t *wait) {
     wait->epoch = epoch;
     int status = spc_node_check_usable(node); /* another thread may have closed it */
     if (status == SPC_OK && spc_node_is_disconnected(node)) {
-        status = SPC_EDISCONNECTED; /* whoever else is to blame: others have ended because of it */
+        status = SPC_EDISCONNECTED; /* whichever node is to blame: others have ended because of it */
     } else if (status == SPC_OK && wait->doomed != NULL) {
         status = wait->doomed(wait);
     }
-    /* First who has ended, then what came from them: a row may hold what its sender announced without living to ring
-     * the bell, and that counts more than its end. */
+    /* First the nodes that have ended, then messages from them: a row may hold messages that its sender announced
+     * without living to ring the bell, and those count more than its end. */
     pthread_mutex_lock(&node->lock);
     for (uint32_t rank = 0; rank < node->size; rank++) {
         if (spc_node_has_ended(node, rank)) {
@@ -94,8 +94,8 @@ static void look_at_ends(spc_node_wait_t *wait) {
     }
 }
 
-/* A test that has said yes has done the work, and must not do it again. Ends belong to the test, for a sleeper must not
- * miss one between two looks: who ends raises the epoch before waking. */
+/* A test that has succeeded has done the work, and must not do it again. Ends belong to the test, for a sleeper must
+ * not miss one between two looks: an ending node raises the epoch before waking. */
 static bool is_over(spc_node_wait_t *wait) {
     wait->done = wait->done || wait->test(wait);
     if (!wait->done && wait->ended == SPC_OK) {
@@ -112,8 +112,9 @@ static void leader_progress(void *argument) {
     spc_node_wait_t *wait = argument;
     spc_node_t *node = wait->node;
     spc_node_progress(node);
-    /* About to sleep: followers test now, after `sleeping` is set. Whoever makes their wait true later sees it and
-     * wakes this thread, which comes back here. Without this, what comes before `sleeping` is set is told to nobody. */
+    /* About to sleep: followers test now, after `sleeping` is set. A process that makes their wait true later sees it
+     * and wakes this thread, which comes back here. Without this, no follower would learn of changes made before
+     * `sleeping` is set. */
     if (atomic_load_explicit(&node->event->sleeping, memory_order_relaxed) != 0) {
         rouse_followers(node);
     }
@@ -140,7 +141,7 @@ static void record(spc_node_t *node, spc_trace_kind_t kind) {
     }
 }
 
-/* What a handler does is the program's: the thread does not wait meanwhile. */
+/* A handler belongs to the program: the thread does not wait meanwhile. */
 static int run_handlers(spc_node_t *node) {
     if (node->handle == NULL || !has_filtered(node)) {
         return SPC_OK;
@@ -158,7 +159,8 @@ static int leader_check(void *argument) {
     return status == SPC_OK ? run_handlers(wait->node) : status;
 }
 
-/* A message for a handler may have come after the check, which alone may call it; what comes after this wakes us. */
+/* A message for a handler may have come after the check, which alone may call it; a message that comes after this wakes
+ * the thread. */
 static uint64_t leader_settle(void *argument, uint32_t seen) {
     spc_node_wait_t *wait = argument;
     const bool has_work = wait->node->handle != NULL && has_filtered(wait->node);
@@ -203,7 +205,7 @@ static int follow(spc_node_wait_t *wait, uint64_t deadline_ns) {
     static const spc_wait_callbacks_t callbacks = {.test = follower_test, .check = check_signals};
     spc_node_t *node = wait->node;
     spc_waiter_t waiter;
-    _Atomic uint32_t sleeping = 0; /* nobody asks: the leader looks at `followers` */
+    _Atomic uint32_t sleeping = 0; /* no waker reads it: the leader checks `followers` */
     spc_waiter_init(&waiter, SPC_WAIT_SLEEP, node->config->features);
     /* seq_cst, before the first test: pairs with rouse_followers. */
     atomic_fetch_add_explicit(&node->followers, 1, memory_order_seq_cst);

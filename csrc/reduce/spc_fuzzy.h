@@ -2,9 +2,9 @@
 /*
  * spc_fuzzy: fuzzy barriers (SpeedesComm 2.2, 3.1): enter now, compute, ask or wait later.
  *
- * A thin layer over spc_reduce that keeps account of the open ones: up to SPC_FUZZY_MAX may be in flight, and
- * other collectives may be called between the entry and the end of one. The outcome of a phase is remembered
- * here when its bank is needed again before anybody asked. One thread of a node at a time.
+ * A thin layer over spc_reduce that keeps account of the open barriers: up to SPC_FUZZY_MAX may be in flight, and other
+ * collectives may be called between the entry and the end of one. The layer remembers the outcome of a phase whose bank
+ * is needed again before a caller asks for it. One thread of a node at a time.
  */
 #ifndef SPC_FUZZY_H
 #define SPC_FUZZY_H
@@ -23,22 +23,22 @@ typedef struct spc_fuzzy {
 
 void spc_fuzzy_init(spc_fuzzy_t *fuzzy, spc_reduce_t *reduce);
 
-/* Announces this node; SPC_ELIMIT if SPC_FUZZY_MAX are open already (complete ones count until they are
- * left). The phase is its handle. */
+/* Announces this node; SPC_ELIMIT if SPC_FUZZY_MAX are open already (complete ones count until they are left). The
+ * phase is its handle. */
 int spc_fuzzy_enter(spc_fuzzy_t *fuzzy, uint64_t *phase);
 
-/* Has everybody entered? One load. Stays true after it was left. */
+/* Whether all nodes have entered. One load. Stays true after the barrier was left. */
 bool spc_fuzzy_test(const spc_fuzzy_t *fuzzy, uint64_t phase);
 
-/* After test: ends it; SPC_OK or SPC_EMISMATCH. SPC_EINVAL if it is not open (any more), SPC_EAGAIN if not
- * everybody has entered: it stays open then. */
+/* After test: ends it; SPC_OK or SPC_EMISMATCH. SPC_EINVAL if it is not open (any more), SPC_EAGAIN if some node has
+ * not entered: then it stays open. */
 int spc_fuzzy_leave(spc_fuzzy_t *fuzzy, uint64_t phase);
 
-/* To be called before any new phase is started: keeps the outcome of what is complete, since its bank may
- * be reused. Entering does so by itself. Cost: a load for each open barrier. */
+/* Call it before any new phase is started: keeps the outcomes of complete barriers, since their banks may be reused.
+ * Entering calls it by itself. Cost: a load for each open barrier. */
 void spc_fuzzy_settle(spc_fuzzy_t *fuzzy);
 
-/* How many are open; their phases, oldest first, for reports. */
+/* The number of open barriers; their phases, oldest first, for reports. */
 uint32_t spc_fuzzy_open(const spc_fuzzy_t *fuzzy, uint64_t phases[SPC_FUZZY_MAX]);
 
 #endif

@@ -2,11 +2,12 @@
 /*
  * spc_layout: the meaning of spc_signature_t.layout for a reduced value, beside its operator and length.
  *
- * Nodes of one run may be written in C, C++ and Python, and meet in one operation if their values are of the same kind.
- * So every language takes the kinds and the hash from here. Pure functions; anybody may call.
+ * Nodes of one run may be written in C, C++ and Python, and take part in one operation if their values are of the same
+ * kind. So every language takes the kinds and the hash from here. Pure functions; any thread may call them.
  *
- * A layout has the kind in its topmost byte, by which a mismatch is put into words, and below it a hash: of what the
- * kind leaves open (`hash`, made by spc_layout_mix from 0 on) and of the step, for values that take several operations.
+ * A layout has the kind in its topmost byte, which names the value in a mismatch, and below it a hash: of the details
+ * that the kind leaves open (`hash`, made by spc_layout_mix from 0 on) and of the step, for values that take several
+ * operations.
  */
 #ifndef SPC_LAYOUT_H
 #define SPC_LAYOUT_H
@@ -18,7 +19,7 @@ typedef enum spc_kind {
     SPC_KIND_FLOAT = 2,
     SPC_KIND_BOOL = 3,
     SPC_KIND_ARRAY = 4,
-    SPC_KIND_TUPLE = 5, /* hash: of its length, then of what each item is */
+    SPC_KIND_TUPLE = 5, /* hash: of its length, then of the type of each item */
     SPC_KIND_COMPLEX = 6,
     SPC_KIND_SCALAR = 7,
     SPC_KIND_SIMTIME = 8
@@ -29,7 +30,7 @@ static inline uint64_t spc_layout_mix(uint64_t hash, uint64_t value) {
     return hash ^ (hash >> 29);
 }
 
-/* Of an array, after its kind and the type of its elements. */
+/* For an array, after its kind and the type of its elements. */
 static inline uint64_t spc_layout_mix_shape(uint64_t hash, uint32_t dimensions, const int64_t *shape) {
     hash = spc_layout_mix(hash, dimensions);
     for (uint32_t i = 0; i < dimensions; i++) {
@@ -42,7 +43,7 @@ static inline uint64_t spc_layout_of(uint64_t kind, uint64_t hash, uint64_t step
     return kind << 56 | spc_layout_mix(hash, step) >> 8;
 }
 
-/* Of a number or time by itself. */
+/* For a number or time by itself. */
 static inline uint64_t spc_layout_of_one(uint64_t kind) {
     return spc_layout_of(kind, spc_layout_mix(0, kind), 0);
 }

@@ -13,7 +13,7 @@
 /* to[i] = left[i] operator right[i]; `to` is one of the two, or apart from them. */
 typedef int (*spc_kernel_fn)(void *to, const void *left, const void *right, uint32_t count);
 
-/* An operator's kernels by type; NULL: it does not know the type. */
+/* An operator's kernels by type; NULL: it does not support the type. */
 typedef struct spc_kernels {
     spc_kernel_fn of[SPC_TYPE_COUNT];
 } spc_kernels_t;
@@ -47,7 +47,7 @@ typedef struct spc_kernels {
         return SPC_OK;                                                                                 \
     }
 
-/* ---- kernels of what is no plain number ---- */
+/* ---- kernels of values that are no plain numbers ---- */
 
 static int spc_kernel_sum_simtime(void *to_bytes, const void *left_bytes, const void *right_bytes,
                                   uint32_t count) {
@@ -60,7 +60,7 @@ static int spc_kernel_sum_simtime(void *to_bytes, const void *left_bytes, const 
     return SPC_OK;
 }
 
-/* The right one only where it comes before (sign -1) or after (sign 1) the left one. */
+/* Takes the right one only if it comes before (sign -1) or after (sign 1) the left one. */
 static int choose_simtime(spcomm_simtime_t *to, const spcomm_simtime_t *left, const spcomm_simtime_t *right,
                           uint32_t count, int sign) {
     for (uint32_t i = 0; i < count; i++) {
@@ -210,7 +210,7 @@ static const spc_kernels_t spc_kernels_max = {{
 
 /* ---- logical and bitwise operators */
 
-/* Whatever is not zero is true, NaN too. */
+/* Any value other than zero is true, NaN too. */
 #define DEFINE_LOGICAL_KERNELS(name, ctype)                           \
     SPC_DEFINE_KERNEL(logical_and_##name, ctype, (l != 0) & (r != 0)) \
     SPC_DEFINE_KERNEL(logical_or_##name, ctype, (l != 0) | (r != 0))  \
@@ -260,15 +260,15 @@ DEFINE_BITWISE_TABLE(bitwise_or);
 DEFINE_BITWISE_TABLE(bitwise_xor);
 /* clang-format on */
 
-/* ---- the place of the least and of the greatest */
+/* ---- the position of the least and of the greatest */
 
-/* Which comes first: of integers the lesser (or greater), of floating point a NaN before all numbers. */
+/* Order of values: for integers the lesser (or greater) first, for floating point a NaN before all numbers. */
 #define LESS(l, r) ((l) < (r))
 #define GREATER(l, r) ((l) > (r))
 #define LESS_OR_NAN(l, r) (((l) < (r)) | (((l) != (l)) & ((r) == (r))))
 #define GREATER_OR_NAN(l, r) (((l) > (r)) | (((l) != (l)) & ((r) == (r))))
 
-/* Of two of which neither comes first, the one of the lower index: so the order of the nodes does not matter. */
+/* If neither comes first, the pair with the lower index does: so the order of the nodes does not matter. */
 #define DEFINE_PAIR_KERNEL(prefix, name, FIRST)                                                 \
     static int prefix##_##name(void *to_bytes, const void *left_bytes, const void *right_bytes, \
                                uint32_t count) {                                                \
@@ -403,7 +403,7 @@ int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t
     return spc_ops_combine_to(operator, fields, field_count, left, left, right);
 }
 
-/* ---- what the only node gives ---- */
+/* ---- the result of a single node ---- */
 
 static bool is_logical(spc_operator_t operator) {
     return operator == SPC_LOGICAL_AND || operator == SPC_LOGICAL_OR || operator == SPC_LOGICAL_XOR;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_ops: the operators that the core itself can combine values with.
+ * spc_ops: the operators with which the core itself can combine values.
  *
  * A value is a sequence of fields; each field is `count` elements of one type and starts at a multiple of 8
- * bytes. A number is one field of one element, an array one field, a tuple several. Pure functions; anybody
- * may call.
+ * bytes. A number is one field of one element, an array one field, a tuple several. Pure functions; any thread may call
+ * them.
  *
- * Of two elements of one type an operator makes what NumPy's ufunc makes of two arrays of that dtype, but a result of
- * the logical ones keeps the type, as 0 or 1:
+ * An operator applied to two elements of one type gives the result of NumPy's ufunc for two arrays of that dtype, but a
+ * logical result keeps the type, as 0 or 1:
  *
  *                   SUM PROD   MIN MAX   LOGICAL_…   BITWISE_…   MINLOC MAXLOC
  *   integers         x   x      x   x        x           x
@@ -19,8 +19,8 @@
  *   SIMTIME          x          x   x
  *
  * A PAIR is a value and an index, spc_pair_t: 16 bytes, as NumPy lays out an aligned [('value', T), ('index', int64)].
- * MINLOC and MAXLOC keep the whole pair of the least or greatest value; of equal values (0.0 and -0.0 are, and any two
- * NaN, which win over numbers as in numpy.argmin) the one of the lower index.
+ * MINLOC and MAXLOC keep the whole pair of the least or greatest value; of equal values (0.0 and -0.0 are equal, and so
+ * are any two NaN, which win over numbers as in numpy.argmin) they keep the pair with the lower index.
  *
  * A SIMTIME is a spcomm_simtime_t. Its sum adds the times and has no priorities, for those break ties between
  * events and a sum is none; its order is that of spcomm/simtime.h. Of equal times MIN and MAX keep the one of
@@ -34,8 +34,8 @@
 
 #define SPC_FIELDS_MAX 32
 
-/* X(name, what programs call it). Of floating point MIN and MAX are NaN if any value is, as numpy.minimum; -0.0 is less
- * than 0.0. */
+/* X(name, public name). For floating point MIN and MAX are NaN if any value is, as numpy.minimum; -0.0 is less than
+ * 0.0. */
 #define SPC_OPERATORS(X)   \
     X(SUM, "SUM")          \
     X(MIN, "MIN")          \
@@ -78,7 +78,7 @@ typedef enum spc_operator {
 typedef enum spc_type {
     SPC_TYPE_NONE, /* no value: barriers */
     SPC_TYPE_INT,  /* a Python integer that fits into 64 bits: sums do not wrap, but give SPC_EWIDE */
-    SPC_TYPE_WIDE, /* one that does not fit: whatever it is combined with, SPC_EWIDE */
+    SPC_TYPE_WIDE, /* one that does not fit: combined with any value, it gives SPC_EWIDE */
 #define SPC_TYPE_ENUM(name, ctype) SPC_TYPE_##name,
     SPC_NUMBER_TYPES(SPC_TYPE_ENUM)
 #undef SPC_TYPE_ENUM
@@ -98,7 +98,7 @@ typedef struct spc_field {
     uint32_t count;
 } spc_field_t;
 
-/* What a PAIR looks like; `value` has one of the number types, and what it leaves of the 8 bytes is carried along. */
+/* Layout of a PAIR; `value` has one of the number types, and the rest of its 8 bytes is carried along. */
 typedef struct spc_pair {
     union {
 #define SPC_PAIR_MEMBER(name, ctype) ctype name;
@@ -121,12 +121,12 @@ uint64_t spc_fields_bytes(const spc_field_t *fields, uint32_t field_count);
  * nodes that contribute one and the other match, and all get SPC_EWIDE. */
 uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count);
 
-/* Whether the operator knows this type. INT and WIDE: whether it knows INT64. */
+/* Whether the operator supports this type. INT and WIDE: whether it supports INT64. */
 bool spc_ops_has(spc_operator_t operator, uint32_t type);
 
-/* to = left operator right, element by element; `left` is the value of the lower ranks. Integer arrays wrap, as
- * NumPy's do. SPC_EWIDE if an INT sum or product overflows or a field is WIDE (`to` is then undefined); SPC_EINVAL if
- * an operator does not know a type. All values start at a multiple of 8 bytes; `to` may be `left` or `right`, and
+/* to = left operator right, element by element; `left` is the value of the lower ranks. Integer arrays wrap, as NumPy's
+ * do. SPC_EWIDE if an INT sum or product overflows or a field is WIDE (`to` is then undefined); SPC_EINVAL if an
+ * operator does not support a type. All values start at a multiple of 8 bytes; `to` may be `left` or `right`, and
  * otherwise they do not overlap. */
 int spc_ops_combine_to(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *to,
                        const void *left, const void *right);
@@ -135,8 +135,8 @@ int spc_ops_combine_to(spc_operator_t operator, const spc_field_t *fields, uint3
 int spc_ops_combine(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *left,
                     const void *right);
 
-/* value = what the operator makes of it alone, as the only node's: a sum of a SIMTIME has no priorities, logical
- * results are 0 or 1; all else stays. */
+/* value = the operator's result for it alone, as the only node's: a sum of a SIMTIME has no priorities, logical results
+ * are 0 or 1; all others stay. */
 void spc_ops_alone(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *value);
 
 #endif

@@ -69,7 +69,7 @@ uint64_t spc_reduce_completed(const void *shared, uint32_t nodes, uint32_t fanin
     uint64_t sum = 0;
     for (uint32_t i = 0; i < SPC_BANKS; i++) {
         const void *bank = (const unsigned char *)shared + i * stride;
-        /* Relaxed: only whether it changes counts. */
+        /* Relaxed: only a change of the value counts. */
         sum +=
             atomic_load_explicit(&((const spc_reduce_release_shared_t *)bank)->phase, memory_order_relaxed);
     }
@@ -207,20 +207,20 @@ static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, 
     if (reduce->options.here != 0 && call->fields != NULL) {
         memcpy(fields_of(reduce), call->fields, call->signature.field_count * sizeof(*call->fields));
     }
-    if (combined && reduce->options.nodes == 1) { /* nobody else does */
+    if (combined && reduce->options.nodes == 1) { /* no other node writes there */
         spc_ops_alone((spc_operator_t)call->signature.operator, call->fields, call->signature.field_count,
                       place);
     }
 }
 
-/* The paper's last box: everybody may go. Whoever waits for it reads one line, which has the result too. `is_node`:
- * a node does this for itself, and is awake; not so a gateway that uses the half of one. */
+/* The paper's last box: releases all nodes. Waiting nodes read one line, which has the result too. `is_node`: a node
+ * does this for itself, and is awake; a gateway that uses the half of a node does not. */
 static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_t phase, int status,
                     bool is_node) {
     const spc_reduce_options_t *options = &reduce->options;
     bank->release->status = status;
-    /* Pairs with the load in spc_reduce_test: status and value are seen with it. seq_cst, because the
-     * loads of `sleeping` in spc_event_notify must not come before it. */
+    /* Pairs with the load in spc_reduce_test: status and value are visible with it. seq_cst, because the loads of
+     * `sleeping` in spc_event_notify must not come before it. */
     atomic_store_explicit(&bank->release->phase, phase, memory_order_seq_cst);
     for (uint32_t rank = 0; rank < options->nodes; rank++) {
         if (rank != options->rank || !is_node) {
@@ -234,8 +234,8 @@ static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_
 static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call,
                    uint64_t phase, int status, bool is_node) {
     const uint64_t hash = hash_of(reduce, &call->signature);
-    const uint32_t gateways = reduce->options.here != 0; /* they arrive at the one group that there is then */
-    /* Of the hashes of all signatures below here, mod 2^48, above 16 zero bits. */
+    const uint32_t gateways = reduce->options.here != 0; /* they arrive at the one group of such a run */
+    /* Sum of the hashes of all signatures below here, mod 2^48, above 16 zero bits. */
     uint64_t sum = is_node ? hash << 16 : 0;
     uint32_t member = reduce->options.rank;
     for (uint32_t level = 0; level < reduce->level_count; level++) {
@@ -244,14 +244,14 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         if (status != SPC_OK) {
             atomic_store_explicit(&counter->status, status, memory_order_relaxed); /* published below */
         }
-        /* Release: our line, and what we combined. Acquire, for the last: all that lies below this group. */
+        /* Release: our line, and the values we combined. Acquire, for the last: all lines below this group. */
         const uint64_t before = atomic_fetch_add_explicit(&counter->arrivals, sum + 1, memory_order_acq_rel);
         if ((before & 0xffff) + 1 != spc_reduce_members(reduce, level, group) + gateways) {
-            return; /* somebody comes later, and climbs */
+            return; /* another node comes later, and climbs */
         }
         sum += before & ~UINT64_C(0xffff);
         status = atomic_load_explicit(&counter->status, memory_order_relaxed);
-        /* Nobody comes here again before the release of this phase, which orders the clearing. */
+        /* No node comes here again before the release of this phase, which orders the clearing. */
         atomic_store_explicit(&counter->arrivals, 0, memory_order_relaxed);
         if (status != SPC_OK) {
             atomic_store_explicit(&counter->status, SPC_OK, memory_order_relaxed);
@@ -262,20 +262,20 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         }
         member = group;
     }
-    /* Equal signatures always give this sum, so whoever is refused here did differ. Different ones give it
-     * with a chance of 2^-48 (2^-48 times the number of equal ones, if that is a power of two). */
+    /* Equal signatures always give this sum, so signatures refused here did differ. Different ones give it with a
+     * chance of 2^-48 (2^-48 times the number of equal ones, if that is a power of two). */
     if (sum != (hash * reduce->options.nodes) << 16) {
         status = SPC_EMISMATCH;
     }
     release(reduce, bank, phase, status, is_node);
 }
 
-/* The last of this box's nodes tells the gateway. */
+/* The last of this box's nodes notifies the gateway. */
 static void arrive_here(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank) {
     const spc_reduce_options_t *options = &reduce->options;
-    /* Acquire and release, so that the last one's notice stands for all; then the gateway looks at the lines. */
+    /* Acquire and release, so that the last node's notice stands for all; then the gateway reads the lines. */
     if (atomic_fetch_add_explicit(&bank->release->here, 1, memory_order_acq_rel) + 1 == options->here) {
-        /* Nobody comes here again before the phase is complete. seq_cst: before the load of `sleeping`. */
+        /* No node comes here again before the phase is complete. seq_cst: before the load of `sleeping`. */
         atomic_store_explicit(&bank->release->here, 0, memory_order_seq_cst);
         spc_event_notify(options->gateway, options->features);
     }
@@ -294,7 +294,7 @@ static void start(spc_reduce_t *reduce, spc_reduce_call_t *call, const void *val
     if (has_value) {
         publish_value(reduce, line, call, value);
     }
-    /* For spc_reduce_signature and _arrived; those who combine are told by the counter. */
+    /* For spc_reduce_signature and _arrived; nodes that combine learn of the arrival from the counter. */
     atomic_store_explicit(&line->phase, phase, memory_order_release);
     arrive(reduce, bank, call, phase, status, true);
     if (__builtin_expect(reduce->options.gateway != NULL, 0)) {
@@ -345,7 +345,7 @@ int spc_reduce_finish(spc_reduce_t *reduce, uint64_t phase, void *result, uint64
     return release->status;
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank, const void **bytes,
                              uint64_t *length_bytes) {
@@ -379,7 +379,7 @@ bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contributio
 void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase) {
     spc_contribution_t contribution;
     if (!spc_reduce_read(reduce, phase, &contribution)) {
-        return; /* cannot be: it has arrived, and goes on only after this */
+        return; /* impossible: it has arrived, and continues only after this */
     }
     const spc_reduce_call_t call = {.signature = contribution.signature,
                                     .fields = contribution.fields,

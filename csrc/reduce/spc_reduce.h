@@ -4,45 +4,41 @@
  *
  * Each collective operation takes the next phase, a 64-bit number: the paper's toggle, without its ABA. A
  * node writes its signature and value into its own line for that phase, then counts itself in at its group.
- * The last to arrive at a group combines the group's values and climbs; the last to arrive at the top
- * compares all signatures and releases everybody. So an operation completes while nodes compute (fuzzy
- * barriers need no helper), and needs no more context switches than nodes. With shared cores, and up to eight
- * nodes, there is one group: it is flat.
+ * The last to arrive at a group combines the group's values and climbs; the last to arrive at the top compares all
+ * signatures and releases all nodes. So an operation completes while nodes compute (fuzzy barriers need no helper), and
+ * needs no more context switches than nodes. With shared cores, and up to eight nodes, there is one group: it is flat.
  *
  * Association. Values are combined along one fixed binary tree over ranks, v[i] = v[i] op v[i + 2^k] for
- * growing k, whatever the groups and whoever does it: groups are aligned powers of two, so each combines
+ * growing k, whatever the groups and whichever node combines: groups are aligned powers of two, so each combines
  * complete subtrees. Floating-point results are bitwise the same on all nodes, in all runs, with any fan-in.
  *
  * Matching. Nodes that call different operations all get SPC_EMISMATCH for that phase, and the next one works
- * again. The counters add up hashes of the signatures; the last to arrive at the top compares the sum with
- * what equal ones would give. That is all for barriers, which so read nobody else's line. Whoever combines
- * values compares the signatures themselves, since it reads those lines anyway, and so never misreads a value
- * of another kind.
+ * again. The counters add up hashes of the signatures; the last to arrive at the top compares the sum with that of
+ * equal signatures. Barriers need no more, and so read no other node's line. A node that combines values compares the
+ * signatures themselves, since it reads those lines anyway, and so never misreads a value of another kind.
  *
- * Who writes what. A line belongs to its node until it arrives (the counter's release), then to the last
- * arriver of its group, who may combine into the first line of the group, until the release; it is the node's
- * again after that. Counters are the only words with several writers: added to by those who arrive, cleared
- * by the last of them.
+ * Writers. A line belongs to its node until it arrives (the counter's release), then to the last arriver of its group,
+ * which may combine into the first line of the group, until the release; after that it is the node's again. Counters
+ * are the only words with several writers: arriving nodes add to them, and the last one clears them.
  *
  * Banks. A phase's bank is used again SPC_BANKS phases later, when all have left it. A node that starts phase
  * q has at most SPC_FUZZY_MAX incomplete ones, all fuzzy barriers: spc_comm starts nothing while another
  * operation of this node is incomplete, nor within a cycle of coordinated messages, whose phase so is complete
- * and kept, too. Phases complete in order, so q - SPC_FUZZY_MAX - 1 is complete and everybody has arrived at it:
- * nobody reads lines of q - SPC_BANKS any more. The release of that phase is overwritten once all have arrived
- * at q, and before that have kept its outcome (spc_fuzzy_settle). tests/models/combining_barrier.pml has the
- * proof.
+ * and kept, too. Phases complete in order, so q - SPC_FUZZY_MAX - 1 is complete and all nodes have arrived at it: no
+ * node reads lines of q - SPC_BANKS any more. The release of that phase is overwritten once all have arrived at q, and
+ * before that they have kept its outcome (spc_fuzzy_settle). tests/models/combining_barrier.pml has the proof.
  *
- * Values longer than a line (SPC_LINE_VALUE_BYTES) lie in the node's scratch, in two halves used in turn: a
- * node writes a half again only after its use of the other half is complete, when everybody has arrived there
- * and so has copied what was in the first.
+ * Values longer than a line (SPC_LINE_VALUE_BYTES) lie in the node's scratch, in two halves used in turn: a node writes
+ * a half again only after its use of the other half is complete, when all nodes have arrived there and so have copied
+ * the value in the first half.
  *
- * Several boxes. Each box has all lines. For nodes of other boxes its gateway starts their halves, when what they
- * contribute has come over the network; and it arrives once for itself (spc_reduce_pass), after it has read what the
- * nodes here contribute. There is one group then. So the values are combined after that, in every box by its gateway,
- * along the same tree; or the server has combined them (spc_subtree.h), along the same tree again, and the gateway
- * starts the halves with nothing but that total (spc_reduce_start_combined).
+ * Several boxes. Each box has all lines. For nodes of other boxes its gateway starts their halves, when their
+ * contributions have come over the network; and it arrives once for itself (spc_reduce_pass), after it has read the
+ * contributions of the nodes here. There is one group then. So the values are combined after that, in every box by its
+ * gateway, along the same tree; or the server has combined them (spc_subtree.h), along the same tree again, and the
+ * gateway starts the halves with only that total (spc_reduce_start_combined).
  *
- * One thread of a node at a time (spc_comm sees to that). Nothing here waits: start, then test.
+ * One thread of a node at a time (spc_comm ensures that). No function here waits: start, then test.
  */
 #ifndef SPC_REDUCE_H
 #define SPC_REDUCE_H
@@ -60,11 +56,11 @@
 #define SPC_REDUCE_FIELDS_BYTES (SPC_FIELDS_MAX * sizeof(spc_field_t))
 
 /*
- * X(name, the function that programs call; NULL: it depends on the operator, or none is).
+ * X(name, public function; NULL: it depends on the operator, or there is none).
  *
- * COORDINATED is the first receive of a cycle of coordinated messages. After REDUCE everybody gets the combined value;
- * after GATHER everybody may read everybody's bytes, of any length up to the scratch; SPLIT and DATA_… are the same, of
- * those who divide a communicator, and who move data. ARRAY_… are steps of the reductions of arrays
+ * COORDINATED is the first receive of a cycle of coordinated messages. After REDUCE every node gets the combined value;
+ * after GATHER every node may read the bytes of all nodes, of any length up to the scratch; SPLIT and DATA_… are the
+ * same, for dividing a communicator and for moving data. ARRAY_… are steps of the reductions of arrays
  * (comm/spc_collect.h): as REDUCE where there are fields, else as GATHER.
  */
 #define SPC_OPERATIONS(X)                     \
@@ -93,15 +89,15 @@ typedef enum spc_operation {
         SPC_OPERATION_COUNT
 } spc_operation_t;
 
-/* Is it a reduction of arrays? */
+/* Whether it is a reduction of arrays. */
 static inline bool spc_operation_is_of_arrays(uint32_t operation) {
     return operation >= SPC_OPERATION_ARRAY_ALLREDUCE && operation <= SPC_OPERATION_ARRAY_EXSCAN;
 }
 
-/* What must be equal on all nodes; published first, for the comparison and for the error text. */
+/* Values that must be equal on all nodes; published first, for the comparison and for the error text. */
 typedef struct spc_signature {
     uint64_t length_bytes; /* of the whole value; 0 where nodes may differ */
-    uint64_t layout; /* a hash of the fields, the step of a long operation, whatever else must agree */
+    uint64_t layout; /* a hash of the fields, the step of a long operation, further values to agree */
     uint32_t root;
     uint8_t operation; /* spc_operation_t */
     uint8_t operator; /* spc_operator_t */
@@ -118,7 +114,7 @@ static inline bool spc_reduce_combines(const spc_signature_t *signature) {
            || (spc_operation_is_of_arrays(operation) && signature->field_count != 0);
 }
 
-typedef struct spc_reduce_line_shared { /* one a node and bank */
+typedef struct spc_reduce_line_shared { /* one for each node and bank */
     _Atomic uint64_t phase; /* release: signature and value are written */
     spc_signature_t signature;
     union {
@@ -132,7 +128,7 @@ typedef struct spc_reduce_line_shared { /* one a node and bank */
 
 _Static_assert(sizeof(spc_reduce_line_shared_t) == 64, "spc_reduce_line_shared_t lies in shared memory");
 
-typedef struct spc_reduce_release_shared { /* one a bank */
+typedef struct spc_reduce_release_shared { /* one for each bank */
     _Atomic uint64_t phase; /* seq_cst: part of a sleeper's second test */
     int32_t status; /* SPC_OK, SPC_EMISMATCH, SPC_EWIDE */
     uint32_t padding;
@@ -140,15 +136,15 @@ typedef struct spc_reduce_release_shared { /* one a bank */
         unsigned char bytes[SPC_LINE_VALUE_BYTES];
         uint64_t offset;
     } value;
-    _Atomic uint32_t here; /* how many nodes of this box have arrived, if the gateway wants to know */
+    _Atomic uint32_t here; /* how many nodes of this box have arrived, if the gateway needs to know */
     unsigned char rest[SPC_CACHE_LINE - 52];
 } spc_reduce_release_shared_t;
 
 _Static_assert(sizeof(spc_reduce_release_shared_t) == 64, "lies in shared memory");
 
-typedef struct spc_reduce_counter_shared { /* one a group and bank */
+typedef struct spc_reduce_counter_shared { /* one for each group and bank */
     _Atomic uint64_t arrivals; /* low 16 bits: how many; above: the sum of their signatures' hashes */
-    _Atomic int32_t status; /* SPC_OK, or why values cannot be combined: members tell before they arrive */
+    _Atomic int32_t status; /* SPC_OK, or why values cannot be combined: members set it before they arrive */
     unsigned char padding[SPC_CACHE_LINE - 12];
 } spc_reduce_counter_shared_t;
 
@@ -165,10 +161,10 @@ typedef struct spc_reduce_options {
     uint32_t nodes; /* 65535 at most */
     uint32_t fanin; /* a power of two, or any number ≥ nodes: flat */
     spc_event_shared_t *events; /* of all nodes of the segment */
-    const uint32_t *members; /* whose event belongs to which rank; NULL: the rank's own. Outlives it */
+    const uint32_t *members; /* maps ranks to their events; NULL: the rank's own. Outlives it */
     uint32_t features;
     uint32_t here; /* how many of the nodes are in this box; 0: all */
-    spc_event_shared_t *gateway; /* else: whom to notify when these have arrived; NULL: this is the gateway */
+    spc_event_shared_t *gateway; /* else: notified when these have arrived; NULL: this is the gateway */
 } spc_reduce_options_t;
 
 uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin);
@@ -192,7 +188,7 @@ void spc_reduce_destroy(spc_reduce_t *reduce);
 int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, const spc_field_t *fields,
                      const void *value, uint64_t length_bytes, uint64_t *phase);
 
-/* Is the phase complete? One load. Later phases complete earlier ones. */
+/* Whether the phase is complete. One load. Later phases complete earlier ones. */
 bool spc_reduce_test(const spc_reduce_t *reduce, uint64_t phase);
 
 /* After test: SPC_OK, SPC_EMISMATCH or SPC_EWIDE, and if it is SPC_OK the combined value of a REDUCE, of
@@ -200,19 +196,19 @@ bool spc_reduce_test(const spc_reduce_t *reduce, uint64_t phase);
  * was used again. */
 int spc_reduce_finish(spc_reduce_t *reduce, uint64_t phase, void *result, uint64_t length_bytes);
 
-/* What `rank` contributed to a GATHER: after test, until this node starts its next operation of the same
+/* The contribution of `rank` to a GATHER: after test, until this node starts its next operation of the same
  * communicator (its arrival there allows the others to write that half again). 8-byte aligned. */
 void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank, const void **bytes,
                              uint64_t *length_bytes);
 
-/* Has `rank` arrived at the phase? For finding out who is missing. */
+/* Whether `rank` has arrived at the phase: for reports of missing nodes. */
 bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank);
 
-/* The lines of a phase, by rank: for those outside who ask the same. */
+/* The lines of a phase, by rank: for outside readers with the same question. */
 const spc_reduce_line_shared_t *spc_reduce_lines(const spc_reduce_t *reduce, uint64_t phase);
 
-/* What the node of this rank contributes to a phase, in its line and its scratch: for the gateway, from its arrival
- * until the phase is complete. False: it has not arrived. `reduce` was created for this rank. */
+/* The contribution of the node of this rank to a phase, in its line and its scratch: for the gateway, from the node's
+ * arrival until the phase is complete. False: it has not arrived. `reduce` was created for this rank. */
 typedef struct spc_contribution {
     spc_signature_t signature;
     const spc_field_t *fields; /* signature.field_count */
@@ -222,17 +218,18 @@ typedef struct spc_contribution {
 
 bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contribution_t *contribution);
 
-/* By the gateway, after it has read what all nodes here contribute, once a phase: it arrives, too. With the half of one
- * of these nodes. */
+/* Called by the gateway, after it has read the contributions of all nodes here, once a phase: it arrives, too. With the
+ * half of one of these nodes. */
 void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase);
 
-/* By the gateway, for a node of another box, at a phase whose values have been combined elsewhere: as spc_reduce_start,
- * with the total in place of a value; or without one (NULL), before another that has it. The one with the total is the
- * last to arrive, and its signature and length are those of the nodes here: nobody looks at their values. */
+/* Called by the gateway, for a node of another box, at a phase whose values have been combined elsewhere: as
+ * spc_reduce_start, with the total in place of a value; or without one (NULL), before another call that has it. The
+ * call with the total is the last to arrive, and its signature and length are those of the nodes here: no node reads
+ * their values. */
 int spc_reduce_start_combined(spc_reduce_t *reduce, const spc_signature_t *signature,
                               const spc_field_t *fields, const void *total, uint64_t length_bytes);
 
-/* A number that grows with each phase that is completed: for those outside, who have `shared` only. */
+/* A number that grows with each completed phase: for outside readers, which have only `shared`. */
 uint64_t spc_reduce_completed(const void *shared, uint32_t nodes, uint32_t fanin);
 
 static inline bool spc_reduce_line_arrived(const spc_reduce_line_shared_t *line, uint64_t phase) {
@@ -240,13 +237,13 @@ static inline bool spc_reduce_line_arrived(const spc_reduce_line_shared_t *line,
     return atomic_load_explicit(&line->phase, memory_order_acquire) >= phase;
 }
 
-/* The signature that `rank` published for the phase; false if it has none, or has gone on by SPC_BANKS
- * phases. To be asked for a phase that is not complete, or while this node has started at most SPC_BANKS -
- * SPC_FUZZY_MAX - 2 later ones: until then no line of that phase is written again. */
+/* The signature that `rank` published for the phase; false if it has none, or has advanced by SPC_BANKS phases. Valid
+ * for a phase that is not complete, or while this node has started at most SPC_BANKS - SPC_FUZZY_MAX - 2 later ones:
+ * until then no line of that phase is written again. */
 bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank,
                           spc_signature_t *signature);
 
-/* How many operations `rank` has started. For a summary, and for nodes that have ended. */
+/* How many operations `rank` has started: for a summary, and for nodes that have ended. */
 uint64_t spc_reduce_last(const spc_reduce_t *reduce, uint32_t rank);
 
 /* A well-mixed 48-bit hash: the sum of equal ones is n times one of them, and hardly ever otherwise. */

@@ -35,7 +35,7 @@ struct spc_reduce {
     uint64_t known_hash;
 };
 
-/* What one start is about; lives as long as that call. */
+/* Arguments of one start; lives as long as that call. */
 typedef struct spc_reduce_call {
     spc_signature_t signature;
     const spc_field_t *fields;
@@ -47,7 +47,7 @@ static inline const spc_reduce_bank_t *spc_reduce_bank(const spc_reduce_t *reduc
     return &reduce->banks[phase % SPC_BANKS];
 }
 
-/* How many arrive at a group: the fan-in, or what is left for the last group of a level. */
+/* How many arrive at a group: the fan-in, or the remainder for the last group of a level. */
 static inline uint32_t spc_reduce_members(const spc_reduce_t *reduce, uint32_t level, uint32_t group) {
     const uint32_t rest = reduce->levels[level].width - (group << reduce->shift);
     const uint32_t fanin = 1u << reduce->shift;

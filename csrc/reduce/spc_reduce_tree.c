@@ -41,8 +41,8 @@ static bool same_kind(const spc_reduce_call_t *call, const spc_reduce_line_share
            && (spc_reduce_is_short(call) || line->value.scratch.length_bytes == call->length_bytes);
 }
 
-/* Hands the group's value on: to the next level in the line of its first node, from the top to everybody.
- * A long one is already in the scratch of its first node, where the next level looks for it. */
+/* Hands the group's value on: to the next level in the line of its first node, from the top to all nodes. A long value
+ * is already in the scratch of its first node, where the next level looks for it. */
 static void hand_on(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank,
                     spc_reduce_line_shared_t *first, const partials_t *partials, bool top) {
     if (spc_reduce_is_short(partials->call)) {

@@ -14,7 +14,7 @@ static uint64_t width_of(uint32_t span) {
     return width;
 }
 
-/* Whether the tree has this node. A member at the end stands alone on several levels, with the same value: these are
+/* Whether this node is in the tree. A member at the end stands alone on several levels, with the same value: these are
  * one subtree. */
 static bool is_complete(const spc_subtree_t *subtree, uint32_t members) {
     const uint64_t width = width_of(subtree->span), end = (uint64_t)subtree->first + subtree->span;
@@ -54,7 +54,7 @@ int spc_subtree_combine(spc_operator_t operator, const spc_field_t *fields, uint
     if (!are_valid(subtrees, *count, members) || !knows_types(operator, fields, field_count)) {
         return SPC_EINVAL;
     }
-    uint32_t left = 0; /* a stack of what is left, at the start of `subtrees` */
+    uint32_t left = 0; /* a stack of the remaining subtrees, at the start of `subtrees` */
     int outcome = SPC_OK;
     for (uint32_t i = 0; i < *count; i++) {
         subtrees[left++] = subtrees[i];

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena is cut into pieces, in a private vector in the order of their addresses, without gaps. A piece is
- * free, or held by a block. Nobody tells the owner that a block has lost its last pin: it has to look. Each
- * take looks at the blocks taken last (what comes and goes quickly is found, and used again while it is hot)
- * and at a few others in turn; only when nothing fits at all of them. So a receiver that keeps thousands of
- * arrays costs a take nothing.
+ * The arena is cut into pieces, in a private vector in the order of their addresses, without gaps. A piece is free, or
+ * held by a block. The owner is not notified when a block loses its last pin: it has to look. Each take looks at the
+ * blocks taken last (so short-lived blocks are found, and reused while they are hot) and at a few others in turn; only
+ * when no piece fits does it look at all of them. So a receiver that keeps thousands of arrays costs a take nothing.
  */
 #include "segment/spc_arena.h"
 
@@ -21,7 +20,7 @@ enum {
 typedef struct spc_piece {
     uint64_t offset;
     uint64_t size_bytes; /* header included; a multiple of SPC_ARENA_ALIGNMENT */
-    uint32_t pinned_by;  /* a rank whose pin was set when last looked at */
+    uint32_t pinned_by;  /* a rank whose pin was set at the last look */
     bool is_held;
     bool is_kept; /* and counted in kept_bytes */
 } spc_piece_t;
@@ -32,7 +31,7 @@ struct spc_arena {
     uint32_t owner;
     uint32_t nodes;
     uint64_t header_bytes;
-    uint64_t kept_bytes; /* in blocks of spc_arena_alloc_kept that were in use when last looked at */
+    uint64_t kept_bytes; /* in blocks of spc_arena_alloc_kept that were in use at the last look */
     uint64_t kept_max;
     spc_piece_t *piece;
     uint32_t count;
@@ -80,19 +79,19 @@ void spc_arena_destroy(spc_arena_t *arena) {
     }
 }
 
-/* ---- who still uses a block */
+/* ---- which nodes still use a block */
 
 static bool is_pinned_by(const spc_arena_t *arena, spc_block_shared_t *block, uint32_t rank) {
-    /* Pairs with spc_block_unpin. seq_cst, as part of the second test of an owner who waits for room. */
+    /* Pairs with spc_block_unpin. seq_cst, as part of the second test of an owner that waits for room. */
     if (atomic_load_explicit(&block->pin[rank], memory_order_seq_cst) == 0) {
         return false;
     }
     return !spc_status_is_gone(arena->status, rank);
 }
 
-/* Mostly one load: whoever was found to use the block last time still does. While the pins are read one by one the
- * block may pass from one node to another, and neither pin be seen: then `moves` has changed, and the block is in use.
- * If it has not, the node that had it after the last move counted at first has kept its pin set all the time, or has
+/* Mostly one load: the node found to use the block last time still does. While the pins are read one by one the block
+ * may pass from one node to another, and neither pin be seen: then `moves` has changed, and the block is in use. If it
+ * has not, the node that had the block after the last move counted at first has kept its pin set all the time, or has
  * given the block back. */
 static bool is_pinned(const spc_arena_t *arena, spc_piece_t *piece) {
     spc_block_shared_t *block = (spc_block_shared_t *)(arena->base + piece->offset);
@@ -117,7 +116,7 @@ static void remove_piece(spc_arena_t *arena, uint32_t index) {
     memmove(&arena->piece[index], &arena->piece[index + 1], (arena->count - index) * sizeof *arena->piece);
 }
 
-/* An empty place at `index`. */
+/* Makes an empty place at `index`. */
 static int insert_piece(spc_arena_t *arena, uint32_t index) {
     if (arena->count == arena->room) {
         spc_piece_t *grown = realloc(arena->piece, 2 * (size_t)arena->room * sizeof *grown);
@@ -147,13 +146,13 @@ static uint32_t find_piece(const spc_arena_t *arena, uint64_t offset) {
     return low;
 }
 
-/* It is in nobody's use any more. */
+/* Frees the piece: no node uses it any more. */
 static void let_go(spc_arena_t *arena, spc_piece_t *piece) {
     arena->kept_bytes -= piece->is_kept ? piece->size_bytes : 0;
     piece->is_held = piece->is_kept = false;
 }
 
-/* Joins the piece with its free neighbours; returns where it is then. */
+/* Joins the piece with its free neighbours; returns its new position. */
 static uint32_t free_piece(spc_arena_t *arena, uint32_t index) {
     let_go(arena, &arena->piece[index]);
     if (index + 1 < arena->count && !arena->piece[index + 1].is_held) {
@@ -201,7 +200,7 @@ static void reclaim_in_turn(spc_arena_t *arena) {
     }
 }
 
-/* One pass that moves each piece that stays once: freeing one after another would move the rest each time. */
+/* One pass that moves each remaining piece once: freeing one after another would move the rest each time. */
 static void reclaim_all(spc_arena_t *arena) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < arena->count; i++) {
@@ -259,15 +258,15 @@ static spc_block_shared_t *hold_piece(spc_arena_t *arena, spc_piece_t *piece) {
     block->capacity_bytes = piece->size_bytes - arena->header_bytes;
     block->owner = arena->owner;
     block->payload_offset = (uint32_t)arena->header_bytes;
-    atomic_store_explicit(&block->moves, 0, memory_order_relaxed); /* nobody else knows of the block yet */
+    atomic_store_explicit(&block->moves, 0, memory_order_relaxed); /* no other node knows of the block yet */
     for (uint32_t rank = 0; rank < arena->nodes; rank++) {
-        /* relaxed: whoever is to see the block gets it by a release. An older payload may have lain here. */
+        /* relaxed: other nodes get the block by a later release. An older payload may have lain here. */
         atomic_store_explicit(&block->pin[rank], rank == arena->owner, memory_order_relaxed);
     }
     return block;
 }
 
-/* Whether a block of that size may be given out, and where then. */
+/* Whether a block of that size may be given out, and at which place. */
 static bool may_take(spc_arena_t *arena, uint64_t size_bytes, bool kept, uint32_t *index) {
     return (!kept || arena->kept_bytes + size_bytes <= arena->kept_max)
            && find_free(arena, size_bytes, index);

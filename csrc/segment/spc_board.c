@@ -31,12 +31,13 @@ void spc_board_publish(spc_board_shared_t *board, const spc_board_entry_t *entry
                        const spc_board_pair_t *pair, uint32_t count) {
     store_words(board->entry, entry, SPC_BOARD_ENTRY_WORDS);
     store_words(board->pair, pair, count * SPC_BOARD_PAIR_WORDS);
-    /* Pairs with spc_board_stuck: who sees it odd sees the words, and all that this node has sent. */
+    /* Pairs with spc_board_stuck: a reader that sees it odd sees the words, and all messages that this node has
+     * sent. */
     atomic_fetch_add_explicit(&board->stuck, 1, memory_order_seq_cst);
 }
 
 void spc_board_retract(spc_board_shared_t *board) {
-    /* seq_cst, before anything else that this node does. Pairs with spc_board_stuck. */
+    /* seq_cst, before any other action of this node. Pairs with spc_board_stuck. */
     atomic_fetch_add_explicit(&board->stuck, 1, memory_order_seq_cst);
 }
 

@@ -4,8 +4,8 @@
  *
  * A node has one board and alone writes it. A wait that has lasted for some milliseconds publishes before it sleeps on,
  * and retracts as soon as it wakes: while the board is published, the node is inside a sleep, after a test that found
- * its wait unsatisfied. So whoever reads the same odd `stuck` twice knows that the node did nothing in between. Calls
- * that need not wait never come here.
+ * its wait unsatisfied. So a reader that sees the same odd `stuck` twice knows that the node did nothing in between.
+ * Calls that need not wait never use the board.
  *
  * The supervisor reads it to report where all nodes are, and to prove a deadlock (diagnose/spc_deadlock.h).
  */
@@ -25,44 +25,44 @@ enum {
 
 typedef enum spc_board_kind {
     SPC_BOARD_NOTHING,
-    SPC_BOARD_RECEIVE, /* a message from one of those it needs */
-    SPC_BOARD_SEND, /* others have to receive, for its limit is reached; or at the end: room for queued messages */
-    SPC_BOARD_PHASE, /* all those it needs have to arrive */
-    SPC_BOARD_CYCLE, /* the same, or a coordinated message from one that has not arrived */
-    SPC_BOARD_RECEIPT, /* the one it needs has to receive */
-    SPC_BOARD_GATHERING, /* a message of the one it needs, within a collective that all have entered */
+    SPC_BOARD_RECEIVE, /* a message from one of the nodes it needs */
+    SPC_BOARD_SEND, /* others have to receive: its limit is reached; at the end: room for queued messages */
+    SPC_BOARD_PHASE, /* all nodes it needs have to arrive */
+    SPC_BOARD_CYCLE, /* the same, or a coordinated message from a node that has not arrived */
+    SPC_BOARD_RECEIPT, /* the node it needs has to receive */
+    SPC_BOARD_GATHERING, /* a message of the node it needs, within a collective that all have entered */
 } spc_board_kind_t;
 
-/* Why its wait may end without anything that a node does. */
+/* Reasons why its wait may end without any action of a node. */
 enum {
     SPC_BOARD_TIMED = 1, /* the call has a time limit */
     SPC_BOARD_THREADS = 2, /* other threads run, which may call spcomm */
     SPC_BOARD_TIMER = 4, /* a timer is armed */
     SPC_BOARD_HANDLER = 8, /* a signal has a handler of the program's own */
-    SPC_BOARD_UNKNOWN = 16, /* the wait cannot name what it needs */
+    SPC_BOARD_UNKNOWN = 16, /* the wait cannot name the nodes it needs */
 };
 
 enum {
-    /* What a report needs to call things by their names. */
+    /* How a report names the call. */
     SPC_BOARD_RENDEZVOUS = 1, /* of RECEIPT: a send that --rendezvous makes wait */
     SPC_BOARD_IN_C = 2, /* the binding does not know its caller's line: a program in C or C++ */
-    /* Whoever can send to it may have it do anything, whatever it waits for. */
+    /* Any node that can send to it may make it do anything, whatever it waits for. */
     SPC_BOARD_HANDLES = 4, /* a message may call a function of the program's */
 };
 
-/* Ranks are those of the communicator that the call is about. */
+/* Ranks are those of the call's communicator. */
 typedef struct spc_board_entry {
     uint32_t kind; /* spc_board_kind_t */
-    uint32_t doubts; /* SPC_BOARD_TIMED …; 0: only what nodes do can end the wait */
-    uint32_t epoch; /* the ends (spc_status) that the wait has considered */
-    uint32_t word; /* of the node's event, as read before the last test: what is told later changes it */
+    uint32_t doubts; /* SPC_BOARD_TIMED …; 0: only nodes can end the wait */
+    uint32_t epoch; /* number of ends (spc_status) that the wait has considered */
+    uint32_t word; /* of the node's event, as read before the last test: later events change it */
     uint32_t flags; /* SPC_BOARD_RENDEZVOUS … */
     uint32_t communicator;
     uint32_t rank;
     uint32_t size;
     int32_t source; /* or destination; SPC_ANY_SOURCE */
     int32_t tag;
-    int32_t near_source; /* a message that is there and differs in source or tag; if near_count is not 0 */
+    int32_t near_source; /* a message here that differs in source or tag; if near_count is not 0 */
     int32_t near_tag;
     uint32_t near_count;
     uint32_t line; /* 0: not known */
@@ -77,7 +77,7 @@ typedef struct spc_board_entry {
 
 /* This node and another one, by its rank in the run. */
 typedef struct spc_board_pair {
-    uint32_t received; /* slots of its row that have been read */
+    uint32_t received; /* number of slots of its row that have been read */
     uint32_t queued; /* messages to it that wait for room */
     uint32_t needed; /* 0: no; else one more than its rank in the communicator */
     uint32_t lent; /* 1: it keeps messages of this node beyond its share: they count against the limit */
@@ -98,12 +98,12 @@ _Static_assert(sizeof(spc_board_shared_t) == 432, "spc_board_shared_t lies in sh
 
 uint64_t spc_board_bytes(uint32_t nodes);
 
-/* By the node; `pair` has count elements. */
+/* Called by the node; `pair` has count elements. */
 void spc_board_publish(spc_board_shared_t *board, const spc_board_entry_t *entry,
                        const spc_board_pair_t *pair, uint32_t count);
 void spc_board_retract(spc_board_shared_t *board);
 
-/* All whom it needs have to arrive, and its line says who has. */
+/* All nodes it needs have to arrive, and its line shows which have. */
 static inline bool spc_board_is_phase(const spc_board_entry_t *entry) {
     return entry->kind == SPC_BOARD_PHASE || entry->kind == SPC_BOARD_CYCLE;
 }
@@ -113,7 +113,7 @@ static inline bool spc_board_is_stuck(uint32_t stuck) {
 }
 
 static inline uint32_t spc_board_stuck(const spc_board_shared_t *board) {
-    /* seq_cst: pairs with publish and retract. What the node did before either is seen. */
+    /* seq_cst: pairs with publish and retract. The node's actions before either are visible. */
     return atomic_load_explicit(&board->stuck, memory_order_seq_cst);
 }
 
@@ -121,10 +121,10 @@ static inline uint32_t spc_board_vain(const spc_board_shared_t *board) {
     return atomic_load_explicit(&board->vain, memory_order_relaxed); /* a hint */
 }
 
-/* What was published, if it still is after the copy: `stuck` as read before. */
+/* Copies the published board, if it still is published after the copy: `stuck` as read before. */
 bool spc_board_read(const spc_board_shared_t *board, uint32_t stuck, spc_board_entry_t *entry);
 
-/* Of one pair; true only as long as `stuck` stays the same, which the reader sees at the end. */
+/* State of one pair; true only as long as `stuck` stays the same, which the reader checks at the end. */
 spc_board_pair_t spc_board_read_pair(const spc_board_shared_t *board, uint32_t rank);
 
 #endif

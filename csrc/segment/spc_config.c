@@ -13,10 +13,10 @@ enum {
     SPC_SHARE_BYTES_MIN = 65536,
 };
 
-/* A node's part of it travels in one frame. */
+/* A node's part of the value travels in one frame. */
 #define SPC_SCRATCH_BETWEEN_BOXES UINT64_C(65536)
 
-/* What is reserved at once should not be what hardly anybody touches. */
+/* Memory that is reserved at once should not be memory that hardly any run touches. */
 #define SPC_RESERVED_ARENA_BYTES (UINT64_C(8) << 20)
 
 static bool is_allowed(uint64_t value, uint64_t minimum, uint64_t maximum) {
@@ -39,7 +39,7 @@ static int check_limits(const spc_config_t *config) {
     }
     spc_config_t asked = *config;
     if (asked.fanin == power_of_two(asked.nodes)) {
-        asked.fanin = 0; /* flat, as an earlier call has chosen: allowed beyond the limit */
+        asked.fanin = 0; /* flat, as chosen by an earlier call: allowed beyond the limit */
     }
 #define SPC_CONFIG_CHECK(name, minimum, maximum, standard) \
     if (!is_allowed(asked.name, minimum, maximum)) {       \
@@ -50,7 +50,7 @@ static int check_limits(const spc_config_t *config) {
     return SPC_OK;
 }
 
-/* About what a segment of this configuration takes. */
+/* Approximate size of a segment of this configuration. */
 static uint64_t estimate_bytes(const spc_config_t *config) {
     uint64_t nodes = config->nodes;
     uint64_t row = (uint64_t)config->slots * SPC_CACHE_LINE + SPC_ROW_BYTES;
@@ -58,12 +58,13 @@ static uint64_t estimate_bytes(const spc_config_t *config) {
     return (nodes + 1) * (buffers + SPC_NODE_BYTES + (nodes + 1) * row); /* one more: the gateway's */
 }
 
-/* What the private queues of all nodes may take together: each node's limit, and all the shares of its inbox. */
+/* The bytes that the private queues of all nodes may take together: each node's limit, and all the shares of its
+ * inbox. */
 static uint64_t queues_bytes(const spc_config_t *config) {
     return 2 * (uint64_t)config->nodes * config->queue_limit_bytes;
 }
 
-/* Makes the next thing smaller that the user left open: first what is only for speed with large messages. */
+/* Shrinks the next number that the user left open: first those that only speed up large messages. */
 static bool shrink(spc_config_t *config, const spc_config_t *asked) {
     if (asked->arena_bytes == 0 && config->arena_bytes > 0) {
         config->arena_bytes = config->arena_bytes > UINT64_C(1) << 20 ? config->arena_bytes / 2 : 0;
@@ -82,8 +83,8 @@ static bool shrink(spc_config_t *config, const spc_config_t *asked) {
 }
 
 /* Segment and queues take at most a quarter of the memory, the segment half of that if it can be chosen. Where all of
- * it is reserved at once, a sixteenth, and an eighth of the mount stays free for whoever else uses it. What the user
- * asked for is not made smaller. */
+ * it is reserved at once, the limit is a sixteenth, and an eighth of the mount stays free for other users. Numbers that
+ * the user set are not reduced. */
 static void fit_memory(spc_config_t *config, const spc_config_t *asked, uint64_t memory_bytes) {
     uint64_t budget_bytes = memory_bytes / 8;
     if (asked->queue_limit_bytes != 0 && queues_bytes(asked) > budget_bytes) {
@@ -102,7 +103,7 @@ static void fit_memory(spc_config_t *config, const spc_config_t *asked, uint64_t
     }
 }
 
-/* What the segment leaves of the quarter, divided among the queues of all nodes. */
+/* The rest of the quarter after the segment, divided among the queues of all nodes. */
 static uint64_t default_queue_limit(const spc_config_t *config, uint64_t memory_bytes) {
     uint64_t budget_bytes = memory_bytes / 4;
     uint64_t taken_bytes = estimate_bytes(config);
@@ -114,7 +115,7 @@ static uint64_t default_queue_limit(const spc_config_t *config, uint64_t memory_
     return limit_bytes < highest_bytes ? limit_bytes : highest_bytes;
 }
 
-/* Flat where the cost is in context switches, or where there are few; a power of two always. */
+/* Flat where context switches dominate the cost, or with few nodes; always a power of two. */
 static uint32_t choose_fanin(const spc_config_t *asked, bool shared_cores, uint32_t standard) {
     if (asked->boxes > 1) {
         return power_of_two(

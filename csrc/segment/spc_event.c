@@ -15,7 +15,7 @@ void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *gat
 }
 
 void spc_event_wake(spc_event_shared_t *event, uint32_t features) {
-    /* Relaxed: who stands in does so from before the segment was handed out. */
+    /* Relaxed: a gateway stands in from before the segment was handed out. */
     if (atomic_load_explicit(&event->sleeping, memory_order_relaxed) == SPC_EVENT_STANDS_IN) {
         event += event->stand_in;
         /* seq_cst, as in spc_event_notify: pairs with the gateway's store before its second test. */

@@ -2,10 +2,10 @@
 /*
  * spc_event: the word on which a node sleeps, and how others wake it.
  *
- * Whoever changes something that another node may wait for (an announcement, freed room, a release, a death) does so
- * with a sequentially consistent operation and then calls spc_event_notify for that node. See spc_wait.h for the
- * other half. Each node sleeps on its own event; anybody may notify. For a node of another box this box's gateway
- * looks: who notifies that node's event notifies the gateway's (spc_event_stand_in).
+ * A process that makes a change for which another node may wait (an announcement, freed room, a release, a death) makes
+ * it with a sequentially consistent operation and then calls spc_event_notify for that node. See spc_wait.h for the
+ * other half. Each node sleeps on its own event; any process may notify. For a node of another box this box's gateway
+ * looks: notifying that node's event notifies the gateway's (spc_event_stand_in).
  */
 #ifndef SPC_EVENT_H
 #define SPC_EVENT_H
@@ -16,10 +16,10 @@
 #include "base/spc_platform.h"
 
 typedef struct spc_event_shared {
-    _Atomic uint32_t word;     /* bumped by those who wake; futex */
+    _Atomic uint32_t word;     /* raised by wakers; futex */
     _Atomic uint32_t
         sleeping; /* written by the owner only: it sleeps, or is about to; or SPC_EVENT_STANDS_IN */
-    uint32_t stand_in; /* then: how many events further on the gateway's is */
+    uint32_t stand_in; /* then: distance to the gateway's event */
     unsigned char padding[2 * SPC_CACHE_LINE - 12]; /* two lines: the neighbour's prefetcher takes pairs */
 } spc_event_shared_t;
 
@@ -27,14 +27,14 @@ _Static_assert(sizeof(spc_event_shared_t) == 128, "spc_event_shared_t lies in sh
 
 #define SPC_EVENT_STANDS_IN 2 /* in `sleeping`, for good */
 
-/* The owner of `gateway`, an event further on, looks for the owner of `event`, who is in another box. Before anybody
- * else has the segment. */
+/* The owner of `gateway`, an event further on, looks for the owner of `event`, which is in another box. Called before
+ * any other process has the segment. */
 void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *gateway);
 
-/* As spc_event_notify, where somebody sleeps or a gateway stands in. */
+/* As spc_event_notify, where a node sleeps or a gateway stands in. */
 void spc_event_wake(spc_event_shared_t *event, uint32_t features);
 
-/* Bumps and wakes without asking: for deaths, where whoever waits must look again. */
+/* Raises and wakes without checking: for deaths, after which all waiting nodes must look again. */
 void spc_event_raise(spc_event_shared_t *event, uint32_t features);
 
 /* Wakes the owner if it sleeps: one load of a line that rarely changes, otherwise.

@@ -11,7 +11,7 @@ void spc_note_write(spc_note_shared_t *notes, spc_note_kind_t kind, const spc_no
     for (uint64_t i = 0; i < SPC_NOTE_WORDS; i++) {
         uint32_t word;
         memcpy(&word, bytes + 4 * i, 4);
-        /* Release: who reads it sees the odd version, too. Pairs with spc_note_read. */
+        /* Release: a reader of the word sees the odd version, too. Pairs with spc_note_read. */
         atomic_store_explicit(&slot->word[i], word, memory_order_release);
     }
     /* Release: the words. Pairs with spc_note_read. */
@@ -54,7 +54,7 @@ void spc_note_add_left(spc_note_shared_t *notes, uint32_t source, uint32_t desti
         return;
     }
     notes->left[count] = (spc_note_left_t){source, destination, tag, context, 1};
-    /* Release: the row. Its reader comes after the process has ended, and needs no more than that. */
+    /* Release: the row. Its reader comes after the process has ended, and needs no stronger order. */
     atomic_store_explicit(&notes->left_count, count + 1, memory_order_release);
 }
 

@@ -2,15 +2,15 @@
 /*
  * spc_note: notes that a node leaves for others, and for the launcher after its end.
  *
- *   END    how and where its program ended: for the error of those who still need it
- *   CALL   its line in a collective operation that did not match: for the error of all who took part
- *   FUZZY  fuzzy barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
- *   sent   where messages were sent, last of each kind: of a node that was told to note it
+ *   END    how and where its program ended: for the errors of nodes that still need it
+ *   CALL   its line in a collective operation that did not match: for the errors of all participants FUZZY fuzzy
+ *   barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
+ *   sent   where messages were sent, last of each kind: by a node that was asked to note it
  *   left   messages that came to it and were never received, or that it sent to a node that had ended
  *
- * Everything is written where something ends or has gone wrong, never on the way of a call that goes well. Only the
- * node writes, under its lock. A note is read by anybody at any time, `left` once the node's process is no more.
- * All zeros is the valid start: nothing was noted. Texts end with a zero byte and may be empty: not known.
+ * Notes are written where an operation ends or has failed, never on the path of a successful call. Only the node
+ * writes, under its lock. Any process may read a note at any time, but `left` only once the node's process is gone. All
+ * zeros is the valid start: no note. Texts end with a zero byte and may be empty: not known.
  */
 #ifndef SPC_NOTE_H
 #define SPC_NOTE_H
@@ -37,7 +37,7 @@ typedef enum spc_note_kind {
 } spc_note_kind_t;
 
 typedef struct spc_note {
-    uint64_t key; /* CALL: which operation it is about */
+    uint64_t key; /* CALL: the operation it is about */
     uint32_t count; /* FUZZY, CYCLE: how many are open */
     uint32_t line; /* 0: not known */
     char words[SPC_NOTE_WORDS_BYTES]; /* END: how, CALL: the call */
@@ -47,7 +47,7 @@ typedef struct spc_note {
 
 #define SPC_NOTE_WORDS (sizeof(spc_note_t) / 4)
 
-/* Messages that nobody received. Ranks of the run. */
+/* Messages that no node received. Ranks of the run. */
 typedef struct spc_note_left {
     uint32_t source;
     uint32_t destination;
@@ -56,7 +56,7 @@ typedef struct spc_note_left {
     uint64_t count;
 } spc_note_left_t;
 
-/* Where the last message to `destination` with this tag was sent. */
+/* The place of the last send to `destination` with this tag. */
 typedef struct spc_note_sent {
     uint32_t destination; /* rank of the run */
     int32_t tag;
@@ -66,7 +66,7 @@ typedef struct spc_note_sent {
 } spc_note_sent_t;
 
 typedef struct spc_note_slot_shared {
-    _Atomic uint32_t version; /* odd while it is written; 0: nothing is */
+    _Atomic uint32_t version; /* odd while it is written; 0: there is no note */
     _Atomic uint32_t word[SPC_NOTE_WORDS];
     uint32_t padding;
 } spc_note_slot_shared_t;
@@ -75,7 +75,7 @@ typedef struct spc_note_shared {
     spc_note_slot_shared_t slot[SPC_NOTE_KINDS];
     _Atomic uint32_t left_count; /* rows of `left` */
     _Atomic uint32_t
-        settled; /* 1: closed; what has come was counted, and the rest lies unread in its mailbox */
+        settled; /* 1: closed; arrived messages were counted, and the rest lies unread in its mailbox */
     uint64_t left_more; /* messages that found no row */
     spc_note_left_t left[SPC_NOTE_LEFT_MAX];
     _Atomic uint32_t sent_count;
@@ -86,7 +86,7 @@ typedef struct spc_note_shared {
 _Static_assert(sizeof(spc_note_t) == 472, "a note is copied word by word");
 _Static_assert(sizeof(spc_note_shared_t) == 6808, "spc_note_shared_t lies in shared memory");
 
-/* By the node. */
+/* Called by the node. */
 void spc_note_write(spc_note_shared_t *notes, spc_note_kind_t kind, const spc_note_t *note);
 
 /* False: there is none, or it is being written. */
@@ -98,7 +98,7 @@ static inline uint32_t spc_note_version(const spc_note_shared_t *notes, spc_note
                                 memory_order_acquire); /* pairs with spc_note_write */
 }
 
-/* By a node that has closed: `left` is complete but for what comes later. */
+/* Called by a node that has closed: `left` is complete except for later messages. */
 static inline void spc_note_settle(spc_note_shared_t *notes) {
     /* Release: pairs with spc_note_is_settled. */
     atomic_store_explicit(&notes->settled, 1, memory_order_release);
@@ -108,19 +108,19 @@ static inline bool spc_note_is_settled(const spc_note_shared_t *notes) {
     return atomic_load_explicit(&notes->settled, memory_order_acquire) != 0; /* pairs with spc_note_settle */
 }
 
-/* Is there anything that was left, or left open? */
+/* Whether any message was left, or any operation left open. */
 static inline bool spc_note_has_any(const spc_note_shared_t *notes) {
-    /* Relaxed: asked after the process has ended. */
+    /* Relaxed: called after the process has ended. */
     return atomic_load_explicit(&notes->left_count, memory_order_relaxed) != 0
            || atomic_load_explicit(&notes->slot[SPC_NOTE_FUZZY].version, memory_order_relaxed) != 0
            || atomic_load_explicit(&notes->slot[SPC_NOTE_CYCLE].version, memory_order_relaxed) != 0;
 }
 
-/* One message more, by the node under its lock; `notes` may be NULL: nobody counts. */
+/* Counts one message more, by the node under its lock; `notes` may be NULL: then nothing is counted. */
 void spc_note_add_left(spc_note_shared_t *notes, uint32_t source, uint32_t destination, int32_t tag,
                        uint32_t context);
 
-/* By the node, before it closes; one without a row is left out. */
+/* Called by the node, before it closes; a message without a row is left out. */
 void spc_note_add_sent(spc_note_shared_t *notes, const spc_note_sent_t *sent);
 
 #endif

@@ -18,10 +18,10 @@
 
 enum {
     SPC_SEGMENT_PAGE = 4096,  /* a multiple of cache lines; larger real pages do no harm */
-    SPC_SEGMENT_VERSION = 9,  /* raise it with every change of anything in shared memory */
+    SPC_SEGMENT_VERSION = 9,  /* raise it with every change of any structure in shared memory */
 };
 
-#define SPC_SEGMENT_MAGIC UINT64_C(0x006d6d6f63707301) /* also tells the byte order */
+#define SPC_SEGMENT_MAGIC UINT64_C(0x006d6d6f63707301) /* also reveals the byte order */
 
 typedef struct spc_directory_entry_shared {
     uint64_t offset;
@@ -33,7 +33,7 @@ typedef struct spc_directory_entry_shared {
 _Static_assert(sizeof(spc_directory_entry_shared_t) == 24,
                "spc_directory_entry_shared_t lies in shared memory");
 
-/* The segment's first page. Written by spc_segment_create, before anybody else has the descriptor; then only
+/* The segment's first page. Written by spc_segment_create, before any other process has the descriptor; then only
  * read. */
 typedef struct spc_directory_shared {
     uint64_t magic;
@@ -79,7 +79,7 @@ static int lay_out(const spc_segment_plan_t *plan, spc_directory_shared_t *direc
     return end <= SIZE_MAX ? SPC_OK : SPC_EINVAL;
 }
 
-/* 0 to 2 are for the streams, also where somebody has closed them: a node would open its own there. */
+/* 0 to 2 are for the streams, even if they are closed: a node would open its own there. */
 static int above_streams(int *descriptor) {
     int moved = *descriptor;
     if (moved > 2) {

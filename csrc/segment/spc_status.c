@@ -18,13 +18,13 @@ void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t
     bool ended = before >= SPC_NODE_FINISHED;
     while (!ended) {
         atomic_store_explicit(&line->reason, reason, memory_order_relaxed);
-        /* Pairs with spc_status_state: who sees the end sees the reason, and all that the node announced. The node and
-         * the supervisor may come at the same moment: one of them counts. */
+        /* Pairs with spc_status_state: a reader that sees the end sees the reason, and all that the node announced. The
+         * node and the supervisor may come at the same moment: one of them counts. */
         ended = atomic_compare_exchange_strong_explicit(&line->state, &before, (uint32_t)state,
                                                         memory_order_acq_rel, memory_order_acquire)
                 || before >= SPC_NODE_FINISHED;
     }
-    if (!spc_status_is_told(status, rank)) { /* if both come here, the news is told twice */
+    if (!spc_status_is_told(status, rank)) { /* if both come here, the end is announced twice */
         spc_status_news(status, events, event_count, features);
         /* Last. Pairs with spc_status_is_told. */
         atomic_store_explicit(&line->told, 1, memory_order_seq_cst);

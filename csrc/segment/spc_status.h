@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_status: state of each node: there, finished or died.
+ * spc_status: state of each node: present, finished or died.
  *
  * A node writes its own LIVE and FINISHED; the supervisor writes FINISHED or DIED for a node whose process has ended or
  * has reported that it fails. The end that is written first stays. The epoch is raised after each end, and all nodes
- * are woken: a wait that needs the node looks at its line then. A node that sees an end (acquire) also sees everything
- * that node had announced before.
+ * are woken: a wait that needs the node looks at its line then. A node that sees an end (acquire) also sees all earlier
+ * announcements of that node.
  *
- * There is one more line, after the nodes': that of the box's connection to the others. It is DIED once nothing comes
+ * One more line follows the nodes' lines: that of the box's connection to the others. It is DIED once nothing comes
  * from them any more, and its reason is the box whose connection broke. Then no wait can succeed.
  *
- * A node that has finished, or has reported its failure, may still hold what it received; only when it is gone may its
+ * A node that has finished, or has reported its failure, may still hold received messages; only when it is gone may its
  * memory be taken from it. When a process ends without a report, the supervisor publishes that it is gone before it
  * publishes the end, so survivors that the end wakes find that memory free (tests/models/arena_moves.pml). When the
  * failure was reported first, a node that counts memory in use waits until the dead node is gone.
@@ -33,11 +33,11 @@ typedef enum spc_node_state {
 
 typedef struct spc_status_line_shared {
     _Atomic uint32_t state;
-    _Atomic int32_t reason; /* FINISHED, DIED: exit code, or minus the signal; valid once the state says so */
+    _Atomic int32_t reason; /* FINISHED, DIED: exit code, or minus the signal; valid once the state is set */
     _Atomic int32_t process; /* its process id, once LIVE */
     _Atomic uint32_t gone; /* 1: its process no longer reads or writes the segment */
-    _Atomic uint32_t told; /* 1: the epoch has been raised for its end, and everybody's event */
-    _Atomic uint32_t raised; /* errors that are alive in this node, and of which it has told others */
+    _Atomic uint32_t told; /* 1: the epoch has been raised for its end, and the events of all nodes */
+    _Atomic uint32_t raised; /* errors that are alive in this node, and that it has sent to others */
     unsigned char padding[SPC_CACHE_LINE - 24];
 } spc_status_line_shared_t;
 
@@ -45,7 +45,7 @@ typedef struct spc_status_shared {
     _Atomic uint32_t epoch; /* how many nodes have ended, or left a communicator */
     uint32_t nodes; /* written once, at creation */
     unsigned char padding[SPC_CACHE_LINE - 8];
-    spc_status_line_shared_t line[]; /* a line a node, and one for the connection */
+    spc_status_line_shared_t line[]; /* one line for each node, and one for the connection */
 } spc_status_shared_t;
 
 _Static_assert(sizeof(spc_status_line_shared_t) == 64, "spc_status_line_shared_t lies in shared memory");
@@ -53,29 +53,30 @@ _Static_assert(sizeof(spc_status_shared_t) == 64, "spc_status_shared_t lies in s
 
 uint64_t spc_status_bytes(uint32_t lines);
 
-#define SPC_STATUS_SERVER (-1) /* not a box: the server that all boxes are connected to */
+#define SPC_STATUS_SERVER (-1) /* not a box: the server to which all boxes are connected */
 
-/* By the node itself. */
+/* Called by the node itself. */
 void spc_status_set_live(spc_status_shared_t *status, uint32_t rank, int32_t process);
 
-/* By the node at its end (state FINISHED), or by the supervisor, for a process that has gone or has reported its
+/* Called by the node at its end (state FINISHED), or by the supervisor, for a process that is gone or has reported its
  * failure. Only the first end of a node counts: a process that fails after its node has closed did not die for the
- * others. But one that is killed while it ends may not have notified all: then the second call does.
- * Wakes all nodes: `events` is the array of all events. */
+ * others. But a process that is killed while it ends may not have notified all: then the second call does. Wakes all
+ * nodes: `events` is the array of all events. */
 void spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_state_t state, int32_t reason,
                     spc_event_shared_t *events, uint32_t event_count, uint32_t features);
 
-/* By a node that has published elsewhere that it takes part in something no more: raises the epoch, wakes all nodes. */
+/* Called by a node that has published elsewhere that it leaves an operation for good: raises the epoch, wakes all
+ * nodes. */
 void spc_status_news(spc_status_shared_t *status, spc_event_shared_t *events, uint32_t event_count,
                      uint32_t features);
 
-/* By the supervisor: the process no longer exists, so it uses nothing. Before spc_status_end, unless the failure was
- * reported first. Wakes nodes that need room. */
+/* Called by the supervisor: the process no longer exists, so it uses nothing. Before spc_status_end, unless the failure
+ * was reported first. Wakes nodes that need room. */
 void spc_status_set_gone(spc_status_shared_t *status, uint32_t rank, spc_event_shared_t *events,
                          uint32_t event_count, uint32_t features);
 
-/* By the node: one more error (1), or one less (-1), that it sends to others. As long as one is alive, it may yet end
- * the node, and is to blame then for its consequences elsewhere. */
+/* Called by the node: counts one more error (1), or one less (-1), that it sends to others. As long as one is alive, it
+ * may yet end the node, and is to blame then for its consequences elsewhere. */
 static inline void spc_status_count_raised(spc_status_shared_t *status, uint32_t rank, int32_t change) {
     /* Pairs with spc_status_has_raised: before others get it, and after the node has reported that it fails. */
     atomic_fetch_add_explicit(&status->line[rank].raised, (uint32_t)change, memory_order_seq_cst);
@@ -91,7 +92,7 @@ static inline bool spc_status_is_gone(const spc_status_shared_t *status, uint32_
     return atomic_load_explicit(&status->line[rank].gone, memory_order_seq_cst) != 0;
 }
 
-/* Have all nodes been notified of its end? A node that then reads the epoch reads one that counts it. */
+/* Whether all nodes have been notified of its end. A node that then reads the epoch reads one that counts it. */
 static inline bool spc_status_is_told(const spc_status_shared_t *status, uint32_t rank) {
     /* Pairs with spc_status_end. */
     return atomic_load_explicit(&status->line[rank].told, memory_order_seq_cst) != 0;

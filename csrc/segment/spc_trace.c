@@ -45,7 +45,7 @@ void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t byt
 #define SPC_TRACE_THREAD() this_thread()
 
 static uint64_t this_thread(void) {
-    /* Not the address of something thread-local: programs may have several copies of this code, with one of it each. */
+    /* Not the address of a thread-local variable: programs may have several copies of this code, each with its own. */
     const pthread_t thread = pthread_self();
     uint64_t name = 0;
     memcpy(&name, &thread, sizeof(thread) < sizeof(name) ? sizeof(thread) : sizeof(name));
@@ -61,15 +61,15 @@ static inline bool try_begin(spc_trace_t *trace) {
     return atomic_exchange_explicit(&trace->is_busy, 1, memory_order_acquire) == 0;
 }
 
-/* Begun, and ends it. */
+/* Begins the event, and ends it. */
 static inline void write_event(spc_trace_t *trace, const words_t *event) {
     spc_trace_shared_t *shared = trace->shared;
     const uint64_t number = 1 + atomic_load_explicit(&shared->begun, memory_order_relaxed);
     atomic_store_explicit(&shared->begun, number, memory_order_relaxed);
     spc_trace_slot_shared_t *slot = &shared->slot[(number - 1) & trace->mask];
     atomic_store_explicit(&slot->stamp, 0, memory_order_relaxed);
-    /* Pair with spc_trace_read: who sees a word of this event sees that the stamp was taken away. Written out, they
-     * stay in registers. */
+    /* Pair with spc_trace_read: a reader that sees a word of this event sees that the stamp was taken away. Written
+     * out, they stay in registers. */
     atomic_store_explicit(&slot->word[0], event->word[0], memory_order_release);
     atomic_store_explicit(&slot->word[1], event->word[1], memory_order_release);
     atomic_store_explicit(&slot->word[2], event->word[2], memory_order_release);
@@ -80,12 +80,12 @@ static inline void write_event(spc_trace_t *trace, const words_t *event) {
     atomic_store_explicit(&trace->is_busy, 0, memory_order_release); /* pairs with try_begin */
 }
 
-/* Apart, so that what hardly ever happens costs the others no register that would have to be saved. */
+/* Separate, so that the rare case costs the others no register that would have to be saved. */
 static __attribute__((noinline)) void record_in_turn(spc_trace_t *trace, uint64_t ticks,
                                                      uint64_t kind_context_peer, uint64_t tag_what,
                                                      uint64_t place_number, uint64_t bytes) {
     while (!try_begin(trace)) {
-        spc_platform_yield(); /* whoever holds it may have been put off its core */
+        spc_platform_yield(); /* the holder may have lost its core */
     }
     const words_t event = {{ticks, kind_context_peer, tag_what, place_number, SPC_TRACE_THREAD(), bytes}};
     write_event(trace, &event);
@@ -126,7 +126,7 @@ uint32_t spc_trace_name(spc_trace_t *trace, const char *text) {
 
 /* ---- reading ---- */
 
-/* A ring of so many slots lies in so many bytes. */
+/* Whether a ring of this many slots fits this many bytes. */
 static bool has_room(uint64_t bytes, uint64_t capacity) {
     const uint64_t fixed = sizeof(spc_trace_shared_t);
     return bytes >= fixed && capacity <= (bytes - fixed) / sizeof(spc_trace_slot_shared_t);
@@ -190,7 +190,7 @@ bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace
         return false;
     }
     for (uint32_t i = 0; i < SPC_TRACE_EVENT_WORDS; i++) {
-        /* Pairs with spc_trace_record_words: if it is a later event's, the stamp is not this one's any more. */
+        /* Pairs with spc_trace_record_words: if the word is a later event's, the stamp is no longer this one's. */
         words[i] = atomic_load_explicit(&slot->word[i], memory_order_acquire);
     }
     *event = event_of(words);

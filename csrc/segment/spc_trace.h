@@ -2,14 +2,14 @@
 /*
  * spc_trace: a node's timeline: a ring of events in shared memory.
  *
- * Each node has one ring and alone writes it; all of its threads may. A full ring goes on at its beginning: the oldest
- * events are overwritten, and a reader knows how many. Events are of one size, a cache line, so that writing one is a
- * look at the clock and eight stores. A run without a trace has no ring, and then nobody comes here: whoever might
- * record asks spc_trace_t * for NULL first. A process that a node has forked must not come here, either.
+ * Each node has one ring and alone writes it; all of its threads may. A full ring continues at its beginning: the
+ * oldest events are overwritten, and a reader knows how many. Events have one size, a cache line, so that writing one
+ * takes a look at the clock and eight stores. A run without a trace has no ring, and makes no call here: every caller
+ * first checks spc_trace_t * for NULL. A process that a node has forked must not call these functions, either.
  *
  * An event may be read while others are written (a display of the run that goes on), and after its node has been
- * killed: what was not written to its end is not there. A reader believes nothing: whatever a program has written over
- * its ring, what is read lies within it, texts end, and events have kinds. Only what they say may be wrong.
+ * killed: an unfinished event is absent. A reader trusts no contents: whatever a program has written over its ring, all
+ * reads stay within it, texts end, and events have kinds. Only the contents of events may be wrong.
  */
 #ifndef SPC_TRACE_H
 #define SPC_TRACE_H
@@ -21,7 +21,7 @@
 #include "base/spc_atomic.h"
 #include "base/spc_ticks.h"
 
-/* X(name, number, what has happened; what its fields say). Numbers are in files: none is ever used again. */
+/* X(name, number, meaning; contents of its fields). Numbers are in files: none is ever used again. */
 #define SPC_TRACE_KINDS(X)                                                                         \
     X(CALL, 1, "an operation begins: `what` is its name, `place` the line; spc_comm_trace_call")   \
     X(RETURN, 2, "the thread's last operation that began has ended; `tag` says how (regions.pyx)") \
@@ -43,7 +43,7 @@ typedef enum spc_trace_kind {
 } spc_trace_kind_t;
 
 typedef struct spc_trace_event {
-    uint64_t ticks;   /* spc_trace_now; 0, for whoever records it: now */
+    uint64_t ticks;   /* spc_trace_now; 0, as an argument: now */
     uint8_t kind;     /* spc_trace_kind_t */
     uint16_t context; /* of a message; of a CALL, as peer, tag, bytes and number, see spc_comm_trace_call */
     int32_t peer;     /* rank in the run, of a message */
@@ -56,7 +56,7 @@ typedef struct spc_trace_event {
 } spc_trace_event_t;
 
 enum {
-    SPC_TRACE_NAMES_MAX = 2048, /* the last one stands for all that have no room */
+    SPC_TRACE_NAMES_MAX = 2048, /* the last one stands for all names without room */
     SPC_TRACE_NAME_BYTES = 192, /* with a zero at its end */
     SPC_TRACE_EVENT_WORDS = 6, /* ticks; kind, context, peer; tag, what; place, number; thread; bytes */
 };
@@ -64,18 +64,18 @@ enum {
 #define SPC_TRACE_NO_ROOM "(too many names)" /* the text of number SPC_TRACE_NAMES_MAX */
 
 typedef struct spc_trace_slot_shared {
-    /* Which event it holds, counted from 1. 0: it is being written. Release by the writer after the words, acquire by
-     * readers before and after theirs. */
+    /* Number of the event it holds, counted from 1. 0: it is being written. Release by the writer after the words,
+     * acquire by readers before and after theirs. */
     _Atomic uint64_t stamp;
-    /* Release and acquire: the stamp says whether they belong together, and must not be older than they are. */
+    /* Release and acquire: the stamp shows whether they belong together, and must not be older than they are. */
     _Atomic uint64_t word[SPC_TRACE_EVENT_WORDS];
     uint64_t padding;
 } spc_trace_slot_shared_t;
 
 typedef struct spc_trace_shared {
-    _Atomic uint64_t begun; /* events, ever; relaxed: the stamps say which of them are there */
+    _Atomic uint64_t begun; /* number of events, ever; relaxed: the stamps show which of them are there */
     _Atomic uint64_t capacity; /* a power of two; 0: the node has not begun. Release by spc_trace_open */
-    _Atomic uint32_t names; /* release by whoever adds one, acquire by readers */
+    _Atomic uint32_t names; /* release by a thread that adds one, acquire by readers */
     uint32_t are_counted; /* these three by spc_trace_open, before `capacity` */
     uint64_t begin_ticks;
     uint64_t begin_ns;
@@ -87,29 +87,29 @@ typedef struct spc_trace_shared {
 _Static_assert(offsetof(spc_trace_shared_t, name) == 64, "spc_trace_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_trace_slot_shared_t) == 64, "spc_trace_slot_shared_t lies in shared memory");
 
-/* A writer's hand on it: private to the process. */
+/* A writer's handle: private to the process. */
 typedef struct spc_trace {
     spc_trace_shared_t *shared;
     uint64_t mask;
     bool are_counted;
-    /* One thread writes at a time: two could meet in one slot, a whole ring apart. Acquire by who takes it, release by
-     * who gives it back; it is held for a few nanoseconds. */
+    /* One thread writes at a time: two could meet in one slot, a whole ring apart. Acquire when it is taken, release
+     * when it is given back; it is held for a few nanoseconds. */
     _Atomic uint32_t is_busy;
 } spc_trace_t;
 
-/* Room for so many events; rounded up to a power of two. */
+/* Room for this many events; rounded up to a power of two. */
 uint64_t spc_trace_bytes(uint64_t events);
 
-/* By the node, once; `bytes` is what spc_trace_bytes said. */
+/* Called by the node, once; `bytes` is the result of spc_trace_bytes. */
 void spc_trace_open(spc_trace_t *trace, spc_trace_shared_t *shared, uint64_t bytes);
 
-/* What `ticks` may be in an event that began before it is recorded. */
+/* A value for `ticks` in an event that begins before it is recorded. */
 static inline uint64_t spc_trace_now(const spc_trace_t *trace) {
     return spc_ticks_now(trace->are_counted);
 }
 
-/* spc_trace_record, for which an event is a few registers: to write its fields to memory and to read them from there as
- * words takes the processor longer than all the rest. */
+/* spc_trace_record with an event of a few registers: writing its fields to memory and reading them back as words takes
+ * the processor longer than all the rest. */
 void spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t kind_context_peer, uint64_t tag_what,
                             uint64_t place_number, uint64_t bytes);
 
@@ -132,21 +132,20 @@ uint32_t spc_trace_name(spc_trace_t *trace, const char *text);
 
 /* ---- readers: on the machine of the node, and after spc_trace_open, or they find nothing */
 
-/* A reader's hand on it. What is recorded after spc_trace_look has times, too; the farther from it, the less exact. */
+/* A reader's handle. Events recorded after spc_trace_look have times, too; the farther from it, the less exact. */
 typedef struct spc_trace_reader {
     const spc_trace_shared_t *shared;
     uint64_t capacity;
-    uint64_t
-        first; /* of those that had been begun, the first that was not overwritten; both counted from 1 */
+    uint64_t first; /* of the events begun, the first that was not overwritten; both counted from 1 */
     uint64_t count;
     spc_ticks_anchor_t begin, end;
 } spc_trace_reader_t;
 
-/* `bytes`: of the region that it lies in. If the ring cannot be one that lies there, it has no events. */
+/* `bytes`: of the region that holds it. A ring that cannot fit there has no events. */
 void spc_trace_look(spc_trace_reader_t *reader, const spc_trace_shared_t *shared, uint64_t bytes);
 
-/* The event of this number, and its time by spc_clock. False: it is not there any more, not written to its end, or
- * something else was written over it. */
+/* Reads the event of this number, and its time by spc_clock. False: it is no longer there, is unfinished, or was
+ * overwritten. */
 bool spc_trace_read(const spc_trace_reader_t *reader, uint64_t number, spc_trace_event_t *event,
                     uint64_t *time_ns);
 

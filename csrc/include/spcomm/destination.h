@@ -2,12 +2,12 @@
 /*
  * destination: a set of nodes to send to, as a bit set over the ranks 0 to 1023 (SpeedesComm 2.3, SpDestination).
  *
- * For C11 and C++11; stands alone. The structure belongs to whoever declares it, needs no end, and may be copied. All
- * bytes zero is the empty set. Functions that take it `const` may be called by several threads at once; the others,
- * first and next too, write it.
+ * For C11 and C++11; stands alone. The structure belongs to the program that declares it, needs no end, and may be
+ * copied. All bytes zero is the empty set. Functions that take it `const` may be called by several threads at once; the
+ * others, first and next too, write it.
  *
- * A rank outside of 0 to 1023 cannot be in a set: setting or resetting one gives -1 and changes nothing. Whether a
- * run has a node of that rank is seen when the set is sent to.
+ * A rank outside of 0 to 1023 cannot be in a set: setting or resetting one gives -1 and changes nothing. A send to the
+ * set checks whether the run has a node of each rank.
  *
  *     spcomm_destination_t to = {{0}, 0, 0};
  *     spcomm_destination_set(&to, 3);
@@ -66,7 +66,7 @@ static inline bool spcomm_destination_contains(const spcomm_destination_t *desti
            && (destination->words[rank / 64] >> (rank % 64) & 1) != 0;
 }
 
-/* How many nodes are in. */
+/* The number of nodes in the set. */
 static inline int spcomm_destination_count(const spcomm_destination_t *destination) {
     int count = 0;
     for (int i = 0; i < SPCOMM_DESTINATION_WORDS; i++) {
@@ -75,7 +75,7 @@ static inline int spcomm_destination_count(const spcomm_destination_t *destinati
     return count;
 }
 
-/* Whether the same nodes are in both; where their iterations stand does not matter. */
+/* Whether the same nodes are in both; the positions of their iterations do not matter. */
 static inline bool spcomm_destination_equal(const spcomm_destination_t *left,
                                             const spcomm_destination_t *right) {
     uint64_t difference = 0;
@@ -103,7 +103,7 @@ static inline int spcomm_destination_from(const spcomm_destination_t *destinatio
 }
 
 /* The next node of the iteration, by ascending rank; -1: there is none, until `first` begins again. Without a `first`
- * it begins at the least. Nodes may be set and reset meanwhile; what lies behind is not visited. */
+ * it begins at the least. Nodes may be set and reset meanwhile; nodes behind the position are not visited. */
 static inline int spcomm_destination_next(spcomm_destination_t *destination) {
     const int rank = spcomm_destination_from(destination, destination->position);
     destination->position = rank < 0 ? SPCOMM_DESTINATION_RANKS : rank + 1;

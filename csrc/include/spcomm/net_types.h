@@ -3,15 +3,15 @@
  * net_types: an int and a double that carry the byte order of the machine which wrote them, so that a structure made of
  * them may be copied with memcpy to a machine of the other order (SpeedesComm 4, NET_INT and NET_DOUBLE).
  *
- * For C11 and C++11; stands alone; inline functions, and anybody may call from anywhere. The same bytes in C, in C++
+ * For C11 and C++11; stands alone; inline functions, which any thread may call anywhere. The same bytes in C, in C++
  * (net_types.hpp) and in arrays of spcomm.NET_INT and spcomm.NET_DOUBLE:
  *
  *     NET_INT      status[4]  value (4 bytes)       8 bytes, aligned to 4
  *     NET_DOUBLE   status[8]  value (8 bytes)      16 bytes, aligned as a double
  *
- * status[0] is 'L' or 'B', the byte order of the value, little or big; the other bytes are 0, and nobody looks at
- * them. A value is foreign if status[0] names the other order than this machine's. Anything else counts as this
- * machine's own, so all bytes zero is 0 on every machine.
+ * status[0] is 'L' or 'B', the byte order of the value, little or big; the other bytes are 0, and never read. A value
+ * is foreign if status[0] names the other order than this machine's. Anything else counts as this machine's own, so all
+ * bytes zero is 0 on every machine.
  *
  * _value() converts and writes nothing. _read() also puts a foreign value in this machine's order where it lies: an
  * int in one compare-and-swap of 8 bytes, so any number of threads and processes may read it at once (one that does
@@ -66,7 +66,7 @@ static inline spcomm_net_int_t spcomm_net_int_from(int32_t value) {
     return made;
 }
 
-/* Whether the other kind of machine wrote it, and nobody has converted it yet. */
+/* Whether the other kind of machine wrote it, and it is not converted yet. */
 static inline bool spcomm_net_int_is_foreign(const spcomm_net_int_t *element) {
     return element->status[0] == SPCOMM_NET_FOREIGN;
 }
@@ -118,7 +118,8 @@ static inline int32_t spcomm_net_int_read(void *memory) {
         uint64_t before, after;
         memcpy(&before, &seen, sizeof before);
         memcpy(&after, &own, sizeof after);
-        /* Whoever was faster has written this number, or a newer one, which stays. Nothing is published: relaxed. */
+        /* Another thread was faster and has written this number, or a newer one, which stays. Nothing is published:
+         * relaxed. */
         __atomic_compare_exchange_n((spcomm_net_word_t *)memory, &before, after, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
     }
@@ -133,7 +134,7 @@ static inline spcomm_net_double_t spcomm_net_double_from(double value) {
     return made;
 }
 
-/* Whether the other kind of machine wrote it, and nobody has converted it yet. */
+/* Whether the other kind of machine wrote it, and it is not converted yet. */
 static inline bool spcomm_net_double_is_foreign(const spcomm_net_double_t *element) {
     return element->status[0] == SPCOMM_NET_FOREIGN;
 }

@@ -3,13 +3,13 @@
  * simtime: the time of a discrete-event simulation, a double and four integer priorities that break ties, so that
  * a run is repeatable (SpeedesComm 2.2, SpSimTime).
  *
- * For C11 and C++11; stands alone; pure functions, so anybody may call from anywhere. The structure is what lies in
- * shared memory and in messages: 24 bytes, no padding. All bytes zero is time 0 without priorities.
+ * For C11 and C++11; stands alone; pure functions, which any thread may call anywhere. Shared memory and messages hold
+ * this structure as it is: 24 bytes, no padding. All bytes zero is time 0 without priorities.
  *
  * Order: by time, then by the four priorities, the first one first; less is earlier. 0.0 and -0.0 are the same time.
  * A NaN is later than all other times, infinity too, and one NaN is as late as another. So the order is total, and a
- * minimum over all nodes does not depend on who is compared with whom first. Python refuses NaN: a time that cannot
- * be told is a mistake, but a comparison in C has no way to say so.
+ * minimum over all nodes does not depend on the order of comparisons. Python refuses NaN: an undefined time is a
+ * mistake, but a comparison in C has no way to report it.
  *
  *     spcomm_simtime_t now = spcomm_simtime_from(1.5);
  *     now.priority[0] = 3;

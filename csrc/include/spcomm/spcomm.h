@@ -46,7 +46,7 @@ enum {
     SPCOMM_OK = 0,
     SPCOMM_EINVAL = -1,       /* an argument has a value that is not allowed */
     SPCOMM_ENOMEM = -2,       /* no memory left */
-    SPCOMM_ESYSTEM = -3,      /* a system call failed; errno says why */
+    SPCOMM_ESYSTEM = -3,      /* a system call failed; errno has the reason */
     SPCOMM_EAGAIN = -4,       /* nothing there yet */
     SPCOMM_ETIMEDOUT = -5,    /* the timeout passed */
     SPCOMM_EINTERRUPTED = -6, /* a handler has ended the call */
@@ -65,16 +65,16 @@ enum {
     SPCOMM_EWIDE = -19,       /* a sum of integers does not fit into 64 bits */
     SPCOMM_ECYCLE = -20,      /* not allowed within a cycle of coordinated messages */
     SPCOMM_EDISCONNECTED =
-        -21, /* the connection to nodes on other machines is lost; this node has nobody to wait for */
+        -21, /* the connection to nodes on other machines is lost; this node can wait for no other */
     SPCOMM_EFAILED = -22 /* another node failed in this call, and gave nothing */
 };
 
-/* "SPCOMM_ELOST", and what it means in general. Never NULL, for any number. */
+/* "SPCOMM_ELOST", and its general meaning. Never NULL, for any number. */
 const char *spcomm_error_name(int status);
 const char *spcomm_error_message(int status);
 
-/* What the last failure of the calling thread was: which call, what was found, what is allowed. "" before the first.
- * Valid until the next failure in this thread. SPCOMM_EAGAIN is no failure. */
+/* The sentence about the last failure of the calling thread: the call, the values found, the values allowed. "" before
+ * the first. Valid until the next failure in this thread. SPCOMM_EAGAIN is no failure. */
 const char *spcomm_last_error(void);
 
 /* The version of the library; SPCOMM_VERSION is that of this header. */
@@ -84,7 +84,7 @@ const char *spcomm_version(void);
 
 #define SPCOMM_FOREVER INT64_C(-1)                             /* as timeout_ns */
 #define SPCOMM_SECONDS(seconds) ((int64_t)((seconds) * 1.0e9)) /* as timeout_ns */
-#define SPCOMM_ANY (-101) /* as source or tag of a receive: whatever comes */
+#define SPCOMM_ANY (-101) /* as source or tag of a receive: any */
 #define SPCOMM_TAG_MAX INT32_MAX /* tags are 0 to this */
 #define SPCOMM_FUZZY_MAX 8 /* fuzzy barriers that may be open at once */
 
@@ -105,10 +105,10 @@ const char *spcomm_version(void);
 int spcomm_startup(int32_t local_nodes, int32_t total_nodes, int32_t group_id, const char *infile,
                    spcomm_t **comm);
 
-/* Sends what is queued, and leaves the run. Other nodes still get all that was sent. Waits only while queued messages
- * have no room (SPCOMM_ETIMEDOUT: those are lost, and it has left all the same). A normal end of the program does it by
- * itself, with ten seconds; an end with an exit status other than 0 does not (the launcher tells the others that this
- * node has died). SPCOMM_ECLOSED if it was done before. Messages that were received stay valid until they are freed. */
+/* Sends queued messages, and leaves the run. Other nodes still get all messages sent. Waits only while queued messages
+ * have no room (SPCOMM_ETIMEDOUT: those are lost, and the node has left all the same). A normal end of the program does
+ * it by itself, with ten seconds; an end with an exit status other than 0 does not (the launcher notifies the others
+ * that this node has died). SPCOMM_ECLOSED if it was done before. Received messages stay valid until they are freed. */
 int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns);
 
 /* The communicator that spcomm_startup gave in this process; NULL before. */
@@ -137,18 +137,18 @@ int spcomm_layout(const spcomm_t *comm, int32_t rank, spcomm_layout_t *layout);
 int32_t spcomm_box(const spcomm_t *comm);
 
 /* Divides a communicator, called by all its nodes: those that give the same color (0 or more) form a new one, ordered
- * by key, then by rank; who gives a negative color belongs to none, and *part is NULL. Every call works on a part, with
- * ranks of its own. End it with spcomm_shutdown, which concerns that part only, with no other thread inside a call on
- * it. SPCOMM_ENOMEM: no room for its shared memory; SPCOMM_ELIMIT: too many parts, ever. */
+ * by key, then by rank; a node that gives a negative color belongs to none, and *part is NULL. Every call works on a
+ * part, with ranks of its own. End it with spcomm_shutdown, which concerns that part only, with no other thread inside
+ * a call on it. SPCOMM_ENOMEM: no room for its shared memory; SPCOMM_ELIMIT: too many parts, ever. */
 int spcomm_split(spcomm_t *comm, int64_t color, int64_t key, int64_t timeout_ns, spcomm_t **part);
 
 /* ---- barriers (2.2) ---- */
 
-/* Until all nodes are here. */
+/* Waits until all nodes are here. */
 int spcomm_barrier(spcomm_t *comm, int64_t timeout_ns);
 
-/* Says that this node is here, and goes on: SPCOMM_ELIMIT if SPCOMM_FUZZY_MAX are open. Done: is everybody here (1) or
- * not yet (0)? Wait: until everybody is. A handle ends with done = 1 or with a wait that returns SPCOMM_OK. */
+/* Enter: announces this node, and goes on: SPCOMM_ELIMIT if SPCOMM_FUZZY_MAX are open. Done: whether all nodes are here
+ * (1) or not yet (0). Wait: waits until all are. A handle ends with done = 1 or with a wait that returns SPCOMM_OK. */
 typedef struct spcomm_fuzzy {
     uint64_t phase;
 } spcomm_fuzzy_t;
@@ -193,7 +193,7 @@ int spcomm_global_max(spcomm_t *comm, const spcomm_values_t *values, int64_t tim
 int spcomm_global_sum(spcomm_t *comm, const spcomm_values_t *values, int64_t timeout_ns,
                       spcomm_values_t *result);
 
-/* ---- what is sent ---- */
+/* ---- data to send ---- */
 
 enum {
     SPCOMM_FORMAT_RAW = 0, /* bytes; Python gets `bytes` */
@@ -219,12 +219,12 @@ typedef struct spcomm_array {
     uint32_t item_bytes;
     uint8_t dimensions;
     char kind; /* 'i' signed, 'u' unsigned, 'f' floating point, 'c' complex, 'b' bool, 'S' bytes, 'U' UCS-4
-                           * text, 'V' structures, 'M' and 'm' dates (their fields and units only Python knows) */
+                           * text, 'V' structures, 'M' and 'm' dates (only Python knows their fields and units) */
     char byte_order; /* '<' little, '>' big; '|' does not matter */
     char fortran; /* 1: the first index runs fastest; 0: the last one does, as in C */
 } spcomm_array_t;
 
-/* Anything to be sent; made by one of the functions below, given by value. */
+/* Any data to send; made by one of the functions below, passed by value. */
 typedef struct spcomm_data {
     const void *data; /* not used for the three formats that `value` holds */
     size_t bytes;
@@ -238,9 +238,9 @@ typedef struct spcomm_data {
     int32_t element; /* SPCOMM_ELEMENT_…, of an array */
 } spcomm_data_t;
 
-/* What the items of an array of kind 'V' are, for reductions. PAIR_…: spcomm_pair_t with values of that type. */
+/* The items of an array of kind 'V', for reductions. PAIR_…: spcomm_pair_t with values of that type. */
 enum {
-    SPCOMM_ELEMENT_PLAIN = 0, /* its kind says it */
+    SPCOMM_ELEMENT_PLAIN = 0, /* its kind determines it */
     SPCOMM_ELEMENT_SIMTIME = 1,
     SPCOMM_ELEMENT_PAIR_INT8 = 2,
     SPCOMM_ELEMENT_PAIR_INT16 = 3,
@@ -312,7 +312,7 @@ static inline spcomm_data_t spcomm_string(const char *text) {
 /* An array in C's order and this machine's byte order, for example spcomm_array(x, 'f', sizeof(double), 2, shape). */
 static inline spcomm_data_t spcomm_array(const void *data, char kind, size_t item_bytes, int dimensions,
                                          const int64_t *shape) {
-    spcomm_data_t made = spcomm_raw(data, 0); /* the send works out how many bytes */
+    spcomm_data_t made = spcomm_raw(data, 0); /* the send determines the number of bytes */
     made.array.shape = shape;
     made.array.item_bytes = (uint32_t)item_bytes;
     made.array.dimensions = (uint8_t)(dimensions < 0 || dimensions > 255 ? 255 : dimensions);
@@ -321,7 +321,7 @@ static inline spcomm_data_t spcomm_array(const void *data, char kind, size_t ite
     return made;
 }
 
-/* Nothing: Python's None. */
+/* No data: Python's None. */
 static inline spcomm_data_t spcomm_none(void) {
     spcomm_data_t made = spcomm_raw(NULL, 0);
     made.format = SPCOMM_FORMAT_NONE;
@@ -345,7 +345,7 @@ static inline spcomm_data_t spcomm_pairs(const spcomm_pair_t *data, int32_t elem
 }
 
 /* ---- sending (2.3) ----
- * They wait only while --queue-limit is reached by what this node has sent and nobody has received. Messages of one
+ * They wait only while messages that this node has sent and no node has received reach --queue-limit. Messages of one
  * node to another arrive in the order in which they were sent. SPCOMM_ERANK, SPCOMM_ETAG, SPCOMM_EINVAL: nothing was
  * sent. */
 int spcomm_send(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns);
@@ -353,9 +353,9 @@ int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t ta
                     int64_t timeout_ns);
 int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t timeout_ns); /* to itself, too */
 
-/* Sends to one node, and waits until it has received the message. SPCOMM_ELOST, SPCOMM_EFINISHED: it has ended without.
- * After SPCOMM_ETIMEDOUT the message stays sent, and may be received later; with 256 of those to one node still there,
- * SPCOMM_ELIMIT. To itself: SPCOMM_ERANK, unless there are other threads. */
+/* Sends to one node, and waits until it has received the message. SPCOMM_ELOST, SPCOMM_EFINISHED: it has ended without
+ * receiving it. After SPCOMM_ETIMEDOUT the message stays sent, and may be received later; with 256 of those to one node
+ * still there, SPCOMM_ELIMIT. To itself: SPCOMM_ERANK, unless there are other threads. */
 int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns);
 
 /* ---- receiving (2.3) ---- */
@@ -372,9 +372,10 @@ typedef struct spcomm_message {
 } spcomm_message_t;
 
 /* source: a rank or SPCOMM_ANY; tag: 0 to SPCOMM_TAG_MAX or SPCOMM_ANY. recv waits for a message; try_recv gives one
- * that is here, or SPCOMM_EAGAIN; take (the paper's GetPendingMessage) looks only at what has been moved into the
- * queues already. SPCOMM_EFORMAT: the first message that matches is one that only Python can read; it stays the first,
- * for spcomm_recv_any or another receiver. SPCOMM_ELOST, SPCOMM_EFINISHED: nobody is left who could send one. */
+ * that is here, or SPCOMM_EAGAIN; take (the paper's GetPendingMessage) looks only at messages that have been moved into
+ * the queues already. SPCOMM_EFORMAT: the first message that matches is one that only Python can read; it stays the
+ * first, for spcomm_recv_any or another receiver. SPCOMM_ELOST, SPCOMM_EFINISHED: no node is left that could send
+ * one. */
 int spcomm_recv(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, spcomm_message_t *message);
 int spcomm_try_recv(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message);
 int spcomm_take(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message);
@@ -383,18 +384,18 @@ int spcomm_take(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *m
 int spcomm_recv_any(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns,
                     spcomm_message_t *message);
 
-/* Waits as recv does, and leaves the message where it is. Out-parameters may be NULL. `bytes` counts the description
- * of an array, too. */
+/* Waits as recv does, and leaves the message in place. Out-parameters may be NULL. `bytes` counts the description of an
+ * array, too. */
 int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, int32_t *found_source,
                  int32_t *found_tag, size_t *bytes);
 
-/* Sends to `dest`, then receives from `source`: a neighbour who does the same at that time is not waited for in vain.
+/* Sends to `dest`, then receives from `source`: two neighbours that do the same at that time do not block each other.
  * The time is for both. SPCOMM_EINVAL, SPCOMM_ERANK, SPCOMM_ETAG: nothing was sent. */
 int spcomm_sendrecv(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int32_t source,
                     int32_t recv_tag, int64_t timeout_ns, spcomm_message_t *message);
 
-/* Moves what has arrived into the queues and sends what was queued (the paper's Receive without arguments). How many
- * messages wait in the queues: `waiting`, which may be NULL. */
+/* Moves arrived messages into the queues and sends queued ones (the paper's Receive without arguments). `waiting`,
+ * which may be NULL, gets the number of messages in the queues. */
 int spcomm_poll(spcomm_t *comm, uint64_t *waiting);
 
 /* Ends a message: its memory must not be used any more. Any thread; after shutdown, too; NULL and freed ones are fine.
@@ -407,33 +408,36 @@ void spcomm_message_free(spcomm_message_t *message);
  * same communicator, and in every call that waits. So it must be short. It may send, receive and compute, but a
  * collective call on a communicator whose collective call it runs in is SPCOMM_EBUSY. */
 
-/* The message, of any format as from spcomm_recv_any, is the handler's, which ends it by spcomm_message_free. Gives 0,
- * or anything else to end the call that it runs in with SPCOMM_EINTERRUPTED; a collective one stays entered. */
+/* The message, of any format as from spcomm_recv_any, is the handler's, which ends it by spcomm_message_free. The
+ * handler returns 0, or any other number to end the call in which it runs with SPCOMM_EINTERRUPTED; a collective one
+ * stays entered. */
 typedef int spcomm_handler_t(spcomm_t *comm, spcomm_message_t *message, void *argument);
 
-/* From now on; another one for the same tag takes its place. Never waits. SPCOMM_ETAG, SPCOMM_EINVAL, SPCOMM_ENOMEM. */
+/* Registers a handler from now on; another one for the same tag replaces it. Never waits. SPCOMM_ETAG, SPCOMM_EINVAL,
+ * SPCOMM_ENOMEM. */
 int spcomm_handler(spcomm_t *comm, int32_t tag, spcomm_handler_t *handler, void *argument);
 
 /* ---- data from all, to all ----
- * Collective. Nodes may give data of any format and length, each its own. What comes is a message each, to be freed by
- * spcomm_message_free: `source` is the node that gave it, tag is 0; what only Python can read is given as by
+ * Collective. Nodes may give data of any format and length, each its own. Received data are messages, to be freed by
+ * spcomm_message_free: `source` is the node that gave it, tag is 0; data that only Python can read come as from
  * spcomm_recv_any. A node's own part is a copy, too. Where `messages` is an array, it has one of each node, by rank.
  * SPCOMM_ERANK: no such root, and nothing was entered. Data that cannot be given are SPCOMM_EINVAL here and
  * SPCOMM_EFAILED on all nodes that need them, once all have come. SPCOMM_EMISMATCH: another call, or another root. */
 
-/* What the root gives, to all. `data` of other nodes is ignored: spcomm_none(). On the root `message` may be NULL. */
+/* Sends the root's `data` to all. `data` of other nodes is ignored: spcomm_none(). On the root `message` may be
+ * NULL. */
 int spcomm_bcast(spcomm_t *comm, spcomm_data_t data, int32_t root, int64_t timeout_ns,
                  spcomm_message_t *message);
 
-/* To each node its own of `spcomm_size` data that the root gives. On other nodes `data` is ignored. */
+/* Sends each node its own of the `spcomm_size` data that the root gives. On other nodes `data` is ignored. */
 int spcomm_scatter(spcomm_t *comm, const spcomm_data_t *data, int32_t root, int64_t timeout_ns,
                    spcomm_message_t *message);
 
-/* What all give, to the root. On other nodes `messages` is ignored. */
+/* Sends the data of all nodes to the root. On other nodes `messages` is ignored. */
 int spcomm_gather(spcomm_t *comm, spcomm_data_t data, int32_t root, int64_t timeout_ns,
                   spcomm_message_t *messages);
 
-/* What all give, to all. */
+/* Sends the data of all nodes to all. */
 int spcomm_allgather(spcomm_t *comm, spcomm_data_t data, int64_t timeout_ns, spcomm_message_t *messages);
 
 /* Every node gives `spcomm_size` data, one for each node. */
@@ -482,7 +486,7 @@ int spcomm_reduce_scatter(spcomm_t *comm, spcomm_data_t values, int32_t op, cons
                           int64_t timeout_ns, void *result);
 
 /* ---- coordinated messages (2.3) ----
- * All nodes send what they have to, then all receive until they are told that it is over; then the next cycle may
+ * All nodes send their messages, then all receive until a receive reports the end of the cycle; then the next cycle may
  * start. */
 
 /* As the sends above. SPCOMM_ECYCLE after the first receive of a cycle. */

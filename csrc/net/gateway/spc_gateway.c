@@ -11,7 +11,7 @@
 #include "comm/spc_comm.h"
 #include "net/gateway/spc_gateway_route.h"
 
-/* ---- what comes */
+/* ---- arriving frames */
 
 static int take_end_of_job(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
     const size_t length =
@@ -52,9 +52,9 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
     }
 }
 
-/* ---- what goes */
+/* ---- leaving frames */
 
-/* Everything that can be done now. True: something was. */
+/* Does all that can be done now. True: something was done. */
 static bool progress(spc_gateway_t *gateway) {
     bool moved = spc_gateway_move(gateway);
     moved = spc_gateway_deadlock_progress(gateway) || moved;
@@ -82,7 +82,7 @@ static bool test_progress(void *argument) {
 static bool test_flushed(void *argument) {
     spc_gateway_t *gateway = argument;
     pthread_mutex_lock(&gateway->lock);
-    /* If the other end has finished, nobody there waits for anything. */
+    /* If the other end has finished, no node there waits for anything. */
     const bool over = gateway->outcome != SPC_EAGAIN || spc_link_is_flushed(gateway->link)
                       || spc_link_has_ended(gateway->link);
     pthread_mutex_unlock(&gateway->lock);
@@ -103,10 +103,11 @@ static int wait_for(spc_gateway_t *gateway, bool (*test)(void *argument), uint64
                     deadline_ns);
 }
 
-/* Nothing more will be sent; what was, has arrived. First at the other gateways, if they have links of their own. */
+/* Nothing more will be sent, and all that was sent has arrived: first at the other gateways, if they have links of
+ * their own. */
 static int finish(spc_gateway_t *gateway) {
     pthread_mutex_lock(&gateway->lock);
-    if (gateway->outcome != SPC_EAGAIN) { /* there is nobody to whom it would matter */
+    if (gateway->outcome != SPC_EAGAIN) { /* the run is over already: no node is left that would notice */
         pthread_mutex_unlock(&gateway->lock);
         return SPC_OK;
     }
@@ -117,7 +118,7 @@ static int finish(spc_gateway_t *gateway) {
     spc_gateway_wake_reader(gateway);
     int status = wait_for(gateway, test_peers_flushed, SPC_NO_DEADLINE);
     pthread_mutex_lock(&gateway->lock);
-    if (status == SPC_OK && gateway->outcome == SPC_EAGAIN) { /* else not all that was sent has arrived */
+    if (status == SPC_OK && gateway->outcome == SPC_EAGAIN) { /* else not all frames have arrived */
         spc_gateway_route_leave(gateway);
         status = spc_link_finish(gateway->link);
     }
@@ -126,7 +127,7 @@ static int finish(spc_gateway_t *gateway) {
     spc_gateway_wake_reader(gateway);
     return status != SPC_OK
                ? status
-               : wait_for(gateway, test_flushed, SPC_NO_DEADLINE); /* it ends, or its link does */
+               : wait_for(gateway, test_flushed, SPC_NO_DEADLINE); /* the wait ends, or its link does */
 }
 
 static bool goes_on(spc_gateway_t *gateway, uint64_t *deadline_ns) {
@@ -159,7 +160,7 @@ void spc_gateway_stop(spc_gateway_t *gateway) {
 /* The connection to the server, the pipe, and those to other gateways. */
 enum { SERVER, WAKE, PEERS, POLLED_MOST = PEERS + 64 };
 
-/* With the lock. How the link is; says that a new connection is needed. */
+/* With the lock. Checks the state of the link; reports that a new connection is needed. */
 static bool look_after(spc_gateway_t *gateway) {
     const spc_link_state_t state = spc_link_tick(gateway->link, spc_clock_now_ns());
     if (state == SPC_LINK_DEAD) {
@@ -179,7 +180,7 @@ static int timeout_ms(uint64_t deadline_ns) {
     return deadline_ns <= now_ns ? 0 : (int)((deadline_ns - now_ns) / 1000000 + 1);
 }
 
-/* After something has come, more will soon: look again for a moment, while others have their turns. */
+/* After something has arrived, more is likely soon: look again for a moment, while others have their turns. */
 static bool is_readable(struct pollfd polled[], uint32_t count) {
     for (uint32_t i = 0; i < SPC_GATEWAY_YIELDS; i++) {
         if (poll(polled, count, 0) != 0) {
@@ -188,7 +189,7 @@ static bool is_readable(struct pollfd polled[], uint32_t count) {
         const uint64_t before_ns = spc_clock_now_ns();
         spc_platform_yield();
         if (spc_clock_now_ns() - before_ns > SPC_GATEWAY_LONG_YIELD_NS) {
-            return false; /* somebody computes on this core */
+            return false; /* another process computes on this core */
         }
     }
     return false;
@@ -205,7 +206,7 @@ static void read_links(spc_gateway_t *gateway, const struct pollfd polled[], uin
     spc_gateway_write_links(gateway);
     if (gateway->is_finishing || gateway->look_again_ns != SPC_NO_DEADLINE) {
         spc_event_raise(gateway->event,
-                        gateway->config->features); /* the other thread waits for what has come, or must */
+                        gateway->config->features); /* the other thread waits for this, or has to act */
     }
 }
 
@@ -215,7 +216,7 @@ static void drain_wake(const spc_gateway_t *gateway) {
     }
 }
 
-/* With the lock: what to wait for, and until when. */
+/* With the lock: returns descriptors to wait for, and the deadline. */
 static uint32_t prepare_poll(const spc_gateway_t *gateway, struct pollfd polled[], int *timeout) {
     const uint64_t server_ns = spc_link_deadline_ns(gateway->link);
     const uint64_t peers_ns = spc_gateway_route_deadline_ns(gateway);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Communicators that have members in several boxes, and how this gateway comes to know them.
+ * Communicators with members in several boxes, and how this gateway learns of them.
  *
- * No communicator is unknown here because it is new: spc_comm_split returns only after every box has said that it has
- * its memory, and a box says so after its gateway has got that memory. So frames for an unknown communicator concern
- * one that all members here have left, or that has none here. They are dropped.
+ * No communicator is unknown here because it is new: spc_comm_split returns only after every box has reported that it
+ * has its memory, and a box reports so after its gateway has received that memory. So frames for an unknown
+ * communicator concern one that all members here have left, or that has none here. The gateway drops them.
  */
 #include "net/gateway/spc_gateway_private.h"
 
@@ -61,7 +61,7 @@ static int create_halves(spc_gateway_t *gateway, spc_gateway_area_t *area) {
     return SPC_OK;
 }
 
-/* `member`: NULL, or its members; of the run, all are. */
+/* `member`: NULL, or its members; the run's communicator has all nodes. */
 static int create_area(spc_gateway_t *gateway, uint32_t number, uint32_t size, const uint16_t *member,
                        const spc_comm_area_t *memory, spc_gateway_area_t **result) {
     spc_gateway_area_t *area = calloc(1, sizeof(*area));

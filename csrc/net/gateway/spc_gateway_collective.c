@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrivals at the phases of communicators that have members in several boxes, and members that leave them.
+ * Arrivals at the phases of communicators with members in several boxes, and members that leave these.
  *
- * When all members here have arrived at a phase, the gateway sends what they contribute, all in one frame if it fits.
- * When that of the other boxes has come, it arrives for their members: so it is the last, combines, and releases the
- * phase, with the same values along the same tree as the gateways of the other boxes. Where the server has combined,
- * one arrival stands for all members, with the total: then the gateway arrives with that for those elsewhere.
+ * When all members here have arrived at a phase, the gateway sends their contributions, all in one frame if they fit.
+ * When the contributions of the other boxes have come, it arrives for their members: so it is the last, combines, and
+ * releases the phase, with the same values along the same tree as the gateways of the other boxes. Where the server has
+ * combined, one arrival stands for all members, with the total: then the gateway arrives with that total for the
+ * members elsewhere.
  *
- * A node that ends, or closes the communicator, may have arrived where others have not: then its contribution is sent
- * by itself, and the server forwards it at once (SPC_FRAME_URGENT), so that the node is known to have arrived when its
- * end becomes known (area_flush).
+ * A node that ends, or closes the communicator, may have arrived where others have not. Then the gateway sends its
+ * contribution alone, and the server forwards it at once (SPC_FRAME_URGENT), so that other boxes know of its arrival
+ * when they learn of its end (area_flush).
  *
- * What is on the wire: net/wire/spc_arrival.h.
+ * Wire format: net/wire/spc_arrival.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +42,14 @@ static bool add(arrivals_t *arrivals, const void *bytes, uint64_t length_bytes) 
     return true;
 }
 
-/* False, and nothing was added: there is no room. */
+/* False if there is no room; then nothing was added. */
 static bool add_contribution(const spc_gateway_area_t *area, uint32_t member, uint64_t phase,
                              arrivals_t *arrivals) {
     const uint32_t before = arrivals->length_bytes;
     spc_contribution_t contribution;
     uint64_t counts[SPC_NODES_MAX];
     if (!spc_reduce_read(area->reduce[member], phase, &contribution)) {
-        return true; /* it has gone on already: cannot be, see spc_reduce.h */
+        return true; /* the phase has moved on already: impossible, see spc_reduce.h */
     }
     spc_arrival_head_t head = {.signature = contribution.signature,
                                .first = member,
@@ -82,7 +83,7 @@ static void send_arrivals(spc_gateway_t *gateway, const spc_gateway_area_t *area
     arrivals->length_bytes = sizeof(area->boxes);
 }
 
-/* What members here (all, or this one) contribute to the phase and was not sent yet. */
+/* Sends contributions to the phase by members here (all, or this one) that were not sent yet. */
 static void send_phase(spc_gateway_t *gateway, spc_gateway_area_t *area, uint64_t phase, uint32_t only) {
     arrivals_t arrivals = {.room_bytes = SPC_FRAME_BODY_MAX, .body = malloc(SPC_FRAME_BODY_MAX)};
     if (arrivals.body == NULL) {
@@ -97,8 +98,7 @@ static void send_phase(spc_gateway_t *gateway, spc_gateway_area_t *area, uint64_
         }
         if (!add_contribution(area, i, phase, &arrivals)) {
             send_arrivals(gateway, area, phase, 0, &arrivals);
-            (void)add_contribution(area, i, phase,
-                                   &arrivals); /* one fits: spc_config_complete sees to that */
+            (void)add_contribution(area, i, phase, &arrivals); /* spc_config_complete ensures that one fits */
         }
         area->phase[i] = phase;
     }
@@ -106,7 +106,7 @@ static void send_phase(spc_gateway_t *gateway, spc_gateway_area_t *area, uint64_
     free(arrivals.body);
 }
 
-/* ---- what comes */
+/* ---- arriving contributions */
 
 static uint32_t first_here(const spc_gateway_t *gateway, const spc_gateway_area_t *area) {
     uint32_t i = 0;
@@ -121,7 +121,7 @@ static bool may_arrive(const spc_gateway_t *gateway, const spc_gateway_area_t *a
     return spc_gateway_is_elsewhere(gateway, area->members[member]) && area->phase[member] + 1 == phase;
 }
 
-/* That of one member. SPC_EINVAL: it makes no sense. */
+/* Takes the arrival of one member. SPC_EINVAL: it makes no sense. */
 static int take_arrival(spc_gateway_t *gateway, spc_gateway_area_t *area, uint64_t phase,
                         const spc_arrival_t *arrival) {
     const spc_arrival_head_t *head = &arrival->head;
@@ -140,8 +140,9 @@ static int take_arrival(spc_gateway_t *gateway, spc_gateway_area_t *area, uint64
     return status;
 }
 
-/* It comes from the server, for no box can speak for all members; all members here have arrived, for otherwise the
- * server could not have their values; those elsewhere have not, here; and it is what the members here wait for. */
+/* A total meets four conditions: it comes from the server, for no box can speak for all members; all members here have
+ * arrived, or else the server could not have their values; the members elsewhere have not arrived here; and it matches
+ * the call in which the members here wait. */
 static bool is_total(const spc_gateway_t *gateway, const spc_gateway_area_t *area, const spc_frame_t *frame,
                      const spc_arrival_t *arrival) {
     const spc_arrival_head_t *head = &arrival->head;
@@ -162,7 +163,7 @@ static bool is_total(const spc_gateway_t *gateway, const spc_gateway_area_t *are
     return true;
 }
 
-/* That of all members, which the server has combined. The last one elsewhere brings the total. */
+/* Takes the arrival of all members, which the server has combined. The last member elsewhere brings the total. */
 static int take_total(spc_gateway_t *gateway, spc_gateway_area_t *area, const spc_frame_t *frame,
                       const spc_arrival_t *arrival) {
     if (!is_total(gateway, area, frame, arrival)) {
@@ -181,7 +182,7 @@ static int take_total(spc_gateway_t *gateway, spc_gateway_area_t *area, const sp
     return status;
 }
 
-/* Those of one frame. */
+/* Takes the arrivals of one frame. */
 static int take_arrivals(spc_gateway_t *gateway, spc_gateway_area_t *area, const spc_frame_t *frame,
                          const unsigned char *body) {
     uint32_t at = sizeof(area->boxes);
@@ -197,8 +198,8 @@ static int take_arrivals(spc_gateway_t *gateway, spc_gateway_area_t *area, const
     return status;
 }
 
-/* The bank of the phase is free. The nodes of one box see to that themselves (spc_reduce.h), since they have completed
- * the phase that is asked for. Where boxes have links of their own, another one may have completed it earlier. */
+/* The bank of the phase is free. The nodes of one box ensure that themselves (spc_reduce.h), since they have completed
+ * the phase that is tested here. Where boxes have links of their own, another box may have completed it earlier. */
 static bool has_bank(const spc_gateway_area_t *area, uint64_t phase) {
     return phase <= SPC_FUZZY_MAX + 1 || spc_reduce_test(area->reduce[0], phase - SPC_FUZZY_MAX - 1);
 }
@@ -260,9 +261,9 @@ int spc_gateway_on_arrive(spc_gateway_t *gateway, const spc_frame_t *frame, cons
                                          : keep_ahead(area, frame, body);
 }
 
-/* ---- what is to be done */
+/* ---- pending work */
 
-/* Up to which phase have all members here arrived, from the one that comes next on? */
+/* Returns the last phase, starting with the next one, at which all members here have arrived. */
 static bool have_arrived(const spc_gateway_t *gateway, const spc_gateway_area_t *area, uint64_t phase) {
     for (uint32_t i = 0; i < area->size; i++) {
         if (spc_gateway_is_here(gateway, area->members[i]) && area->phase[i] < phase
@@ -273,7 +274,7 @@ static bool have_arrived(const spc_gateway_t *gateway, const spc_gateway_area_t 
     return true;
 }
 
-/* The same, of one communicator. */
+/* The same for one communicator. */
 static void area_note(const spc_gateway_t *gateway, spc_gateway_area_t *area) {
     while (have_arrived(gateway, area, area->noted + 1)) {
         area->noted++;
@@ -325,7 +326,7 @@ void spc_gateway_collective_flush(spc_gateway_t *gateway, uint32_t rank) {
     }
 }
 
-/* ---- nodes that close them */
+/* ---- nodes that close communicators */
 
 int spc_gateway_on_left(spc_gateway_t *gateway, const spc_frame_t *frame) {
     spc_gateway_area_t *area = spc_gateway_find_area(gateway, frame->context, (uint32_t)frame->tag);
@@ -335,13 +336,13 @@ int spc_gateway_on_left(spc_gateway_t *gateway, const spc_frame_t *frame) {
     return SPC_OK;
 }
 
-/* Once all that it has sent is in the rows of its receivers. */
+/* Once all messages that it sent are in the rows of their receivers. */
 static void make_left_known(spc_gateway_t *gateway, spc_gateway_area_t *area, uint32_t member, bool *moved) {
     if (!area->leaves[member] || area->has_left[member]
         || !spc_gateway_source_is_empty(gateway, area->members[member])) {
         return;
     }
-    /* Release: what it announced here is seen with it. Pairs with spc_comm_has_left. */
+    /* Release: the messages announced here are visible with it. Pairs with spc_comm_has_left. */
     atomic_store_explicit(&area->area.left[member], 1, memory_order_release);
     spc_status_news(gateway->status, gateway->events, gateway->nodes + 1, gateway->config->features);
     area->has_left[member] = true;
@@ -358,7 +359,7 @@ static void tell_left(spc_gateway_t *gateway, spc_gateway_area_t *area, uint32_t
     area->has_left[member] = true;
 }
 
-/* True: all members here have closed it, or have ended, and that has been told. */
+/* True: all members here have closed it, or have ended, and the other boxes know. */
 static bool progress_left(spc_gateway_t *gateway, spc_gateway_area_t *area, bool *moved) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < area->size; i++) {
@@ -367,7 +368,7 @@ static bool progress_left(spc_gateway_t *gateway, spc_gateway_area_t *area, bool
             make_left_known(gateway, area, i, moved);
             continue;
         }
-        /* Acquire: what it has sent before is seen. Pairs with spc_comm_close. */
+        /* Acquire: the messages sent before are visible. Pairs with spc_comm_close. */
         const bool has = atomic_load_explicit(&area->area.left[i], memory_order_acquire) != 0;
         if (has && !area->has_left[i] && spc_gateway_send_are_empty(gateway, rank)) {
             area_flush(gateway, area, i);
@@ -400,7 +401,7 @@ bool spc_gateway_areas_progress(spc_gateway_t *gateway) {
     while (*at != NULL) {
         spc_gateway_area_t *area = *at;
         if (progress_left(gateway, area, &moved)) {
-            /* What they have arrived at meanwhile; else the server would wait for it for ever. */
+            /* Sends the phases at which it arrived meanwhile; else the server would wait for them for ever. */
             area_note(gateway, area);
             (void)area_progress(gateway, area);
             *at = area->next;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the gateways tell each other of status boards, to prove deadlocks over several boxes.
+ * Deadlocks over several boxes: gateways exchange status boards to prove them.
  *
- * A round. Who judges asks all; each box reads the boards of its nodes, sends on what these have left behind, and then
- * a mark to each other box. Once the marks of all others have come it reads the boards again, and tells the judge of
- * those nodes whose boards are the same. Frames keep their order, so whatever a node had sent before it was read for
- * the first time has come to its receiver's box before that is read for the second time: there it has changed a board,
- * or is told as something on its way. docs/internals/deadlock.md argues it.
+ * A round. The judge asks all boxes. Each box reads the boards of its nodes, forwards the messages that these have left
+ * behind, and then sends a mark to each other box. Once the marks of all other boxes have come, it reads the boards
+ * again, and reports to the judge the nodes whose boards are the same. Frames keep their order, so a message that a
+ * node had sent before the first reading of its board reaches the receiver's box before the second reading there: it
+ * has changed a board there, or is reported as on its way. docs/internals/deadlock.md gives the argument.
  */
 #include "net/gateway/spc_gateway_private.h"
 
@@ -19,17 +19,18 @@
 #include "diagnose/spc_deadlock.h"
 #include "segment/spc_board.h"
 
-#define SPC_GATEWAY_LOOK_NS UINT64_C(60000000) /* between two looks at the boards here */
+#define SPC_GATEWAY_LOOK_NS UINT64_C(60000000) /* interval between two looks at the boards here */
 
-/* What a BOARD frame is, in its tag. `offset` is the number of the round, `source` the box that sends it. */
+/* Kinds of BOARD frames, in their tags. `offset` is the number of the round, `source` the box that sends it. */
 typedef enum spc_gateway_board_tag {
-    SPC_GATEWAY_BOARD_WANT, /* to the judge: some wait for long here */
+    SPC_GATEWAY_BOARD_WANT, /* to the judge: some node waits for long here */
     SPC_GATEWAY_BOARD_ASK, /* by the judge: a round begins; total_bytes: a bit for each box that takes part */
     SPC_GATEWAY_BOARD_MARK, /* context: the judge's box */
     SPC_GATEWAY_BOARD_WAIT, /* to the judge: a claim of node `context` */
-    /* To the judge: who has arrived at what; context: the communicator, total_bytes: its first member. */
+    /* To the judge: which members have arrived at which phase; context: the communicator, total_bytes: its first
+     * member. */
     SPC_GATEWAY_BOARD_TABLE,
-    SPC_GATEWAY_BOARD_DONE, /* to the judge: that was all; total_bytes: 1 if it has sent nothing since its mark */
+    SPC_GATEWAY_BOARD_DONE, /* to the judge: end of report; total_bytes: 1: nothing sent since its mark */
 } spc_gateway_board_tag_t;
 
 /* A node that waits. On the wire `received` of a pair is SPC_GATEWAY_CLAIM_…. */
@@ -39,25 +40,25 @@ typedef struct spc_gateway_claim {
 } spc_gateway_claim_t;
 
 enum {
-    SPC_GATEWAY_CLAIM_ABSENT = 1, /* that one has not arrived at the phase, as far as is known in this box */
-    SPC_GATEWAY_CLAIM_COMING = 2, /* the gateway here holds something of that one's, for this node */
+    SPC_GATEWAY_CLAIM_ABSENT = 1, /* the other node has not arrived at the phase, as known in this box */
+    SPC_GATEWAY_CLAIM_COMING = 2, /* the gateway here holds something from the other node, for this one */
 };
 
 typedef struct spc_gateway_table_row {
     uint32_t rank;
     uint32_t padding;
-    uint64_t last; /* phase that it has arrived at */
+    uint64_t last; /* last phase at which it arrived */
 } spc_gateway_table_row_t;
 
 typedef struct spc_gateway_done {
-    uint64_t told[SPC_NODES_MAX / 64]; /* a bit a rank: in this box all know of its end */
+    uint64_t told[SPC_NODES_MAX / 64]; /* a bit a rank: all nodes of this box know of its end */
     uint64_t leaving[SPC_NODES_MAX / 64]; /* spc_gateway_is_leaving */
 } spc_gateway_done_t;
 
 _Static_assert(sizeof(spc_gateway_claim_t) == 424, "it travels between machines");
 _Static_assert(sizeof(spc_gateway_table_row_t) == 16, "it travels between machines");
 
-/* What has been said of the members of a communicator in one box. */
+/* Reported state of the members of a communicator in one box. */
 typedef struct spc_gateway_table {
     struct spc_gateway_table *next;
     uint32_t number;
@@ -66,30 +67,30 @@ typedef struct spc_gateway_table {
     spc_gateway_table_row_t row[];
 } spc_gateway_table_t;
 
-/* Of the judge. */
+/* State of the judge. */
 typedef struct spc_gateway_judge {
-    uint64_t round; /* its last */
-    uint64_t boxes; /* that take part */
-    uint64_t done; /* of them */
+    uint64_t round; /* number of its last round */
+    uint64_t boxes; /* boxes that take part */
+    uint64_t done; /* those of them that have reported */
     bool is_on;
-    bool is_wanted; /* another one */
-    bool is_quiet; /* no box has sent anything */
-    uint64_t earliest_ns; /* when the next may begin */
+    bool is_wanted; /* another round */
+    bool is_quiet; /* no box has sent anything since its mark */
+    uint64_t earliest_ns; /* when the next round may begin */
     spc_gateway_claim_t **claims; /* by rank, or NULL */
     spc_gateway_table_t *tables;
     spc_gateway_done_t all; /* told: in all boxes; leaving: in some */
     spc_segment_t together; /* all boards; made when first needed */
-    spc_deadlock_t *deadlock; /* looks at that */
+    spc_deadlock_t *deadlock; /* the detector of `together` */
     bool has_proven;
 } spc_gateway_judge_t;
 
 struct spc_gateway_boards {
-    spc_deadlock_t *deadlock; /* reads the boards here */
-    uint64_t look_ns; /* the next look */
-    uint64_t want_ns; /* not before, unless something has changed */
+    spc_deadlock_t *deadlock; /* the detector of the boards here */
+    uint64_t look_ns; /* time of the next look */
+    uint64_t want_ns; /* not before this time, unless something has changed */
     uint64_t pause_ns; /* doubles */
-    uint64_t seen; /* what the last look has found, as a number */
-    uint32_t wanted_of; /* which box was told, since its last round; or SPC_BOXES_MAX */
+    uint64_t seen; /* result of the last look, as a number */
+    uint32_t wanted_of; /* the box that was asked for a round, since its last one; or SPC_BOXES_MAX */
 
     uint32_t judge_box; /* of the round that this box takes part in */
     uint64_t round;
@@ -98,13 +99,13 @@ struct spc_gateway_boards {
     struct {
         uint64_t round;
         uint32_t judge_box;
-    } mark[SPC_BOXES_MAX]; /* the last that has come, by box */
-    uint64_t sent_frames; /* of the gateway, when the mark was sent */
+    } mark[SPC_BOXES_MAX]; /* the last mark received, by box */
+    uint64_t sent_frames; /* by the gateway, when it sent the mark */
     size_t claim_bytes;
-    unsigned char *first; /* claims of the nodes here, as read first, */
-    bool *is_claimed; /* if they were */
-    bool *is_leaving; /* then */
-    bool *is_pending; /* by row, then */
+    unsigned char *first; /* claims of the nodes here, at the first reading, */
+    bool *is_claimed; /* whether there are any */
+    bool *is_leaving; /* at the first reading */
+    bool *is_pending; /* by row, at the first reading */
 
     spc_gateway_judge_t judge;
 };
@@ -117,7 +118,7 @@ static inline void spc_gateway_set_bit(uint64_t *bits, uint32_t rank) {
     bits[rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
-/* Boxes that have a node which is not gone, a bit each: as far as is known here. */
+/* Boxes with a node that is not gone, a bit each, as far as is known here. */
 static uint64_t spc_gateway_boxes_left(const spc_gateway_t *gateway) {
     uint64_t boxes = 0;
     for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
@@ -128,7 +129,7 @@ static uint64_t spc_gateway_boxes_left(const spc_gateway_t *gateway) {
     return boxes;
 }
 
-/* This box takes part in a round from now on. */
+/* Makes this box take part in a round from now on. */
 static void spc_gateway_deadlock_asked(spc_gateway_t *gateway, uint32_t judge_box, uint64_t round,
                                        uint64_t boxes) {
     spc_gateway_deadlock_t *boards = gateway->boards;
@@ -137,7 +138,7 @@ static void spc_gateway_deadlock_asked(spc_gateway_t *gateway, uint32_t judge_bo
     boards->boxes = boxes;
     boards->stage = SPC_GATEWAY_ROUND_ASKED;
     boards->wanted_of = SPC_BOXES_MAX;
-    boards->want_ns = spc_clock_now_ns() + boards->pause_ns; /* it is for this box, too */
+    boards->want_ns = spc_clock_now_ns() + boards->pause_ns; /* the round serves this box, too */
 }
 
 /* ---- the judge: the boards of all boxes together */
@@ -145,11 +146,11 @@ static void spc_gateway_deadlock_asked(spc_gateway_t *gateway, uint32_t judge_bo
 #define BOX_NS UINT64_C(4000000) /* a round costs as many frames as there are pairs of boxes */
 
 /*
- * The boards of all boxes together, and what the detector of one box finds in them.
+ * The boards of all boxes together, as input for the detector of one box.
  *
- * They are put into a segment of their own, which no node has: of a run of one box, with the boards of those nodes that
- * no box has reason to strike out, lines that say who has arrived, and nothing in the mailboxes. What is on its way
- * between boxes stands on the boards, as queued at its sender.
+ * They are copied into a separate segment that no node attaches. It looks like that of a run of one box, with the
+ * boards of the nodes that no box has reason to strike out, lines that show which members have arrived, and empty
+ * mailboxes. Messages on their way between boxes appear on the boards as queued at their senders.
  */
 
 static void forget_round(spc_gateway_t *gateway) {
@@ -173,7 +174,7 @@ static void spc_gateway_judge_destroy(spc_gateway_t *gateway) {
     spc_segment_detach(&judge->together);
 }
 
-/* ---- its rounds */
+/* ---- rounds of the judge */
 
 static void begin(spc_gateway_t *gateway, uint64_t boxes) {
     spc_gateway_judge_t *judge = &gateway->boards->judge;
@@ -195,7 +196,7 @@ static void begin(spc_gateway_t *gateway, uint64_t boxes) {
     spc_gateway_deadlock_asked(gateway, gateway->box, judge->round, boxes);
 }
 
-/* Begins a round, if it may; one that waits for a box which has ended is given up. True: something is to be sent. */
+/* Begins a round if it may; gives up a round that waits for a box which has ended. True: something is to be sent. */
 static bool spc_gateway_judge_begin(spc_gateway_t *gateway) {
     spc_gateway_judge_t *judge = &gateway->boards->judge;
     const uint64_t boxes = spc_gateway_boxes_left(gateway);
@@ -237,7 +238,7 @@ static int make_segment(spc_gateway_t *gateway) {
     return status;
 }
 
-/* Whom this box takes for absent may have arrived in its own box, which says so once all there have. */
+/* A node that this box takes for absent may have arrived in its own box, which reports so once all nodes there have. */
 static bool has_arrived(const spc_gateway_judge_t *judge, const spc_gateway_claim_t *claim, uint32_t first,
                         uint32_t rank) {
     for (const spc_gateway_table_t *table = judge->tables; table != NULL; table = table->next) {
@@ -251,7 +252,7 @@ static bool has_arrived(const spc_gateway_judge_t *judge, const spc_gateway_clai
     return false;
 }
 
-/* The first member of the communicator that the wait is about: `needed` says it, unless that is the node itself. */
+/* The first member of the communicator that the wait is about: `needed` names it, unless that is the node itself. */
 static uint32_t first_of(const spc_gateway_t *gateway, const spc_gateway_claim_t *claim, uint32_t rank) {
     for (uint32_t other = 0; other < gateway->nodes; other++) {
         if (claim->pair[other].needed == 1) {
@@ -261,7 +262,7 @@ static uint32_t first_of(const spc_gateway_t *gateway, const spc_gateway_claim_t
     return rank;
 }
 
-/* Who has arrived at the phase, in lines of this node's own: where its ring would be. */
+/* Lists the members that have arrived at the phase, in lines that take the place of this node's ring. */
 static void write_lines(const spc_gateway_t *gateway, uint32_t rank, const spc_gateway_claim_t *claim,
                         spc_reduce_line_shared_t *lines) {
     const uint32_t first = first_of(gateway, claim, rank);
@@ -285,7 +286,7 @@ static void publish(spc_gateway_t *gateway, uint32_t rank, spc_gateway_claim_t *
     if (spc_board_is_phase(entry)) {
         write_lines(gateway, rank, claim, lines);
     } else if (entry->kind == SPC_BOARD_RECEIPT) {
-        entry->phase = 0; /* the first receipt, which is not given where all is zero */
+        entry->phase = 0; /* the first receipt, which is not given while all is zero */
     }
     entry->lines_offset = spc_segment_offset(together, lines);
     entry->epoch = spc_status_epoch(spc_segment_part(together, SPC_REGION_STATUS, 0));
@@ -300,7 +301,7 @@ static void publish(spc_gateway_t *gateway, uint32_t rank, spc_gateway_claim_t *
 
 /* ---- judging */
 
-/* What a gateway holds of a node's, for another one, is queued at the former. */
+/* A message that a gateway holds from one node for another counts as queued at its sender. */
 static void move_what_is_coming(const spc_gateway_t *gateway) {
     spc_gateway_claim_t *const *claims = gateway->boards->judge.claims;
     for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
@@ -312,8 +313,8 @@ static void move_what_is_coming(const spc_gateway_t *gateway) {
     }
 }
 
-/* May the detector look at what it waits for? One who closes a communicator ends waits of others when that is made
- * known; and room may still be on its way while there are frames. */
+/* Whether the detector may look at the node's wait. A node that closes a communicator ends waits of others when they
+ * learn of it; and room may still be on its way while there are frames. */
 static bool is_to_be_judged(const spc_gateway_judge_t *judge, uint32_t rank) {
     const spc_gateway_claim_t *claim = judge->claims[rank];
     return claim != NULL && !spc_gateway_bit(judge->all.leaving, rank)
@@ -326,7 +327,7 @@ static void put_together(spc_gateway_t *gateway) {
     move_what_is_coming(gateway);
     for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
         spc_board_shared_t *board = spc_segment_part(&judge->together, SPC_REGION_BOARD, rank);
-        if (spc_board_is_stuck(spc_board_stuck(board))) { /* of the last round */
+        if (spc_board_is_stuck(spc_board_stuck(board))) { /* in the last round */
             spc_board_retract(board);
         }
         if (spc_gateway_bit(judge->all.told, rank)) {
@@ -348,17 +349,18 @@ static bool has_claims(const spc_gateway_t *gateway) {
     return has;
 }
 
-/* Two rounds in a row have to find the same nodes, as two looks have to in one box. */
+/* Two rounds in a row have to find the same nodes, just as two looks have to in one box. */
 static void judge_all(spc_gateway_t *gateway) {
     spc_gateway_judge_t *judge = &gateway->boards->judge;
     judge->is_on = false;
     if (judge->deadlock == NULL && (!has_claims(gateway) || make_segment(gateway) != SPC_OK)) {
-        return; /* nothing to prove; or no memory for it, and a run does not fail of that */
+        return; /* nothing to prove; or no memory to prove it, which is no reason to fail a run */
     }
     put_together(gateway);
     judge->has_proven = spc_deadlock_look(judge->deadlock) != 0;
     judge->is_wanted = judge->is_wanted || spc_deadlock_suspects(judge->deadlock) != 0;
-    /* Before anybody is told: who reads the boards then finds those only whose wait is proven to last for ever. */
+    /* Before the proof is reported: a reader of the boards then finds only nodes whose wait is proven to last for
+     * ever. */
     for (uint32_t rank = 0; rank < gateway->nodes && judge->has_proven; rank++) {
         if (!spc_deadlock_has(judge->deadlock, rank)) {
             spc_board_shared_t *board = spc_segment_part(&judge->together, SPC_REGION_BOARD, rank);
@@ -381,7 +383,7 @@ const spc_segment_t *spc_gateway_blocked(spc_gateway_t *gateway) {
     return has_proven ? &judge->together : NULL;
 }
 
-/* ---- what the boxes say */
+/* ---- reports of the boxes */
 
 static int take_claim(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
     spc_gateway_judge_t *judge = &gateway->boards->judge;
@@ -444,12 +446,12 @@ static int take_done(spc_gateway_t *gateway, const spc_frame_t *frame, const uns
     return SPC_OK;
 }
 
-/* WAIT, TABLE, DONE, also from this box. SPC_EINVAL: it makes no sense; SPC_ENOMEM. */
+/* Takes WAIT, TABLE, DONE, also from this box. SPC_EINVAL: it makes no sense; SPC_ENOMEM. */
 static int spc_gateway_judge_take(spc_gateway_t *gateway, const spc_frame_t *frame,
                                   const unsigned char *body) {
     const spc_gateway_judge_t *judge = &gateway->boards->judge;
     if (!judge->is_on || frame->offset != judge->round) {
-        return SPC_OK; /* of a round that was given up */
+        return SPC_OK; /* from a round that was given up */
     }
     switch (frame->tag) {
     case SPC_GATEWAY_BOARD_WAIT:
@@ -464,7 +466,7 @@ static int spc_gateway_judge_take(spc_gateway_t *gateway, const spc_frame_t *fra
 /* ---- one box */
 
 #define PAUSE_MOST_NS UINT64_C(960000000) /* nothing has changed: a round a second */
-#define PASSES 2 /* of moving: the first may bring a communicator, the second its phases */
+#define PASSES 2 /* two calls of moving: the first may bring a communicator, the second its phases */
 
 /* One box's part in proving a deadlock: looking for nodes that wait for long, and reading their boards twice. */
 
@@ -476,7 +478,7 @@ int spc_gateway_deadlock_create(spc_gateway_t *gateway) {
     gateway->boards = boards;
     boards->wanted_of = SPC_BOXES_MAX;
     boards->claim_bytes = sizeof(spc_gateway_claim_t) + (gateway->nodes + 1) * sizeof(spc_board_pair_t);
-    boards->first = calloc(gateway->here + 1, boards->claim_bytes); /* one more: the second reading */
+    boards->first = calloc(gateway->here + 1, boards->claim_bytes); /* one more, for the second reading */
     boards->is_claimed = calloc(gateway->here, sizeof(bool));
     boards->is_leaving = calloc(gateway->here, sizeof(bool));
     boards->is_pending = calloc(gateway->row_count, sizeof(bool));
@@ -502,7 +504,7 @@ void spc_gateway_deadlock_destroy(spc_gateway_t *gateway) {
 
 /* ---- looking */
 
-/* Which nodes here wait without doubts, and since when, as one number; 0: none. */
+/* Returns which nodes here certainly wait, and since when, as one number; 0: none. */
 static uint64_t see(const spc_gateway_t *gateway) {
     uint64_t seen = 0;
     for (uint32_t i = 0; i < gateway->here; i++) {
@@ -517,7 +519,8 @@ static uint64_t see(const spc_gateway_t *gateway) {
     return seen;
 }
 
-/* The judge is in the first box that has nodes. Who has told it says nothing more before its next round. */
+/* The judge is in the first box that has nodes. A box that has asked it for a round stays silent until its next
+ * round. */
 static bool want(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = gateway->boards;
     const uint64_t boxes = spc_gateway_boxes_left(gateway);
@@ -570,7 +573,7 @@ static spc_gateway_claim_t *first_claim(const spc_gateway_deadlock_t *boards, ui
     return (spc_gateway_claim_t *)(void *)(boards->first + i * boards->claim_bytes);
 }
 
-/* Boards first: what these nodes have done before is seen then, and goes out before the mark. */
+/* Boards first: the nodes' earlier actions are then visible, and go out before the mark. */
 static void read_first(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = gateway->boards;
     for (uint32_t i = 0; i < gateway->here; i++) {
@@ -623,7 +626,7 @@ static void give(spc_gateway_t *gateway, spc_frame_t frame, const void *body, ui
     }
 }
 
-/* What this box alone knows of its nodes' waits. */
+/* Facts about its nodes' waits that only this box knows. */
 static void add_what_is_known_here(const spc_gateway_t *gateway, uint32_t i, spc_gateway_claim_t *claim) {
     const spc_reduce_line_shared_t *lines = spc_segment_address(&gateway->segment, claim->entry.lines_offset);
     const bool is_phase = spc_board_is_phase(&claim->entry);
@@ -635,14 +638,14 @@ static void add_what_is_known_here(const spc_gateway_t *gateway, uint32_t i, spc
                             && spc_gateway_source_holds(gateway, other, gateway->ranks[i]);
         pair->received = (absent ? SPC_GATEWAY_CLAIM_ABSENT : 0) | (coming ? SPC_GATEWAY_CLAIM_COMING : 0);
     }
-    for (uint32_t row = i; row < gateway->row_count; row += gateway->here) { /* those of this sender */
+    for (uint32_t row = i; row < gateway->row_count; row += gateway->here) { /* rows of this sender */
         const uint32_t destination = gateway->rows[row].destination;
         claim->pair[destination].queued += destination < gateway->nodes && gateway->boards->is_pending[row];
     }
 }
 
-/* A node that has woken meanwhile, and sleeps again with the same board, has done nothing: the board says when its wait
- * began, how far it has read and what it was told. */
+/* A node that has woken meanwhile, and sleeps again with the same board, has done nothing: the board shows when its
+ * wait began, how far it has read and which events it has seen. */
 static void tell_waits(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = gateway->boards;
     spc_gateway_claim_t *claim = first_claim(boards, gateway->here);
@@ -657,7 +660,7 @@ static void tell_waits(spc_gateway_t *gateway) {
     }
 }
 
-/* In other boxes they learn of an arrival here only when all members have arrived. */
+/* Nodes in other boxes learn of an arrival here only when all members have arrived. */
 static void tell_tables(spc_gateway_t *gateway) {
     for (const spc_gateway_area_t *area = gateway->areas; area != NULL; area = area->next) {
         spc_gateway_table_row_t rows[SPC_NODES_MAX] = {{0}};
@@ -704,7 +707,7 @@ bool spc_gateway_deadlock_progress(spc_gateway_t *gateway) {
     if (!has_all_marks(gateway)) {
         return is_asked;
     }
-    for (int i = 0; i < PASSES; i++) { /* what came before the marks is where it belongs */
+    for (int i = 0; i < PASSES; i++) { /* frames that came before the marks are processed */
         (void)spc_gateway_move(gateway);
     }
     boards->stage = SPC_GATEWAY_ROUND_NONE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes that are there, have ended, are gone: told to the other boxes, and made known here as they tell.
+ * Life of nodes (present, ended, gone): announced to the other boxes, and made known here as other boxes announce it.
  *
- * The end of a node is told after all that it has sent, and made known after all of that is in the rows of its
- * receivers: who sees the end sees the messages, as in one box.
+ * The gateway announces the end of a node after all messages of that node, and makes it known once all of them are in
+ * the rows of their receivers: a node that sees the end sees the messages, as in one box.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ int spc_gateway_lifecycle_create(spc_gateway_t *gateway) {
                                                                                               : SPC_ENOMEM;
 }
 
-/* ---- telling ---- */
+/* ---- announcing ---- */
 
 static void tell(spc_gateway_t *gateway, uint32_t rank, uint32_t state, bool is_gone) {
     const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(gateway->status, rank)
@@ -40,7 +40,7 @@ static spc_note_shared_t *notes_of(const spc_gateway_t *gateway, uint32_t rank) 
     return spc_segment_part(&gateway->segment, SPC_REGION_NOTE, rank);
 }
 
-/* One that is being written is told when it is: its writer notifies. */
+/* A note that is being written is sent later: its writer notifies when it is complete. */
 static void tell_note(spc_gateway_t *gateway, uint32_t rank, spc_note_kind_t kind, bool *moved) {
     uint32_t *told = &gateway->told_notes[rank * SPC_NOTE_KINDS + kind];
     const uint32_t version = spc_note_version(notes_of(gateway, rank), kind);
@@ -57,10 +57,10 @@ static void tell_note(spc_gateway_t *gateway, uint32_t rank, spc_note_kind_t kin
 
 static void progress_node(spc_gateway_t *gateway, uint32_t rank, bool *moved) {
     const uint32_t state = spc_status_state(gateway->status, rank);
-    /* After the state, since `gone` comes first: one frame says both. The state alone says that there is news. */
+    /* After the state, since `gone` comes first: one frame carries both. The state alone indicates news. */
     const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(gateway->status, rank);
     tell_note(gateway, rank, SPC_NOTE_CALL, moved);
-    tell_note(gateway, rank, SPC_NOTE_END, moved); /* written before its end is */
+    tell_note(gateway, rank, SPC_NOTE_END, moved); /* written before the node ends */
     if (state == gateway->told[rank] && is_gone == gateway->told_gone[rank]) {
         return;
     }
@@ -117,7 +117,7 @@ static bool make_known(spc_gateway_t *gateway, uint32_t rank) {
     if (source->state < SPC_NODE_FINISHED) {
         return false;
     }
-    spc_gateway_drop_assemblies(gateway, rank); /* what it did not finish */
+    spc_gateway_drop_assemblies(gateway, rank); /* messages that it did not finish */
     if (!spc_gateway_source_is_empty(gateway, rank)) {
         return false;
     }
@@ -144,7 +144,7 @@ static bool lifecycle_progress(spc_gateway_t *gateway) {
     return moved;
 }
 
-/* ---- all that can be done, in the order in which it must be done: ends last */
+/* ---- all that can be done, in the required order: ends last */
 
 bool spc_gateway_move(spc_gateway_t *gateway) {
     spc_gateway_collective_note(gateway);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the link into the mailboxes of the nodes here, in the place of their senders.
+ * Receiving: writes messages from the link into the mailboxes of the nodes here, in place of their senders.
  *
- * Each node elsewhere has an outbox here: its rows, ring and arena in this segment. A message goes through it as if
- * the node had sent it here: inline, in the ring or in a block of the arena, one block for all of its receivers here,
- * queued if there is no room. Credit goes back once nothing of it is queued. The bytes that receivers here keep of its
- * messages beyond their shares (spc_inbox.h) are sent to its box with the credit that is given back, and then whenever
- * they change: there they count against the sender's limit.
+ * Each node elsewhere has an outbox here: its rows, ring and arena in this segment. A message goes through it as if the
+ * node had sent it in this box: inline, in the ring or in a block of the arena, one block for all of its receivers
+ * here, queued if there is no room. Credit goes back once no part of the message is queued. The bytes that receivers
+ * here keep of its messages beyond their shares (spc_inbox.h) are sent to its box with the credit that is given back,
+ * and then whenever they change: there the bytes count against the sender's limit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,8 @@ void spc_gateway_recv_destroy(spc_gateway_t *gateway) {
 
 /* ---- receipts ---- */
 
-/* Messages that ask are counted here as their sender counts them: so both know their numbers. */
+/* Messages that ask for a receipt are counted here just as their sender counts them, so both ends know their
+ * numbers. */
 static int watch(spc_gateway_t *gateway, uint32_t source, uint32_t destination) {
     spc_gateway_watch_t *made = malloc(sizeof(*made));
     if (made == NULL) {
@@ -134,7 +135,7 @@ int spc_gateway_on_receipt(spc_gateway_t *gateway, const spc_frame_t *frame) {
     return SPC_OK;
 }
 
-/* ---- what receivers keep ---- */
+/* ---- bytes that receivers keep ---- */
 
 static bool tell_lent(spc_gateway_t *gateway, uint32_t rank, uint32_t destination) {
     spc_gateway_source_t *source = &gateway->sources[rank];
@@ -191,7 +192,7 @@ static spc_payload_t payload_of(const spc_frame_t *frame, const unsigned char *b
     };
 }
 
-/* `block` holds it, or `bytes` do. */
+/* `block` holds the message, or `bytes` do. */
 static int announce(spc_gateway_t *gateway, const spc_frame_t *frame, const int32_t *destinations,
                     uint32_t count, const unsigned char *bytes, spc_block_shared_t *block) {
     spc_outbox_t *outbox = gateway->sources[frame->source].outbox;
@@ -224,7 +225,8 @@ static int take_whole(spc_gateway_t *gateway, const spc_frame_t *frame, const in
     return announce(gateway, frame, destinations, frame->count, bytes, block);
 }
 
-/* Parts of one message to one receiver come one after the other; those to others may come in between. */
+/* Parts of one message to one receiver arrive one after the other; parts of messages to others may arrive in
+ * between. */
 static spc_gateway_assembly_t **find_assembly(spc_gateway_t *gateway, const spc_frame_t *frame,
                                               int32_t destination) {
     spc_gateway_assembly_t **at = &gateway->sources[frame->source].assemblies;
@@ -234,9 +236,9 @@ static spc_gateway_assembly_t **find_assembly(spc_gateway_t *gateway, const spc_
     return at;
 }
 
-/* The first part says how long the message is, and nothing bounds that: a message longer than the queue limit may be
- * queued alone, and credit, which bounds what is under way, comes back part by part. So there is memory for it, or not;
- * most systems give none to pages that nobody has written. Each source has one assembly for each receiver here. */
+/* The first part holds the length of the message, which nothing bounds: a message longer than the queue limit may be
+ * queued alone, and credit, which bounds what is under way, comes back part by part. So the allocation succeeds or
+ * fails; most systems back only pages that have been written. Each source has one assembly for each receiver here. */
 static spc_gateway_assembly_t *begin(spc_gateway_t *gateway, const spc_frame_t *frame,
                                      const int32_t *destinations) {
     spc_gateway_source_t *source = &gateway->sources[frame->source];
@@ -295,8 +297,8 @@ static int take_part(spc_gateway_t *gateway, const spc_frame_t *frame, const int
     return status;
 }
 
-/* The ranks at the start of the body; all must be here, and each once: a block is pinned once for each receiver.
- * Returns how many bytes they take, 0: they make no sense. */
+/* Reads the ranks at the start of the body; all must be here, each once: a block is pinned once for each receiver.
+ * Returns how many bytes they take; 0: they make no sense. */
 static uint32_t read_destinations(const spc_gateway_t *gateway, const spc_frame_t *frame,
                                   const unsigned char *body, int32_t *destinations) {
     const uint32_t bytes = (uint32_t)spc_round_up(frame->count * sizeof(uint16_t), 8);
@@ -330,7 +332,7 @@ int spc_gateway_on_message(spc_gateway_t *gateway, const spc_frame_t *frame, con
     for (uint32_t i = 0; i < frame->count; i++) {
         uint64_t *owed = &gateway->owed[box * gateway->nodes + (uint32_t)destinations[i]];
         *owed += length + SPC_CREDIT_FRAME_COST;
-        if (*owed > gateway->window) { /* more than it had leave for; memory here is bounded by that */
+        if (*owed > gateway->window) { /* more than its credit; memory here is bounded by that */
             return SPC_EINVAL;
         }
     }
@@ -354,7 +356,7 @@ static bool is_queued(const spc_gateway_t *gateway, uint32_t box, uint32_t rank)
     return false;
 }
 
-/* What came from this box may be kept now: only then is there more than was told. */
+/* Receivers may now keep bytes that came from this box: only then are there more than were reported. */
 static void tell_all_lent(spc_gateway_t *gateway, uint32_t box, uint32_t destination) {
     for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
         if (spc_segment_box(&gateway->segment, gateway->ranks[i]) == box) {
@@ -363,7 +365,8 @@ static void tell_all_lent(spc_gateway_t *gateway, uint32_t box, uint32_t destina
     }
 }
 
-/* In pieces of a quarter of the window: the sender still has half of it, which is two parts, when the next comes. */
+/* In pieces of a quarter of the window: the sender still has half of the window, which is two parts, when the next
+ * piece comes. */
 static bool progress_credit(spc_gateway_t *gateway) {
     bool moved = false;
     for (uint32_t box = 0; box < gateway->config->boxes; box++) {

@@ -9,11 +9,11 @@
 
 enum { BUFFER_BYTES = 1 << 16 };
 
-/* What gateways say to each other through the server: the tag of a SPC_FRAME_ROUTE. */
+/* Messages about routes between gateways, through the server: the tag of a SPC_FRAME_ROUTE. */
 typedef enum word {
-    LISTENS = 1, /* to all: body: where connections may be made; empty: nowhere */
-    RELAYS,      /* leader: the server it is */
-    LEAVES,      /* to all: has sent all, and needs nothing */
+    LISTENS = 1, /* to all; body: address for connections; empty: nowhere */
+    RELAYS,      /* leader: the pair goes through the server */
+    LEAVES,      /* to all: the sender has sent all its frames, and needs nothing more */
 } word_t;
 
 typedef enum way { UNDECIDED, DIRECT, RELAYED } way_t;
@@ -30,18 +30,18 @@ struct spc_gateway_peer {
     way_t way;
     held_t *first, *last; /* frames that wait for the choice */
     spc_link_t *link;     /* DIRECT; else NULL */
-    bool is_wanted; /* leader: a connection is to be made, and whoever makes them has not been told which; */
-    bool is_awaited; /* has been told */
-    bool is_over; /* LEAVES */
-    uint32_t connection; /* leader: the last that was asked for; follower: the last that was handed in */
-    char address[SPC_GATEWAY_ADDRESS_BYTES]; /* where it listens; empty: not known, or nowhere */
+    bool is_wanted; /* leader: a connection is to be made, and its maker has not been asked for it yet; */
+    bool is_awaited; /* its maker has been asked */
+    bool is_over; /* LEAVES has come */
+    uint32_t connection; /* leader: the last one asked for; follower: the last one handed in */
+    char address[SPC_GATEWAY_ADDRESS_BYTES]; /* its address; empty: not known, or nowhere */
 };
 
 static bool is_leader(const spc_gateway_peer_t *peer) {
     return peer->gateway->box < peer->box;
 }
 
-/* ---- what every file of the gateway needs */
+/* ---- functions that every file of the gateway needs */
 
 void spc_gateway_fail(spc_gateway_t *gateway, int outcome) {
     if (outcome != SPC_OK && gateway->outcome == SPC_EAGAIN) {
@@ -51,7 +51,7 @@ void spc_gateway_fail(spc_gateway_t *gateway, int outcome) {
 
 void spc_gateway_wake_reader(const spc_gateway_t *gateway) {
     const ssize_t written = write(gateway->wake[1], "", 1);
-    (void)written; /* full: it wakes anyway */
+    (void)written; /* full: the reading thread wakes anyway */
 }
 
 /* ---- life */
@@ -88,7 +88,7 @@ void spc_gateway_route_destroy(spc_gateway_t *gateway) {
     free(gateway->peers_buffer);
 }
 
-/* One that is still of use. */
+/* A connection that is still of use. */
 static bool has_link(const spc_gateway_t *gateway, uint32_t box) {
     return gateway->peers[box].link != NULL && !gateway->peers[box].is_over;
 }
@@ -124,7 +124,7 @@ static int hold(spc_gateway_peer_t *peer, const spc_frame_t *frame, const spc_fr
     return SPC_OK;
 }
 
-/* The server forwards it as it is. Arrivals it would collect, and so they could be overtaken by messages. */
+/* The server forwards it as it is. It would collect arrivals, and messages could overtake them. */
 static int relay(const spc_gateway_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                  uint32_t count) {
     spc_frame_t part = *frame;
@@ -206,14 +206,14 @@ static void write_peers(spc_gateway_t *gateway) {
     }
 }
 
-/* ---- sending, over whatever link */
+/* ---- sending, over either kind of link */
 
 void spc_gateway_queue(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                        uint32_t count) {
     gateway->sent_frames += frame->kind != SPC_FRAME_BOARD;
     const int status = gateway->peers != NULL ? queue_to_peers(gateway, frame, pieces, count)
                                               : spc_link_queue(gateway->link, frame, pieces, count);
-    /* What comes when all nodes here are gone gives rise to nothing that anybody needs. */
+    /* Frames that arrive when all nodes here are gone cause none that any node needs. */
     spc_gateway_fail(gateway, status == SPC_ECLOSED && gateway->is_finishing ? SPC_OK : status);
 }
 
@@ -238,7 +238,7 @@ static void want(spc_gateway_peer_t *peer) {
     }
 }
 
-/* From now on; the frames that were held go first. */
+/* Takes this way from now on; held frames go first. */
 static int choose(spc_gateway_peer_t *peer, way_t way) {
     spc_gateway_t *gateway = peer->gateway;
     int status = SPC_OK;
@@ -302,7 +302,7 @@ int spc_gateway_on_route(spc_gateway_t *gateway, const spc_frame_t *frame, const
     }
 }
 
-/* ---- what whoever makes connections does */
+/* ---- calls of the owner of the connections */
 
 static spc_gateway_peer_t *find(spc_gateway_t *gateway, uint32_t box) {
     const bool is_other = gateway->peers != NULL && box < gateway->config->boxes && box != gateway->box;
@@ -369,7 +369,7 @@ void spc_gateway_relay_peer(spc_gateway_t *gateway, uint32_t box, uint32_t numbe
     spc_gateway_wake_reader(gateway);
 }
 
-/* What gateways say about their ways comes from the server alone. */
+/* Route frames between gateways come from the server alone. */
 static int take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
     const spc_gateway_peer_t *peer = argument;
     spc_gateway_t *gateway = peer->gateway;
@@ -416,8 +416,7 @@ int spc_gateway_attach_peer(spc_gateway_t *gateway, uint32_t box, uint32_t numbe
     } else {
         peer->connection = number;
         peer->is_awaited = false;
-        spc_gateway_fail(gateway,
-                         attach(peer, channel)); /* not the caller's business: the channel is taken */
+        spc_gateway_fail(gateway, attach(peer, channel)); /* not the caller's error: the channel is taken */
     }
     pthread_mutex_unlock(&gateway->lock);
     spc_gateway_wake_reader(gateway);
@@ -467,7 +466,7 @@ bool spc_gateway_route_look_after(spc_gateway_t *gateway) {
 
 uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *gateway) {
     uint64_t deadline_ns = SPC_NO_DEADLINE;
-    /* After the farewell nobody looks after these links any more. */
+    /* After the farewell no thread looks after these links any more. */
     for (uint32_t box = 0; gateway->peers != NULL && !gateway->has_left && box < gateway->config->boxes;
          box++) {
         const uint64_t its_ns =
@@ -490,7 +489,7 @@ uint32_t spc_gateway_route_poll(const spc_gateway_t *gateway, struct pollfd poll
     return count;
 }
 
-/* By descriptor: since the wait began connections may have come and gone. A read in vain finds nothing. */
+/* By descriptor: connections may have come and gone since the wait began. A read in vain finds nothing. */
 int spc_gateway_route_read(spc_gateway_t *gateway, const struct pollfd polled[], uint32_t count) {
     int status = SPC_OK;
     for (uint32_t i = 0; i < count; i++) {

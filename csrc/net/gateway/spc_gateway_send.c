@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the mailboxes of nodes that are elsewhere onto the link.
+ * Sending: moves messages from the mailboxes of nodes elsewhere onto the link.
  *
- * A slot is read where it lies, and given back to its sender once the link has taken all of it. Long payloads go in
- * parts, as credit comes; meanwhile other rows go on. A message to several nodes goes in one frame (see below).
- * What is for a node that has ended is dropped here, as its own inbox would.
+ * The gateway reads a slot in place, and gives it back to its sender once the link has taken all of it. Long payloads
+ * go in parts, as credit comes; meanwhile other rows go on. A message to several nodes goes in one frame (see below).
+ * The gateway drops messages for a node that has ended, as the node's own inbox would.
  */
 #include "net/gateway/spc_gateway_private.h"
 
@@ -33,14 +33,14 @@ int spc_gateway_send_create(spc_gateway_t *gateway) {
     return SPC_OK;
 }
 
-/* ---- what a slot holds */
+/* ---- contents of a slot */
 
-/* What a slot holds. */
+/* Contents of a slot. */
 typedef struct spc_gateway_piece {
     const unsigned char *bytes;
     uint64_t length_bytes;
     uint64_t offset; /* in the message */
-    spc_ring_header_shared_t *header; /* of what lies in a ring */
+    spc_ring_header_shared_t *header; /* of the data in a ring */
     spc_block_shared_t *block; /* in an arena */
 } spc_gateway_piece_t;
 
@@ -59,13 +59,13 @@ static spc_gateway_piece_t spc_gateway_find_piece(const spc_gateway_t *gateway, 
     return piece;
 }
 
-/* The head of the row and what it holds are their owners' again. */
+/* Returns the head of the row and its contents to their owners. */
 static void give_back(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
     const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
     const uint32_t features = gateway->config->features;
     if (spc_status_is_gone(gateway->status, row->destination)) {
-        row->part_offset = 0; /* its owners have taken the memory back already, and may use it again */
+        row->part_offset = 0; /* its owners have reclaimed the memory already, and may reuse it */
     } else if (piece.header != NULL) {
         row->part_offset += piece.length_bytes;
         row->part_offset = row->part_offset >= slot->length_bytes ? 0 : row->part_offset;
@@ -88,14 +88,15 @@ static void give_back(spc_gateway_t *gateway, spc_gateway_row_t *row) {
 /* ---- messages to several nodes */
 
 /*
- * Messages to several nodes elsewhere: over the link once.
+ * Messages to several nodes elsewhere cross the link once.
  *
- * Their sender has written the payload once, and announced it in the row of each receiver. The heads of those rows that
- * say the same place are sent as one frame with several ranks; until it has gone, the rows go together.
+ * Their sender has written the payload once, and announced it in the row of each receiver. Row heads that name the same
+ * place are sent as one frame with several ranks; until the frame has gone, their rows stay together.
  *
  * The sender may still be announcing when the first row is looked at. Its headers in the ring, or the pins of the
- * block, say who else will get it: a row that is empty is waited for, for a moment. A row that has other messages at
- * its head gets its copy later, and so does one without credit: a slow receiver holds up only its own traffic.
+ * block, show which other nodes will get it: the gateway waits for an empty row, for a moment. A row with other
+ * messages at its head gets its copy later, and so does a row without credit: a slow receiver holds up only its own
+ * traffic.
  */
 
 /* The longest wait for a sender that was interrupted while it announced, or that has something queued. */
@@ -112,7 +113,8 @@ static bool is_same(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
                                 : head.header != NULL && head.bytes == piece->bytes;
 }
 
-/* Will the message come into this row, too? Those after this header in the ring get it; of a block, those with pins. */
+/* Will the message come into this row, too? Rows after this header in the ring get it, and rows with pins on the
+ * block. */
 static bool is_expected(const spc_gateway_piece_t *piece, uint32_t rank) {
     if (piece->block != NULL) {
         /* Relaxed: set before the announcement that was seen. */
@@ -129,7 +131,7 @@ static bool is_expected(const spc_gateway_piece_t *piece, uint32_t rank) {
     return false;
 }
 
-/* An empty row that the message will come into is a reason to wait, unless its sender has ended. */
+/* An empty row that the message will enter is a reason to wait, unless its sender has ended. */
 static bool is_missing(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
                        const spc_gateway_piece_t *piece) {
     return spc_mailbox_peek(&row->reader) == NULL && is_expected(piece, row->destination)
@@ -141,7 +143,7 @@ static bool is_cast(const spc_slot_shared_t *slot, const spc_gateway_piece_t *pi
            && (piece->header != NULL || piece->block != NULL);
 }
 
-/* True: too long. */
+/* True: the wait has been too long. */
 static bool defer(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     const uint64_t now_ns = spc_clock_now_ns();
     row->deferred_ns = row->deferred_ns == 0 ? now_ns : row->deferred_ns;
@@ -153,7 +155,7 @@ static bool defer(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     return false;
 }
 
-/* What has begun goes on as it began. */
+/* A message goes on the way it began. */
 static uint32_t find_followers(spc_gateway_t *gateway, spc_gateway_row_t *row, spc_gateway_row_t *rows[]) {
     uint32_t count = 0;
     rows[count++] = row;
@@ -165,8 +167,9 @@ static uint32_t find_followers(spc_gateway_t *gateway, spc_gateway_row_t *row, s
     return count;
 }
 
-/* A row whose head is one message to several nodes: those of the same sender with the same message at their heads, this
- * one first, which lead or follow from now on. How many; 0: not all of it has been announced yet, look again soon. */
+/* For a row whose head is one message to several nodes: groups the rows of the same sender with the same message at
+ * their heads, this one first, which lead or follow from now on. Returns how many; 0: part of it has not been announced
+ * yet, look again soon. */
 static uint32_t spc_gateway_cast(spc_gateway_t *gateway, spc_gateway_row_t *row,
                                  const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece,
                                  spc_gateway_row_t *rows[]) {
@@ -193,7 +196,7 @@ static uint32_t spc_gateway_cast(spc_gateway_t *gateway, spc_gateway_row_t *row,
         return 0;
     }
     if (gateway->credit[row->destination] < spc_gateway_cost(whole)) {
-        return 1; /* by itself, part by part */
+        return 1; /* alone, part by part */
     }
     row->is_leader = count > 1;
     for (uint32_t i = 1; i < count; i++) {
@@ -214,7 +217,7 @@ static bool has_credit(const spc_gateway_t *gateway, spc_gateway_row_t *const ro
     return has;
 }
 
-/* The next part of the slot at the heads of these rows. False: there is no credit. */
+/* Sends the next part of the slot at the heads of these rows. False: there is no credit. */
 static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], uint32_t count,
                       const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece) {
     const spc_gateway_row_t *row = rows[0];
@@ -248,7 +251,7 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
     return true;
 }
 
-/* All of the head of this row, or as much as may be; with those that follow it. True: it is done with. */
+/* Sends all of the head of this row, or as much as may be, with the rows that follow it. True: the head is finished. */
 static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
     const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
     spc_gateway_row_t *rows[SPC_NODES_MAX];
@@ -297,7 +300,7 @@ static bool progress_row(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     return moved;
 }
 
-/* Which rows may have something: those whose senders have rung. */
+/* Finds rows that may have messages: those whose senders have rung the doorbell. */
 static void collect(spc_gateway_t *gateway) {
     for (uint32_t first = 0; first < gateway->row_count; first += gateway->here) {
         spc_mailbox_shared_t *mailbox =
@@ -327,7 +330,7 @@ bool spc_gateway_send_are_empty(const spc_gateway_t *gateway, uint32_t source) {
     for (uint32_t i = 0; i < gateway->row_count; i++) {
         spc_gateway_row_t *row = &gateway->rows[i];
         if (row->source == source && spc_mailbox_peek(&row->reader) != NULL) {
-            row->ready = true; /* who died may not have rung */
+            row->ready = true; /* a node that died may not have rung */
             empty = false;
         }
     }

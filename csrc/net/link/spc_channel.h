@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_channel: bytes from here to another end and back, in order, until it breaks; never waits.
+ * spc_channel: carries bytes to another end and back, in order, until it breaks; never waits.
  *
- * One interface: spc_channel_tcp adopts a connected socket; a TLS channel (spcomm/_core/net.pyx) encrypts what goes
- * over one; tests have a pair of ends in one process, with faults from a seed and a clock of their own. A channel that
- * has broken stays so: what was on its way is lost, and spc_link resumes on a new one.
+ * One interface: spc_channel_tcp adopts a connected socket; a TLS channel (spcomm/_core/net.pyx) encrypts the bytes
+ * that go over one; tests have a pair of ends in one process, with faults from a seed and a clock of their own. A
+ * broken channel stays broken: bytes on their way are lost, and spc_link resumes on a new one.
  *
  * One thread at a time for each channel.
  */
@@ -21,7 +21,7 @@
 
 typedef struct spc_channel spc_channel_t;
 
-/* What an implementation has; callers use the functions below. */
+/* Functions of an implementation; callers use the functions below. */
 typedef struct spc_channel_methods {
     int (*read)(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes);
     int (*write)(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
@@ -37,31 +37,32 @@ struct spc_channel {
     const spc_channel_methods_t *methods;
 };
 
-/* SPC_OK: at least one byte; SPC_EAGAIN: nothing there now; SPC_ESYSTEM: broken, errno says why (the other end has
- * closed it: ECONNRESET). Bytes that are left are in the descriptor, unless spc_channel_has_unread says otherwise. */
+/* Reads. SPC_OK: at least one byte; SPC_EAGAIN: nothing there now; SPC_ESYSTEM: broken, errno is the cause (the other
+ * end has closed it: ECONNRESET). Unread bytes are in the descriptor, unless spc_channel_has_unread reports
+ * otherwise. */
 static inline int spc_channel_read(spc_channel_t *channel, void *buffer, size_t room_bytes,
                                    size_t *got_bytes) {
     return channel->methods->read(channel, buffer, room_bytes, got_bytes);
 }
 
-/* Writes what there is room for now, perhaps a part of a piece: SPC_OK: at least one byte; SPC_EAGAIN: no room now;
- * SPC_ESYSTEM: broken. No signal is raised. With no pieces: only what it holds. */
+/* Writes as much as there is room for now, perhaps part of a piece: SPC_OK: at least one byte; SPC_EAGAIN: no room now;
+ * SPC_ESYSTEM: broken. Raises no signal. With no pieces: writes only bytes that it holds. */
 static inline int spc_channel_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
                                     size_t *taken_bytes) {
     return channel->methods->write(channel, pieces, count, taken_bytes);
 }
 
-/* Whether it has taken bytes that the system has not: it wants to write. */
+/* Whether it holds bytes that the system has not taken yet: it wants to write. */
 static inline bool spc_channel_holds(const spc_channel_t *channel) {
     return channel->methods->holds != NULL && channel->methods->holds(channel) != 0;
 }
 
-/* Whether it has bytes that no descriptor tells of: read again. */
+/* Whether it has bytes that its descriptor does not signal: read again. */
 static inline bool spc_channel_has_unread(const spc_channel_t *channel) {
     return channel->methods->has_unread != NULL && channel->methods->has_unread(channel) != 0;
 }
 
-/* What poll may wait for; -1: there is none. */
+/* The descriptor to poll; -1: there is none. */
 static inline int spc_channel_descriptor(const spc_channel_t *channel) {
     return channel->methods->descriptor(channel);
 }

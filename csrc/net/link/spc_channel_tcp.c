@@ -22,14 +22,14 @@
 #endif
 
 typedef struct spc_channel_tcp {
-    spc_channel_t channel; /* first: the two addresses are one */
+    spc_channel_t channel; /* first: both addresses are the same */
     int descriptor;
 } spc_channel_tcp_t;
 
-/* What a socket call says that has moved no byte. */
+/* Status of a socket call that has moved no byte. */
 static int status_of_error(void) {
     if (errno == EAGAIN || errno == EWOULDBLOCK
-        || errno == EINTR) { /* interrupted: whoever waits looks again */
+        || errno == EINTR) { /* interrupted: the waiting caller looks again */
         return SPC_EAGAIN;
     }
     /* Out of buffers for the moment, not broken. */
@@ -43,8 +43,7 @@ static int tcp_read(spc_channel_t *channel, void *buffer, size_t room_bytes, siz
         return status_of_error();
     }
     if (got == 0) {
-        errno =
-            ECONNRESET; /* it has been closed, and a channel is never closed in good order: spc_link says more */
+        errno = ECONNRESET; /* the other end closed it: never in good order; spc_link knows more */
         return SPC_ESYSTEM;
     }
     *got_bytes = (size_t)got;
@@ -81,7 +80,7 @@ static void tcp_destroy(spc_channel_t *channel) {
 static const spc_channel_methods_t tcp_methods = {tcp_read,    tcp_write, tcp_descriptor,
                                                   tcp_destroy, NULL,      NULL};
 
-/* Each of these makes things better, and none is needed for them to work: a Unix socket has no TCP options. */
+/* Each of these options improves something, and none is required: a Unix socket has no TCP options. */
 static void set_options(int descriptor) {
     const int yes = 1;
     (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is kept is one list, by number: first … (written, not acknowledged) … unsent … last. Greetings and
- * acknowledgements are not in it: there is one place for one of them, `control`, written when the channel takes it, so
- * that it says what is true then.
+ * Kept frames form one list, by number: first … (written, not acknowledged) … unsent … last. Greetings and
+ * acknowledgements are not in it: `control` has room for one of them, and is filled when the channel takes it, so that
+ * its contents are true then.
  */
 #include "net/link/spc_link.h"
 
@@ -13,17 +13,17 @@
 #include "base/spc_error.h"
 
 enum {
-    SPC_LINK_ACKNOWLEDGE_BYTES = 1 << 19, /* received and not acknowledged: do it at once */
+    SPC_LINK_ACKNOWLEDGE_BYTES = 1 << 19, /* received and not acknowledged: send an acknowledgement at once */
     SPC_LINK_ACKNOWLEDGE_FRAMES = 512,
-    SPC_LINK_TAKE_ALONG_BYTES = 1 << 14, /* the same, when something is being written anyway */
+    SPC_LINK_TAKE_ALONG_BYTES = 1 << 14, /* the same, when another frame is being written anyway */
     SPC_LINK_TAKE_ALONG_FRAMES = 32,
 };
 
 typedef struct spc_link_entry {
     struct spc_link_entry *next;
     uint64_t sequence;
-    spc_link_body_t *shared; /* what follows `own`; or NULL */
-    uint32_t own_bytes;      /* the header and what was copied */
+    spc_link_body_t *shared; /* body that follows `own`; or NULL */
+    uint32_t own_bytes; /* the header and copied bytes */
     unsigned char own[];
 } spc_link_entry_t;
 
@@ -33,25 +33,25 @@ struct spc_link {
     spc_pool_t own_pool;
     spc_link_counts_t counts;
 
-    /* The channel: all of this begins anew with each. */
+    /* State of the channel: begins anew with each. */
     spc_channel_t *channel;
     spc_frame_parser_t *parser;
-    bool is_greeted;  /* the other's HELLO has come */
+    bool is_greeted; /* the other's HELLO has come */
     bool has_greeted; /* ours is in `control`, or written */
-    bool is_full;     /* the channel took less than there was; until spc_link_write */
+    bool is_full; /* the channel took less than it was offered; until spc_link_write */
     bool is_suspect;
     uint64_t attached_ns;
 
-    /* Why the last one ended, and whether the link has. */
+    /* Why the last channel ended, and whether the link has. */
     bool is_dead;
     int reason, system_error;
 
     /* Sending. */
     spc_link_entry_t *first, *last, *unsent;
-    size_t unsent_at;       /* bytes of `unsent` that are written */
-    uint64_t sequence;      /* of the last frame queued */
-    uint64_t written;       /* the largest whose bytes were all taken by some channel */
-    uint64_t acknowledged;  /* by the other end */
+    size_t unsent_at; /* bytes of `unsent` that are written */
+    uint64_t sequence; /* of the last frame queued */
+    uint64_t written; /* the largest number whose bytes were all taken by some channel */
+    uint64_t acknowledged; /* by the other end */
     unsigned char control[SPC_FRAME_HEADER_BYTES];
     size_t control_at;
     bool has_control;
@@ -59,10 +59,10 @@ struct spc_link {
     bool is_finished;
 
     /* Receiving. */
-    bool is_feeding; /* inside the parser, which must stay */
+    bool is_feeding; /* inside the parser, which must not be freed */
     bool has_ended;
-    int refused; /* what `deliver` returned */
-    uint64_t received; /* the last number */
+    int refused; /* status of `deliver` */
+    uint64_t received; /* the last number received */
     uint64_t untold_frames, untold_bytes, untold_since_ns;
 
     /* Time. */
@@ -132,7 +132,7 @@ static void spc_link_forget_all(spc_link_t *link) {
     link->unsent_at = 0;
 }
 
-/* Frees what the other end has, up to this number. False: it cannot have that. */
+/* Frees the frames that the other end has received, up to this number. False: it cannot have that number. */
 static bool spc_link_forget_acknowledged(spc_link_t *link, uint64_t sequence) {
     if (sequence < link->acknowledged || sequence > link->written
         || (link->unsent != NULL && sequence >= link->unsent->sequence)) {
@@ -166,7 +166,7 @@ static void append(spc_link_t *link, spc_link_entry_t *entry) {
     }
 }
 
-/* Header, copies, sums: the bytes are final, and the same however often they are sent. */
+/* Completes header, copies and sums: the bytes are then final, the same however often they are sent. */
 static int make_entry(spc_link_t *link, const spc_frame_t *given, const spc_frame_piece_t *pieces,
                       uint32_t count, spc_link_body_t *shared, size_t copied_bytes) {
     spc_link_entry_t *entry =
@@ -267,7 +267,7 @@ static void end_channel(spc_link_t *link) {
     }
 }
 
-/* The channel is over; the link goes on. */
+/* Ends the channel; the link goes on. */
 static void spc_link_break(spc_link_t *link, int reason, int system_error) {
     if (link->channel != NULL) {
         link->counts.broken++;
@@ -277,7 +277,7 @@ static void spc_link_break(spc_link_t *link, int reason, int system_error) {
     }
 }
 
-/* The link is over: nothing is kept any longer. */
+/* Ends the link: it keeps no frames any longer. */
 static void spc_link_die(spc_link_t *link, int reason) {
     if (!link->is_dead) {
         end_channel(link);
@@ -287,14 +287,14 @@ static void spc_link_die(spc_link_t *link, int reason) {
     }
 }
 
-/* ---- bytes out: what one write takes, and what it has taken */
+/* ---- bytes out: input of one write, and its result */
 
 enum {
-    WRITE_ROUNDS = 16, /* of one spc_link_write: others want their turn */
+    WRITE_ROUNDS = 16, /* of one spc_link_write: other links want their turn */
     NO_PIECE = UINT32_MAX,
 };
 
-/* What one write is offered. */
+/* Bytes offered to one write. */
 typedef struct offer {
     spc_frame_piece_t pieces[SPC_CHANNEL_PIECES_MAX];
     uint32_t count;
@@ -308,12 +308,12 @@ static bool owes_along(const spc_link_t *link) {
                || link->untold_bytes >= SPC_LINK_TAKE_ALONG_BYTES);
 }
 
-/* The last frame that comes before what is written now. */
+/* The last frame that precedes the bytes written now. */
 static uint64_t last_before(const spc_link_t *link) {
     return link->unsent == NULL ? link->sequence : link->unsent->sequence - (link->unsent_at == 0);
 }
 
-/* A greeting or an acknowledgement, if one is due: it says what has been received until now. */
+/* A greeting or an acknowledgement, if one is due: it covers frames received until now. */
 static void make_control(spc_link_t *link) {
     bool acknowledges = link->is_greeted && (link->owes_acknowledge || owes_along(link));
     if (link->has_control || (link->has_greeted && !acknowledges)) {
@@ -346,7 +346,7 @@ static void offer_control(const spc_link_t *link, offer_t *offer) {
     }
 }
 
-/* All but the first `at` bytes. */
+/* Skips the first `at` bytes. */
 static void offer_entry(offer_t *offer, const spc_link_entry_t *entry, size_t at) {
     if (at < entry->own_bytes) {
         offer_piece(offer, entry->own + at, entry->own_bytes - at);
@@ -358,7 +358,7 @@ static void offer_entry(offer_t *offer, const spc_link_entry_t *entry, size_t at
     }
 }
 
-/* Frames are never cut by others: first what was begun, then control, then the rest. */
+/* Frames never interrupt each other: first a frame that was begun, then control, then the rest. */
 static void make_offer(spc_link_t *link, offer_t *offer) {
     offer->count = 0;
     offer->bytes = 0;
@@ -412,7 +412,7 @@ bool spc_link_wants_write(const spc_link_t *link) {
 /* spc_link_write, unless the channel is known to be full. */
 static void spc_link_flush(spc_link_t *link) {
     for (int round = 0; round < WRITE_ROUNDS && !link->is_full && spc_link_wants_write(link); round++) {
-        offer_t offer; /* only what make_offer fills: this is on the way of every small message */
+        offer_t offer; /* only the fields that make_offer fills: this is on the path of every small message */
         make_offer(link, &offer);
         size_t taken_bytes = 0;
         int status = spc_channel_write(link->channel, offer.pieces, offer.count, &taken_bytes);
@@ -483,7 +483,7 @@ int spc_link_finish(spc_link_t *link) {
     if (link->is_finished) {
         return SPC_OK;
     }
-    /* Beyond retained_max if need be: it is one header, and the last. */
+    /* Beyond retained_max if need be: this frame is one header, and the last. */
     const spc_frame_t frame = {.kind = SPC_FRAME_ACKNOWLEDGE, .flags = SPC_FRAME_LAST};
     int status = make_entry(link, &frame, NULL, 0, NULL, 0);
     if (status == SPC_OK) {
@@ -514,7 +514,7 @@ int spc_link_attach(spc_link_t *link, spc_channel_t *channel) {
     spc_link_detach(link);
     link->channel = channel;
     link->parser = parser;
-    link->owes_acknowledge = false; /* the greeting says it */
+    link->owes_acknowledge = false; /* the greeting carries it */
     link->counts.attached++;
     link->attached_ns = link->wrote_ns = link->options.now_ns();
     if (!link->has_started) {
@@ -565,20 +565,20 @@ void spc_link_count(const spc_link_t *link, spc_link_counts_t *counts) {
 /* ---- bytes in: frames, in their order, each once */
 
 enum {
-    READ_ROUNDS = 4, /* of one spc_link_read, as long as the buffer gets full: others want their turn */
-    STOP = SPC_EAGAIN, /* to the parser: this channel is over */
+    READ_ROUNDS = 4, /* of one spc_link_read, as long as the buffer fills up: other links want their turn */
+    STOP = SPC_EAGAIN, /* status for the parser: this channel is over */
 };
 
-/* These bytes come from nobody who knows the protocol, or were changed on their way. */
+/* These bytes come from a stranger to the protocol, or were changed on their way. */
 static int refuse(spc_link_t *link) {
     spc_link_break(link, SPC_EINVAL, 0);
     return STOP;
 }
 
-/* The first frame of a channel: what the other end has, and so where to go on. */
+/* The first frame of a channel: it names the last frame that the other end has, and so where to go on. */
 static int take_hello(spc_link_t *link, const spc_frame_t *frame) {
     spc_link_entry_t *unsent = link->unsent;
-    link->unsent = NULL; /* what the last channel had begun does not limit what the other may have */
+    link->unsent = NULL; /* the other end may have frames that the last channel had begun */
     if (link->is_greeted || !spc_link_forget_acknowledged(link, frame->total_bytes)) {
         link->unsent = unsent;
         return refuse(link);
@@ -589,7 +589,7 @@ static int take_hello(spc_link_t *link, const spc_frame_t *frame) {
     return SPC_OK;
 }
 
-/* Something new; the number was right. */
+/* A new frame, with the right number. */
 static int take_new(spc_link_t *link, const spc_frame_t *frame, const unsigned char *body) {
     if (link->has_ended) {
         return refuse(link);
@@ -603,7 +603,7 @@ static int take_new(spc_link_t *link, const spc_frame_t *frame, const unsigned c
         || link->untold_frames >= SPC_LINK_ACKNOWLEDGE_FRAMES) {
         link->owes_acknowledge = true;
     }
-    if (frame->kind == SPC_FRAME_ACKNOWLEDGE) { /* spc_link_finish: it waits for this */
+    if (frame->kind == SPC_FRAME_ACKNOWLEDGE) { /* spc_link_finish waits for this acknowledgement */
         link->has_ended = true;
         link->owes_acknowledge = true;
         return SPC_OK;
@@ -613,8 +613,7 @@ static int take_new(spc_link_t *link, const spc_frame_t *frame, const unsigned c
         link->refused = status;
         return STOP;
     }
-    return link->channel != NULL ? SPC_OK
-                                 : STOP; /* `deliver` has sent something, and the channel has broken */
+    return link->channel != NULL ? SPC_OK : STOP; /* `deliver` sent a frame, and the channel broke */
 }
 
 static int take_frame(void *argument, const spc_frame_t *frame, const unsigned char *body) {
@@ -637,13 +636,13 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
     }
     if (is_control) {
         if (frame->offset > link->received) {
-            return refuse(link); /* frames are missing, and none has come since that would show it */
+            return refuse(link); /* frames are missing, and no later frame has come to show it */
         }
         return spc_link_forget_acknowledged(link, frame->total_bytes) ? SPC_OK : refuse(link);
     }
     if (frame->sequence <= link->received) {
         link->counts.duplicates++;
-        link->owes_acknowledge = true; /* the other end does not know it */
+        link->owes_acknowledge = true; /* the other end does not know it yet */
         return SPC_OK;
     }
     return frame->sequence == link->received + 1 ? take_new(link, frame, body) : refuse(link);
@@ -656,7 +655,7 @@ static void feed(spc_link_t *link, const unsigned char *bytes, size_t got_bytes,
     bool is_noise = status != SPC_OK && status != STOP;
     if (link->refused != SPC_OK) {
         spc_link_die(link, link->refused);
-    } else if (link->channel == NULL) { /* ended on the way; its parser had to stay until now */
+    } else if (link->channel == NULL) { /* ended during the call; its parser had to stay until now */
         spc_frame_parser_destroy(link->parser);
         link->parser = NULL;
         is_noise = link->reason == SPC_EINVAL;
@@ -696,13 +695,13 @@ int spc_link_read(spc_link_t *link) {
            && read_once(link)) {
         round++;
     }
-    spc_link_flush(link); /* acknowledgements, and what a greeting has set free */
+    spc_link_flush(link); /* acknowledgements, and frames that a greeting has freed */
     return link->refused;
 }
 
 /* ---- time */
 
-/* From when on silence counts against the channel. */
+/* When silence starts to count against the channel. */
 static uint64_t silent_since_ns(const spc_link_t *link) {
     return link->heard_ns > link->attached_ns ? link->heard_ns : link->attached_ns;
 }
@@ -722,7 +721,7 @@ static uint64_t end_of_silence_ns(const spc_link_t *link) {
     return end_ns;
 }
 
-/* What is over a limit of silence. */
+/* Ends the channel or link that exceeds a limit of silence. */
 static void judge_silence(spc_link_t *link, uint64_t now_ns) {
     if (link->has_started && now_ns >= link->heard_ns + link->options.timeout_ns) {
         spc_link_die(link, SPC_ETIMEDOUT);
@@ -738,7 +737,7 @@ static void judge_silence(spc_link_t *link, uint64_t now_ns) {
 
 spc_link_state_t spc_link_tick(spc_link_t *link, uint64_t now_ns) {
     if (link->channel != NULL && now_ns >= end_of_silence_ns(link)) {
-        spc_link_read(link); /* this end may have slept for long, and what has come waits to be read */
+        spc_link_read(link); /* this end may have slept for long, and received bytes wait to be read */
     }
     if (!link->is_dead) {
         judge_silence(link, now_ns);

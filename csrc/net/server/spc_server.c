@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lock` covers all of it. The loop has it while it works, and not while it waits or reports. It works most of the
- * time, and would have taken the lock again before anybody else has woken up: so everybody takes `gate` first, and
- * gives it back once the lock is theirs (spc_server_enter): who comes next is next.
+ * `lock` covers all of the server. The loop holds it while it works, but not while it waits or reports. The loop works
+ * most of the time, and would retake the lock before another thread has woken up; so every thread takes `gate` first,
+ * and releases it once it holds the lock (spc_server_enter): the next thread in line gets its turn.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -30,15 +30,15 @@ typedef struct spc_server_port {
     spc_server_group_t *group;
     uint16_t box;
     spc_link_t *link; /* NULL: the box is dead */
-    int descriptor;   /* that the poller knows; -1: none */
+    int descriptor;   /* in the poller's set; -1: none */
     bool polls_writable;
     bool is_over; /* has ended, or is dead */
     bool is_dirty;
     struct spc_server_port *next_dirty;
-    spc_link_counts_t counts; /* of a link that is no more */
+    spc_link_counts_t counts; /* of links that are gone */
 } spc_server_port_t;
 
-/* A job, as the server sees it. */
+/* A job, from the server's side. */
 struct spc_server_group {
     spc_server_group_t *next;
     uint32_t number;
@@ -79,7 +79,7 @@ static void spc_server_leave(spc_server_t *server) {
     pthread_mutex_unlock(&server->lock);
 }
 
-/* ---- one box's link: what comes is routed, what goes is queued, and how it ends; under the lock */
+/* ---- one box's link: routes frames that arrive, queues frames that leave, ends it; under the lock */
 
 static int deliver(void *argument, const spc_frame_t *frame, const unsigned char *body) {
     spc_server_port_t *port = argument;
@@ -143,7 +143,7 @@ static int spc_server_port_emit(void *argument, uint16_t box, const spc_frame_t 
     if (status == SPC_OK) {
         mark_dirty(port);
     }
-    /* Dead, though it has not been settled yet: nobody's mistake. */
+    /* Dead, though not settled yet: no box is at fault. */
     return status == SPC_ETIMEDOUT ? SPC_OK : status;
 }
 
@@ -180,7 +180,7 @@ static void spc_server_group_fail(spc_server_group_t *group, uint16_t box, const
         if (to != box && !port->is_over
             && (!has_been_there(port)
                 || spc_server_port_emit(group, to, &frame, &piece, 1, NULL) != SPC_OK)) {
-            /* It cannot be told. Nobody waits for it, and it is told by being refused. */
+            /* That box cannot be sent the failure, and no box waits for it: its next connection is refused. */
             spc_server_port_fini(port);
             end_port(port);
         }
@@ -227,7 +227,7 @@ static void explain(const spc_server_port_t *port, char sentence[SPC_SERVER_SENT
     }
 }
 
-/* ---- after anything */
+/* ---- after each step */
 
 static void settle_poller(spc_server_port_t *port) {
     spc_server_poller_t *poller = port->server->poller;
@@ -244,7 +244,7 @@ static void settle_poller(spc_server_port_t *port) {
     }
 }
 
-/* After anything was done with its link: the poller, the clock, and whether the box is over. */
+/* After each step on a box's link: updates the poller and the clock, and checks whether the box is over. */
 static void spc_server_port_settle(spc_server_port_t *port) {
     if (port->link == NULL) {
         return;
@@ -274,7 +274,7 @@ static void spc_server_flush(spc_server_t *server) {
         server->dirty = port->next_dirty;
         port->is_dirty = false;
         if (port->link != NULL
-            && !port->polls_writable) { /* else it has no room, and the poller will say when */
+            && !port->polls_writable) { /* else there is no room, and the poller reports when there is */
             spc_link_write(port->link);
         }
         spc_server_port_settle(port);
@@ -360,7 +360,7 @@ static spc_server_port_t *find_port(spc_server_t *server, uint32_t job, uint16_t
     return group != NULL && box < group->boxes ? &group->ports[box] : NULL;
 }
 
-/* As much as gateways may send to one box (spc_credit.h). The map is valid. */
+/* As many bytes as gateways may send to one box (spc_credit.h). The map is valid. */
 static uint64_t retained_max(const spc_server_t *server, const spc_server_job_options_t *options) {
     if (server->options.retained_max != 0 || options->boxes < 2 || options->ranks == 0) {
         return server->options.retained_max != 0 ? server->options.retained_max : KEPT_MAX;
@@ -446,7 +446,7 @@ int spc_server_fail_job(spc_server_t *server, uint32_t job, const char *sentence
 
 static void attach(spc_server_port_t *port, spc_channel_t *channel) {
     spc_server_t *server = port->server;
-    /* The poller first: it can refuse. What the port had is forgotten, and closed with its channel. */
+    /* The poller first: it can refuse. The port's old channel is closed before, and its descriptor forgotten. */
     if (port->descriptor >= 0) {
         spc_link_detach(port->link);
         spc_server_port_settle(port);
@@ -459,7 +459,7 @@ static void attach(spc_server_port_t *port, spc_channel_t *channel) {
         status = spc_link_attach(port->link, channel);
     }
     if (status != SPC_OK) {
-        spc_channel_destroy(channel); /* a connection that has broken at once: its box will make another */
+        spc_channel_destroy(channel); /* this connection broke at once: its box will make another */
     }
     spc_server_port_settle(port);
 }
@@ -512,10 +512,10 @@ spc_link_state_t spc_server_link_state(spc_server_t *server, uint32_t job, uint1
 
 enum {
     EVENTS_MAX = 64,
-    POLL_COSTS = 16, /* a look at the poller, in polls of a word: spc_waiter_init measures the latter */
+    POLL_COSTS = 16, /* cost of a poller look, in polls of a word (spc_waiter_init measures these) */
 };
 
-/* What one turn has found. */
+/* Result of one turn. */
 typedef struct turn {
     spc_server_t *server;
     spc_waiter_t waiter;
@@ -530,13 +530,13 @@ static bool look(void *argument) {
     return turn->count > 0 || turn->status != SPC_OK;
 }
 
-/* spc_wait comes here when it would sleep: on a word, and we sleep in the poller. */
+/* spc_wait calls this where it would sleep on a word: the server sleeps in the poller instead. */
 static int leave_before_sleep(void *argument) {
     (void)argument;
     return SPC_EAGAIN;
 }
 
-/* After activity more of it is likely: look a few times, in the way in which nodes wait. Then sleep. */
+/* After activity, more is likely: look a few times, as nodes do when they wait. Then sleep. */
 static void wait_for_events(turn_t *turn, bool was_active, uint64_t deadline_ns) {
     const spc_wait_callbacks_t callbacks = {.test = look, .check = leave_before_sleep};
     const spc_clock_fn now_ns = turn->server->options.now_ns;
@@ -557,14 +557,14 @@ static void wait_for_events(turn_t *turn, bool was_active, uint64_t deadline_ns)
 
 static void serve(const spc_server_event_t *event) {
     spc_server_port_t *port = event->key;
-    if (port == NULL || port->link == NULL) { /* a wake, or dead since */
+    if (port == NULL || port->link == NULL) { /* a wake, or the box has died since */
         return;
     }
     if (event->is_writable) {
         spc_link_write(port->link);
     }
     if (event->is_readable) {
-        (void)spc_link_read(port->link); /* settling sees what it came to */
+        (void)spc_link_read(port->link); /* settling examines the result */
     }
     spc_server_port_settle(port);
 }
@@ -586,7 +586,7 @@ static void tick(spc_server_t *server) {
     spc_server_flush(server);
 }
 
-/* One report, made without the lock; false: none is to be made. */
+/* Makes one report, without the lock; false: none is due. */
 static bool report_one(spc_server_t *server) {
     for (spc_server_group_t *group = server->groups; group != NULL; group = group->next) {
         if (!group->tells_failure && !group->tells_end) {
@@ -653,7 +653,7 @@ int spc_server_run(spc_server_t *server) {
         while (report_one(server)) {
         }
     }
-    while (report_one(server)) { /* what another thread has ended meanwhile */
+    while (report_one(server)) { /* reports for groups that another thread ended meanwhile */
     }
     spc_server_leave(server);
     return turn.status;

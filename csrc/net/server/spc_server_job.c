@@ -17,17 +17,17 @@ typedef struct spc_server_phase spc_server_phase_t;
 struct spc_server_job {
     spc_server_job_options_t options;
     uint64_t ended; /* boxes, a mask */
-    unsigned char *ranks; /* where the ranks of one box are put together */
-    spc_subtree_t *subtrees; /* and the values of a reduction: as many as ranks */
+    unsigned char *ranks; /* scratch: the ranks of one box */
+    spc_subtree_t *subtrees; /* and the values of a reduction: one for each rank */
     spc_server_phase_t *phases[SPC_SERVER_JOB_BUCKETS]; /* chains */
     uint64_t collected_bytes;
 };
 
 enum { RANK_BYTES = 2, RANKS_ALIGNMENT = 8 };
 
-/* ---- what goes out */
+/* ---- emitting frames */
 
-/* Unless the box has ended. */
+/* Emits the frame unless the box has ended. */
 static int spc_server_job_emit(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
                                const spc_frame_piece_t *pieces, uint32_t count, spc_link_body_t *shared) {
     if (job->ended >> box & 1) {
@@ -36,7 +36,7 @@ static int spc_server_job_emit(spc_server_job_t *job, uint16_t box, const spc_fr
     return job->options.emit(job->options.argument, box, frame, pieces, count, shared);
 }
 
-/* A copy that several links share. */
+/* Makes a copy that several links share. */
 static int share(const spc_server_job_t *job, const unsigned char *bytes, size_t length_bytes,
                  spc_link_body_t **shared) {
     int status = spc_link_body_create(job->options.pool, length_bytes, shared);
@@ -46,13 +46,13 @@ static int share(const spc_server_job_t *job, const unsigned char *bytes, size_t
     return status;
 }
 
-/* ---- phases: what boxes contribute is kept until all have, so that each gets one frame */
+/* ---- phases: contributions are kept until all boxes have contributed, so that each gets one frame */
 
 enum { PIECES = 64 };
 
 typedef struct contribution {
     struct contribution *next;
-    uint64_t has_it; /* boxes that need not be sent it: its own, and those it was sent to; a mask */
+    uint64_t has_it; /* boxes that need no copy: its own, and those already sent it; a mask */
     uint32_t length_bytes;
     _Alignas(8) unsigned char bytes[]; /* values are combined here */
 } contribution_t;
@@ -60,10 +60,10 @@ typedef struct contribution {
 struct spc_server_phase {
     spc_server_phase_t *next; /* in its bucket */
     uint64_t number;
-    uint64_t boxes, last; /* masks: who takes part, who has contributed all */
+    uint64_t boxes, last; /* masks: boxes that take part, boxes that have contributed all */
     contribution_t *first, **end;
     uint16_t context;
-    int32_t tag; /* parts of a communicator that was split have one context, and different first members */
+    int32_t tag; /* the parts of a split communicator share a context, and differ in their first members */
     bool is_urgent;
 };
 
@@ -84,7 +84,7 @@ static void put_mask(unsigned char *bytes, uint64_t mask) {
 
 /* ---- the table */
 
-/* Where the phase is, or would be: a pointer to the pointer to it. */
+/* Where the phase is or would be: a pointer to the pointer to it. */
 static spc_server_phase_t **place_of(spc_server_job_t *job, const spc_frame_t *frame) {
     uint64_t key = (frame->offset * 31 + frame->context) * 31 + (uint32_t)frame->tag;
     uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;
@@ -164,7 +164,7 @@ static int add_contribution(spc_server_job_t *job, spc_server_phase_t *phase, ui
 
 /* ---- the frames of a phase */
 
-/* Contributions for one box, frame by frame. */
+/* Emits contributions to one box, frame by frame. */
 typedef struct bundle {
     spc_server_job_t *job;
     uint16_t box;
@@ -199,7 +199,7 @@ static int add_to_frame(bundle_t *bundle, const contribution_t *contribution) {
     return SPC_OK;
 }
 
-/* What this box has not got yet; nothing at all if that is nothing, unless the phase is complete. */
+/* Emits what this box has not received yet; if there is none, emits a frame only if the phase is complete. */
 static int send_missing(spc_server_job_t *job, spc_server_phase_t *phase, uint16_t box,
                         const spc_frame_t *frame, bool is_complete) {
     bundle_t bundle;
@@ -234,21 +234,21 @@ static int send_all_missing(spc_server_job_t *job, spc_server_phase_t *phase, co
     return status;
 }
 
-/* ---- what is combined: the values of a phase of which all contributions are here, and none was forwarded */
+/* ---- combining: the values of a phase that has all contributions, none of them forwarded */
 
 typedef struct reduction {
-    spc_arrival_t like; /* the first one, and all others are like it */
-    bool is_wide;       /* a field of one of them is */
+    spc_arrival_t like; /* the first arrival; all others match it */
+    bool is_wide;       /* some field has the type WIDE */
     uint32_t members;
     spc_subtree_t *subtrees; /* by first member */
 } reduction_t;
 
-/* An integer that is too wide for its field is of the same kind as one that is not. */
+/* An integer that is too wide for its field is of the same kind as one that fits. */
 static uint32_t kind_of(spc_field_t field) {
     return field.type == SPC_TYPE_WIDE ? SPC_TYPE_INT : field.type;
 }
 
-/* False: it cannot be combined, or not with the others. */
+/* False: it cannot be combined at all, or not with the others. */
 static bool add_arrival(spc_server_job_t *job, reduction_t *reduction, const spc_arrival_t *arrival) {
     const spc_arrival_head_t *head = &arrival->head;
     if (reduction->members == 0) {
@@ -273,7 +273,7 @@ static bool add_arrival(spc_server_job_t *job, reduction_t *reduction, const spc
     return true;
 }
 
-/* All that the phase has. */
+/* Collects all arrivals of the phase. */
 static bool add_arrivals(spc_server_job_t *job, reduction_t *reduction, const spc_server_phase_t *phase) {
     for (const contribution_t *at = phase->first; at != NULL; at = at->next) {
         uint32_t next = 0;
@@ -288,8 +288,8 @@ static bool add_arrivals(spc_server_job_t *job, reduction_t *reduction, const sp
     return reduction->members != 0;
 }
 
-/* The value of all members, in job->subtrees[0]: SPC_OK or SPC_EWIDE. SPC_EINVAL: what the phase has is no reduction of
- * all members of a communicator, and is as it was. */
+/* Combines the value of all members, in job->subtrees[0]: SPC_OK or SPC_EWIDE. SPC_EINVAL: the phase holds no reduction
+ * of all members of a communicator, and is unchanged. */
 static int combine(spc_server_job_t *job, reduction_t *reduction, const spc_server_phase_t *phase) {
     memset(job->subtrees, 0, job->options.ranks * sizeof *job->subtrees);
     if (!add_arrivals(job, reduction, phase)) {
@@ -307,7 +307,7 @@ static int combine(spc_server_job_t *job, reduction_t *reduction, const spc_serv
     return status == SPC_OK && reduction->is_wide ? SPC_EWIDE : status;
 }
 
-/* One arrival that stands for all members; its body is one memory for all boxes. */
+/* One arrival that stands for all members; all boxes share one copy of its body. */
 static int share_total(spc_server_job_t *job, const reduction_t *reduction, const spc_server_phase_t *phase,
                        bool is_wide, spc_link_body_t **shared) {
     spc_arrival_head_t head = reduction->like.head;
@@ -354,7 +354,8 @@ static int send_total(spc_server_job_t *job, const reduction_t *reduction, const
     return status;
 }
 
-/* All boxes have contributed all. What was forwarded in part goes on like that: nobody gets a value twice. */
+/* All boxes have contributed all. A phase that was forwarded in part is finished the same way: no box gets a value
+ * twice. */
 static int complete(spc_server_job_t *job, spc_server_phase_t *phase, const spc_frame_t *frame) {
     reduction_t reduction = {0};
     const int status = phase->is_urgent ? SPC_EINVAL : combine(job, &reduction, phase);
@@ -364,8 +365,8 @@ static int complete(spc_server_job_t *job, spc_server_phase_t *phase, const spc_
     return send_all_missing(job, phase, frame, true);
 }
 
-/* An urgent phase makes those before it urgent, which go out first: a box that hears of a member at one phase has heard
- * of it at all phases before. A box sends its phases in order, so the open ones follow each other. */
+/* An urgent phase makes the phases before it urgent, and they go out first: a box that learns of a member at one phase
+ * has learnt of it at all earlier phases. A box sends its phases in order, so the open ones follow each other. */
 static int hurry(spc_server_job_t *job, const spc_frame_t *frame) {
     spc_frame_t at = *frame;
     spc_server_phase_t *phase;
@@ -395,7 +396,7 @@ static int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_
     const bool is_reminder = is_urgent && frame->length_bytes == SPC_SERVER_JOB_MASK_BYTES;
     spc_server_phase_t **place = place_of(job, frame);
     if (*place == NULL && is_reminder) {
-        return SPC_OK; /* it is complete: all have got everything */
+        return SPC_OK; /* it is complete: all boxes have everything */
     }
     int status = *place == NULL ? begin_phase(job, place, frame, boxes) : SPC_OK;
     if (status != SPC_OK) {
@@ -404,7 +405,7 @@ static int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_
     spc_server_phase_t *phase = *place;
     const uint64_t bit = UINT64_C(1) << box;
     if (phase->boxes != boxes || ((phase->last & bit) != 0 && !is_reminder)) {
-        return SPC_EINVAL; /* they do not agree who takes part, or this box has said that it has nothing more */
+        return SPC_EINVAL; /* boxes that disagree, or a second SPC_FRAME_LAST */
     }
     status = add_contribution(job, phase, box, body + SPC_SERVER_JOB_MASK_BYTES,
                               frame->length_bytes - SPC_SERVER_JOB_MASK_BYTES);
@@ -492,7 +493,7 @@ static size_t ranks_bytes(uint32_t count) {
     return (size_t)spc_round_up((uint64_t)count * RANK_BYTES, RANKS_ALIGNMENT);
 }
 
-/* The boxes of these ranks; 0: one of them is no rank. */
+/* The boxes of these ranks; 0: one of them is not a rank. */
 static uint64_t boxes_of(const spc_server_job_t *job, const unsigned char *ranks, uint32_t count) {
     uint64_t boxes = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -505,7 +506,7 @@ static uint64_t boxes_of(const spc_server_job_t *job, const unsigned char *ranks
     return boxes;
 }
 
-/* Those of the ranks that are in this box, into job->ranks, padded; returns how many. */
+/* Puts those of the ranks that are in this box into job->ranks, padded; returns how many. */
 static uint16_t select_ranks(spc_server_job_t *job, uint16_t box, const unsigned char *ranks,
                              uint32_t count) {
     uint16_t selected = 0;
@@ -560,7 +561,7 @@ static int take_message(spc_server_job_t *job, const spc_frame_t *frame, const u
     return spc_server_job_emit(job, same.destination, &same, &piece, 1, NULL);
 }
 
-/* ---- the others */
+/* ---- the other frames */
 
 static int hand_on_to_others(spc_server_job_t *job, uint16_t from, const spc_frame_t *frame,
                              const unsigned char *body) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* epoll where this system has it and allows it, else poll; a pipe wakes both. */
+/* epoll where this system has and allows it, else poll; a pipe wakes both. */
 #include "net/server/spc_server_poller.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { EVENTS_MAX = 64 }; /* of one call of epoll_wait */
 
-/* Descriptors and their keys, in step; the first is the pipe. */
+/* Descriptors and their keys, at equal indices; the first is the pipe. */
 typedef struct set {
     struct pollfd *polls;
     void **keys;
@@ -27,7 +27,7 @@ typedef struct set {
 struct spc_server_poller {
     int pipe[2];
     int epoll;      /* -1: poll */
-    uint32_t first; /* with poll: where the next look at `polled` begins, which may find more than `max` */
+    uint32_t first; /* with poll: where the next scan of `polled` begins, as one scan may exceed `max` */
     set_t wanted; /* changed under the owner's lock */
     set_t polled; /* a copy, for the thread that waits */
     bool has_changed;
@@ -53,7 +53,7 @@ static int reserve(set_t *set, uint32_t room) {
     return SPC_OK;
 }
 
-/* Adds or changes one that is waited for; what is closed, the kernel removes. */
+/* Adds or changes a descriptor to wait for; the kernel itself removes those that are closed. */
 static int watch(const spc_server_poller_t *poller, int descriptor, bool is_new, bool writable) {
 #ifdef __linux__
     struct epoll_event event = {.events = EPOLLIN | (writable ? (uint32_t)EPOLLOUT : 0),
@@ -182,8 +182,8 @@ static void add_event(spc_server_event_t *events, uint32_t *count, void *key, ui
 
 #ifdef __linux__
 
-/* The kernel names descriptors; their keys are in the set. It may still name one that is closed and forgotten, while a
- * process that was forked before holds it. */
+/* The kernel names descriptors; the set has their keys. The kernel may still name a closed and forgotten descriptor,
+ * while a process that was forked before holds it. */
 static int wait_with_epoll(spc_server_poller_t *poller, int timeout_ms, spc_server_event_t *events,
                            uint32_t max, uint32_t *count) {
     struct epoll_event found[EVENTS_MAX];
@@ -239,6 +239,6 @@ int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc
 }
 
 void spc_server_poller_wake(spc_server_poller_t *poller) {
-    ssize_t ignored = write(poller->pipe[1], "", 1); /* it fails only if enough wakes are in it */
+    ssize_t ignored = write(poller->pipe[1], "", 1); /* fails only if the pipe holds enough wakes */
     (void)ignored;
 }

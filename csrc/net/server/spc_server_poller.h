@@ -3,8 +3,8 @@
  * spc_server_poller: finds the readable and writable ones of many descriptors; level-triggered.
  *
  * spc_server_poller_wait runs in one thread, without the owner's lock; _wake may be called from any thread at any time;
- * the others, by whoever has the owner's lock. A descriptor that has been closed needs only _forget. Readable also
- * means: broken, so that a read says why.
+ * the other functions need the owner's lock. A closed descriptor needs only _forget. A broken descriptor counts as
+ * readable, so that a read reports why.
  */
 #ifndef SPC_SERVER_POLLER_H
 #define SPC_SERVER_POLLER_H
@@ -15,7 +15,7 @@
 typedef struct spc_server_poller spc_server_poller_t;
 
 typedef struct spc_server_event {
-    void *key; /* NULL: spc_server_poller_wake */
+    void *key; /* NULL: the event of spc_server_poller_wake */
     bool is_readable, is_writable;
 } spc_server_event_t;
 
@@ -31,14 +31,15 @@ void spc_server_poller_forget(spc_server_poller_t *poller, void *key);
 /* After changes, before _wait. SPC_ENOMEM. */
 int spc_server_poller_prepare(spc_server_poller_t *poller);
 
-/* At most `max` events, at most so long (UINT64_MAX: for ever; 0: a look). SPC_OK, also with none; SPC_ESYSTEM. */
+/* Waits at most this long (UINT64_MAX: for ever; 0: a look) for at most `max` events. SPC_OK, also with none;
+ * SPC_ESYSTEM. */
 int spc_server_poller_wait(spc_server_poller_t *poller, uint64_t timeout_ns, spc_server_event_t *events,
                            uint32_t max, uint32_t *count);
 
-/* Ends a wait, or the next one. */
+/* Ends the current wait, or the next one. */
 void spc_server_poller_wake(spc_server_poller_t *poller);
 
-/* As poll wants it: rounded up, so that a deadline is over when it returns; -1: for ever. */
+/* In poll's unit, rounded up, so that a deadline has passed when poll returns; -1: for ever. */
 static inline int spc_server_poller_ms(uint64_t timeout_ns) {
     if (timeout_ns == UINT64_MAX) {
         return -1;

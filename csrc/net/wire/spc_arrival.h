@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_arrival: the body of an ARRIVE frame: the mask of the boxes that take part (u64), then one arrival after the
- * other, each of
+ * spc_arrival: the body of an ARRIVE frame: the mask of the boxes that take part (u64), then the arrivals one by one,
+ * each with
  *
  *   head      40 bytes
  *   fields    of values that are combined: signature.field_count of them
@@ -9,11 +9,11 @@
  *   value     length_bytes, padded to a multiple of 8
  *
  * in the byte order of the machines, which is the same for all of a run and its server (spc_handshake). An arrival
- * stands for `span` members from `first` on, which all have arrived with this signature; the value is theirs together:
- * a subtree of reduce/spc_subtree.h. Gateways send those of one member each, the server those of all members, once it
- * has combined them. A combined value that is out of range says so by its fields: their type is WIDE.
+ * stands for `span` members from `first` on, which all have arrived with this signature; the value is their combined
+ * one: a subtree of reduce/spc_subtree.h. Gateways send arrivals of one member each; the server sends an arrival of all
+ * members, once it has combined them. The fields of a combined value that is out of range have the type WIDE.
  *
- * Pure functions; anybody may call.
+ * Pure functions; any thread may call them.
  */
 #ifndef SPC_ARRIVAL_H
 #define SPC_ARRIVAL_H
@@ -27,7 +27,7 @@ typedef struct spc_arrival_head {
     spc_signature_t signature;
     uint32_t first;
     uint32_t span;
-    uint32_t stamp; /* of the row that follows; 0: none does */
+    uint32_t stamp; /* stamp of the row that follows; 0: no row follows */
     uint32_t length_bytes;
 } spc_arrival_head_t;
 
@@ -40,14 +40,13 @@ typedef struct spc_arrival {
     const unsigned char *value;
 } spc_arrival_t;
 
-/* The arrival at *at of `length_bytes` bytes, in which it starts at a multiple of 8; *at goes behind it. `members`: of
- * the communicator, as many as a row has. SPC_EINVAL: it does not fit, or has too many fields. Whether operation,
- * types and lengths agree is not looked at. */
+/* Reads the arrival at *at of `length_bytes` bytes, in which it starts at a multiple of 8, and moves *at behind it.
+ * `members`: of the communicator, as many as a row has. SPC_EINVAL: it does not fit, or has too many fields. Does not
+ * check whether operation, types and lengths agree. */
 int spc_arrival_read(const unsigned char *bytes, uint32_t length_bytes, uint32_t members, uint32_t *at,
                      spc_arrival_t *arrival);
 
-/* Whether its value can be combined by whoever reads it: it has fields, whose types the operator knows, and their
- * length. */
+/* Whether the reader can combine its value: it has fields, whose types the operator knows, and their length. */
 bool spc_arrival_combines(const spc_arrival_t *arrival);
 
 #endif

@@ -70,13 +70,14 @@ uint32_t spc_crc32c_by_table(uint32_t sum, const void *bytes, size_t length_byte
 #define STEP_8(sum, word) ((uint32_t)_mm_crc32_u64((sum), (word)))
 #define STEP_1(sum, byte) _mm_crc32_u8((sum), (byte))
 
-/* The compiler's own start-up code has asked the processor before any code of ours runs. */
+/* The compiler's own start-up code queries the processor before any code of ours runs. */
 static inline bool has_instruction(void) {
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
 }
 
 /* The instruction takes three cycles, and the processor can begin one in each: so three lanes side by side. The sum of
- * one is moved past those behind it by a multiplication with a power of x, of which the step itself adds x^33. */
+ * a lane is moved past the lanes behind it by a multiplication with a power of x, to which the step itself adds
+ * x^33. */
 #define LANE_BYTES ((size_t)1024)
 #define PAST_ONE_LANE 0x170076fau  /* x^(8 * LANE_BYTES - 33) modulo the polynomial, reflected */
 #define PAST_TWO_LANES 0xa51b6135u /* x^(16 * LANE_BYTES - 33) */

@@ -7,10 +7,10 @@
 _Static_assert(SPC_CREDIT_FRAME_COST >= SPC_FRAME_HEADER_BYTES + 8,
                "a frame never takes more than its credit");
 
-/* All nodes together, from all boxes: what the server may have to keep if nobody reads. */
+/* All nodes together, from all boxes: the most that the server may have to keep if no box reads. */
 #define RUN_BYTES (UINT64_C(32) << 20)
 #define RUN_WINDOW_LEAST (UINT64_C(8) << 10)
-/* The nodes of one box, from all others: with what comes beside it, 16 MiB. */
+/* The nodes of one box, from all others: with other traffic beside it, 16 MiB. */
 #define BOX_BYTES (UINT64_C(12) << 20)
 /* 961 nodes in one box and one in each of 63 others is the worst: 60543 windows, 59 MiB. */
 #define BOX_WINDOW_LEAST (UINT64_C(1) << 10)
@@ -24,7 +24,7 @@ static uint64_t smallest(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* `most`: how many nodes there are in the box that has most. */
+/* `most`: the number of nodes in the box that has most. */
 static spc_credit_t choose(uint32_t nodes, uint32_t boxes, uint32_t most) {
     const uint64_t pairs = (uint64_t)nodes * (boxes - 1);
     const uint64_t towards = (uint64_t)most * (boxes - 1);

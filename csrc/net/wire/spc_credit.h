@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_credit: limits on what gateways have under way, and on what the server must be able to keep. Both compute it
- * from the map of the run, so that they agree without telling each other.
+ * spc_credit: limits the bytes that gateways have under way, and those that the server must be able to keep. Both ends
+ * compute the limits from the map of the run, so that they agree without exchanging them.
  *
  * Each gateway may have `window` bytes under way to each node elsewhere. A box that does not read, but is not dead yet,
- * makes the server keep all of that: from each other box, for each node of that box. This must fit into what its link
- * keeps (spc_server_options_t.retained_max), else a run would end although all boxes kept to the rules.
+ * makes the server keep all of that: from each other box, for each node of that box. These bytes must fit into the
+ * memory of its link (spc_server_options_t.retained_max), else a run would end although all boxes kept to the rules.
  *
- *   - A frame takes SPC_CREDIT_FRAME_COST and its payload, of each destination's credit. On the link it is one header,
+ *   - A frame takes SPC_CREDIT_FRAME_COST and its payload from each destination's credit. On the link it is one header,
  *     one list of ranks and one payload, which is never more.
  *   - Credit may come back before the acknowledgement that frees the frames: then less than SPC_CREDIT_BESIDE_BYTES are
- *     kept beyond the windows, for a gateway acknowledges after SPC_LINK_ACKNOWLEDGE_BYTES, at the latest. What else
- *     there is for a box (credit, receipts, arrivals, ends) has room there, too.
+ *     kept beyond the windows, for a gateway acknowledges after SPC_LINK_ACKNOWLEDGE_BYTES, at the latest. Other frames
+ *     for a box (credit, receipts, arrivals, ends) have room there, too.
  *
- * The smaller of two shares is the window: all windows of the run together, and those towards the largest box. Each
- * has a least, below which messages would be torn into tiny parts; so `kept` grows with jobs that have very many nodes,
+ * The smaller of two shares is the window: all windows of the run together, and those towards the largest box. Each has
+ * a minimum, below which messages would be torn into tiny parts; so `kept` grows with jobs that have very many nodes,
  * and many of them in one box, but never to 64 MiB.
  */
 #ifndef SPC_CREDIT_H
@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-/* What a frame takes of a destination's credit beside its body: a header, and a list of one rank. */
+/* The cost of a frame, beside its body, to a destination's credit: a header, and a list of one rank. */
 #define SPC_CREDIT_FRAME_COST 72
 
 #define SPC_CREDIT_BESIDE_BYTES (UINT64_C(4) << 20)
@@ -32,7 +32,7 @@ typedef struct spc_credit {
     uint64_t kept;   /* bytes that the server keeps for one box, at most */
 } spc_credit_t;
 
-/* From the map: the box of each rank; there are at least 2 boxes. Any thread. */
+/* Computes the limits from the map: the box of each rank; there are at least 2 boxes. Any thread. */
 spc_credit_t spc_credit_of_map(const uint16_t *box_of_rank, uint32_t nodes, uint32_t boxes);
 
 #endif

@@ -12,12 +12,12 @@ enum {
     BODY_ALIGNMENT = 16,
     RANK_BYTES = 2,
     RANKS_ALIGNMENT = 8,
-    ROOM_LEAST = 1 << 14, /* a call that reads less is not worth the copy that it saves */
+    ROOM_LEAST = 1 << 14, /* a shorter read is not worth the copy that it saves */
 };
 
 static const unsigned char MAGIC[4] = {'s', 'p', 'c', 'f'};
 
-/* Where each field of a header begins. */
+/* Offsets of the fields of a header. */
 enum {
     AT_MAGIC = 0,
     AT_VERSION = 4,
@@ -37,7 +37,7 @@ enum {
     AT_ZERO = 53,
     AT_COUNT = 54,
     AT_BODY_SUM = 56,
-    AT_HEADER_SUM = 60, /* of all before it */
+    AT_HEADER_SUM = 60, /* of all bytes before it */
 };
 
 enum {
@@ -178,7 +178,7 @@ struct spc_frame_parser {
     int status; /* the first that was not SPC_OK, for ever */
     uint32_t body_max;
     uint32_t collected_bytes; /* of the header; once it is whole: of the body */
-    bool in_body; /* the header is whole, and `frame` says what it says */
+    bool in_body; /* the header is whole, and `frame` has its fields */
     spc_frame_t frame;
     unsigned char header[SPC_FRAME_HEADER_BYTES];
     unsigned char *body; /* body_max bytes */
@@ -193,7 +193,7 @@ int spc_frame_parser_create(uint32_t body_max, spc_frame_parser_t **parser) {
     if (body_max > SPC_FRAME_BODY_MAX) {
         return SPC_EINVAL;
     }
-    /* aligned_alloc wants a multiple of the alignment, and 0 bytes may give NULL. */
+    /* aligned_alloc requires a multiple of the alignment, and 0 bytes may give NULL. */
     size_t room = ((size_t)body_max / BODY_ALIGNMENT + 1) * BODY_ALIGNMENT;
     spc_frame_parser_t *made = calloc(1, sizeof *made);
     unsigned char *body = aligned_alloc(BODY_ALIGNMENT, room);
@@ -215,7 +215,7 @@ void spc_frame_parser_destroy(spc_frame_parser_t *parser) {
     }
 }
 
-/* A thing of so many bytes: where it lies, in what is fed or in `collected`; NULL while some of it is missing. */
+/* Collects so many bytes: returns where they lie, in the bytes fed or in `collected`; NULL while some are missing. */
 static const unsigned char *collect(spc_frame_parser_t *parser, fed_t *fed, unsigned char *collected,
                                     uint32_t length_bytes, size_t alignment) {
     const unsigned char *start = fed->next;

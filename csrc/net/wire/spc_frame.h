@@ -3,13 +3,13 @@
  * spc_frame: the unit on a connection between a gateway and the server: a header of 64 bytes, then
  * `length_bytes` bytes of body.
  *
- * The header is little-endian on every machine, and has two sums (CRC-32C): one of itself, one of the body. So a
- * reader knows before it believes a length that the length is what the writer wrote; and every length is bounded
- * (SPC_FRAME_BODY_MAX) before anything is allocated for it. The body's own byte order is its sender's, which has told
- * that when the connection was made; what this floor and the gateways write into bodies themselves is little-endian.
+ * The header is little-endian on every machine, and has two sums (CRC-32C): one of itself, one of the body. So a reader
+ * verifies that a length is the one that the writer wrote, before it trusts it; and every length is bounded
+ * (SPC_FRAME_BODY_MAX) before anything is allocated for it. The body's own byte order is its sender's, declared when
+ * the connection was made; this floor and the gateways write their own parts of bodies in little-endian.
  *
  * The parser is fed bytes, in pieces of any size, and hands out whole frames. It knows no sockets, so it can be fuzzed.
- * Once it has refused something it refuses everything: a connection whose bytes are wrong is ended, and made anew.
+ * Once it has refused something it refuses everything: a connection with wrong bytes is closed, and replaced.
  *
  * One thread at a time for each parser; the other functions are pure.
  */
@@ -51,7 +51,7 @@ enum { /* flags, a mask */
        SPC_FRAME_PART =
            1,  /* MESSAGE: one of several parts; `offset` is its beginning, `total_bytes` its end */
        SPC_FRAME_ASKS = 2,  /* MESSAGE: the sender wants a receipt */
-       SPC_FRAME_LAST = 4,  /* ARRIVE: all members of the box have arrived now; without it more comes */
+       SPC_FRAME_LAST = 4,  /* ARRIVE: all members of the box have arrived now; without it more follows */
        SPC_FRAME_OTHERS = 8, /* for all other boxes of the job, not only for box `destination` */
        SPC_FRAME_URGENT = 16, /* ARRIVE: this phase and those before it are forwarded at once */
        SPC_FRAME_FORWARD = 32, /* ARRIVE: for box `destination` as it is; the server does not collect it */
@@ -68,8 +68,7 @@ typedef struct spc_frame {
     uint32_t job;
     uint16_t
         source; /* MESSAGE, RECEIPT, LENT, STATUS, LEFT, NOTE: a rank; ARRIVE, CREDIT, BOARD, ROUTE: a box */
-    uint16_t
-        destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: as the ranks at the start of the body determine */
+    uint16_t destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: set by the ranks in the body */
     int32_t tag;
     uint16_t context;
     uint16_t meta_bytes;
@@ -80,27 +79,27 @@ typedef struct spc_frame {
     uint64_t offset;
     uint32_t length_bytes; /* of the body */
     uint32_t body_sum; /* of a frame that was read */
-    bool keeps_body_sum; /* to spc_frame_write_header: the body is the one that was read, its sum is known */
+    bool keeps_body_sum; /* for spc_frame_write_header: body as read, its sum is known */
 } spc_frame_t;
 
-/* Whether an honest box can have said that: it speaks of itself and of its own ranks. */
+/* Whether an honest box can have sent this: it speaks of itself and of its own ranks. */
 bool spc_frame_is_of_box(const spc_frame_t *frame, uint16_t box, const uint16_t *box_of_rank, uint32_t ranks);
 
-/* One of the pieces that a body lies in. */
+/* One of the pieces that make up a body. */
 typedef struct spc_frame_piece {
     const void *start;
     size_t length_bytes;
 } spc_frame_piece_t;
 
-/* Writes the header for this body, which is read for its sum unless the frame keeps it: `count` pieces,
+/* Writes the header for this body; reads the body for its sum unless the frame keeps it: `count` pieces,
  * frame->length_bytes in all. */
 void spc_frame_write_header(const spc_frame_t *frame, const spc_frame_piece_t *pieces, uint32_t count,
                             unsigned char header[SPC_FRAME_HEADER_BYTES]);
 
-/* The header alone: SPC_OK; SPC_EINVAL: these are no header's bytes (magic, sum, kind, flags, a length beyond its
- * bound, ranks that do not fit into the body); SPC_EVERSION: of another version of spcomm. What is read can be written
- * again to the same bytes. The body's sum is for spc_frame_check_body: SPC_OK or SPC_EINVAL.
- * Not judged here: which ranks, boxes, tags and contexts there are, and whether a part fits into its message. */
+/* The header alone: SPC_OK; SPC_EINVAL: these bytes are not a header (magic, sum, kind, flags, a length beyond its
+ * bound, ranks that do not fit into the body); SPC_EVERSION: of another version of spcomm. A header that was read can
+ * be written again to the same bytes. The body's sum is for spc_frame_check_body: SPC_OK or SPC_EINVAL. Not checked
+ * here: whether ranks, boxes, tags and contexts exist, and whether a part fits into its message. */
 int spc_frame_read_header(const unsigned char header[SPC_FRAME_HEADER_BYTES], spc_frame_t *frame,
                           uint32_t *body_sum);
 int spc_frame_check_body(const void *body, uint32_t length_bytes, uint32_t body_sum);
@@ -109,24 +108,24 @@ int spc_frame_check_body(const void *body, uint32_t length_bytes, uint32_t body_
 
 typedef struct spc_frame_parser spc_frame_parser_t;
 
-/* A whole frame; frame and body are the parser's (or lie in the bytes fed), until this returns. The body starts at a
- * multiple of 16, also where it is empty. May not call the parser. */
+/* Takes a whole frame; frame and body are the parser's (or lie in the bytes fed), until this returns. The body starts
+ * at a multiple of 16, even if it is empty. Must not call the parser. */
 typedef int spc_frame_deliver_t(void *argument, const spc_frame_t *frame, const unsigned char *body);
 
-/* body_max: what is refused beyond (at most SPC_FRAME_BODY_MAX, else SPC_EINVAL). SPC_ENOMEM. So much memory is set
- * aside for a body that comes in pieces, and none is allocated later. */
+/* body_max: longer bodies are refused (at most SPC_FRAME_BODY_MAX, else SPC_EINVAL). SPC_ENOMEM. The parser sets aside
+ * this much memory for a body that comes in pieces, and allocates none later. */
 int spc_frame_parser_create(uint32_t body_max, spc_frame_parser_t **parser);
 void spc_frame_parser_destroy(spc_frame_parser_t *parser);
 
-/* Takes all of the bytes. SPC_OK; SPC_EINVAL, SPC_EVERSION: see spc_frame_read_header; or what deliver returned other
- * than SPC_OK. After any of these the parser takes nothing more, and returns the same again.
- * A body that lies whole in these bytes, at a multiple of 16, is delivered from there; any other is copied once. */
+/* Takes all of the bytes. SPC_OK; SPC_EINVAL, SPC_EVERSION: see spc_frame_read_header; or the status of deliver other
+ * than SPC_OK. After any of these the parser takes nothing more, and returns the same again. A body that lies whole in
+ * these bytes, at a multiple of 16, is delivered from there; any other is copied once. */
 int spc_frame_parser_feed(spc_frame_parser_t *parser, const void *bytes, size_t length_bytes,
                           spc_frame_deliver_t *deliver, void *argument);
 
-/* Where the rest of a body belongs of which much is missing still: who reads up to `*room_bytes` bytes there, and feeds
- * them from there, saves a copy. NULL: so little is missing that it is better read along with what follows; or
- * the parser has refused something. */
+/* Where the rest of a body belongs when much of it is missing still: a caller that reads up to `*room_bytes` bytes
+ * there, and feeds them from there, saves a copy. NULL: so little is missing that it is better read along with the
+ * bytes that follow; or the parser has refused something. */
 unsigned char *spc_frame_parser_room(const spc_frame_parser_t *parser, size_t *room_bytes);
 
 #endif

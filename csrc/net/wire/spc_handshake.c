@@ -14,11 +14,11 @@ static const char LABELS[2][LABEL_BYTES] = {
     [SPC_HANDSHAKE_SERVER] = "spcomm server",
 };
 
-/* Where each field of a message begins; numbers are little-endian. */
+/* Offsets of the fields of a message; numbers are little-endian. */
 enum {
     AT_MAGIC = 0,
     AT_KIND = 4,
-    AT_VERDICT = 5, /* an outcome; 0 but in a verdict */
+    AT_VERDICT = 5, /* an outcome; 0 except in a verdict */
     AT_BYTE_ORDER = 6,
     AT_ENCRYPTED = 7, /* 1: the connection crosses a network, as this end sees it; 0 otherwise */
     AT_VERSION = 8,
@@ -47,22 +47,22 @@ typedef enum phase {
     ENDED
 } phase_t;
 
-/* What each role does, in this order; a verdict leaves it. */
+/* Phases of each role, in this order; a verdict ends them early. */
 static const phase_t ORDER[2][7] = {
     [SPC_HANDSHAKE_CLIENT] = {HELLO, CHALLENGE, OWN_MAC, CLIENT_PROOF, SERVER_PROOF, PEER_MAC, DONE},
     [SPC_HANDSHAKE_SERVER] = {HELLO, CHALLENGE, CLIENT_PROOF, PEER_MAC, OWN_MAC, SERVER_PROOF, DONE},
 };
 
 struct spc_handshake {
-    spc_handshake_options_t options; /* a server's job and box: the client's, from HELLO on */
+    spc_handshake_options_t options; /* a server's job and box: those of the client, from HELLO on */
     uint64_t deadline_ns;
     phase_t phase;
     int place; /* of the phase in ORDER */
-    spc_handshake_outcome_t outcome; /* known before it is over, where a verdict is yet to be sent */
+    spc_handshake_outcome_t outcome; /* known before the end, while a verdict is yet to be sent */
     uint32_t peer_version;
     uint8_t peer_byte_order;
-    bool peer_encrypted; /* what CHALLENGE says holds */
-    size_t moved_bytes; /* of the message that comes or goes */
+    bool peer_encrypted; /* the value in CHALLENGE holds */
+    size_t moved_bytes; /* of the message that arrives or leaves */
     unsigned char incoming[MESSAGE_BYTES];
     unsigned char outgoing[MESSAGE_BYTES];
     unsigned char to_sign[SPC_HANDSHAKE_SIGNED_BYTES]; /* HELLO and CHALLENGE stay here, too */
@@ -84,7 +84,7 @@ static uint32_t get(const unsigned char *at, int bytes) {
     return value;
 }
 
-/* The first message of one role, as it was said. */
+/* The first message of one role, as it was sent. */
 static unsigned char *said_by(spc_handshake_t *self, spc_handshake_role_t role) {
     return self->to_sign + LABEL_BYTES + (role == SPC_HANDSHAKE_SERVER ? MESSAGE_BYTES : 0);
 }
@@ -109,7 +109,7 @@ static void prepare(spc_handshake_t *self, unsigned char kind, const unsigned ch
     self->moved_bytes = 0;
 }
 
-/* Who says what is said in this phase; nobody: it is no message. */
+/* The role that speaks in this phase; nobody: no message is due. */
 static bool is_said_by(phase_t phase, spc_handshake_role_t role) {
     if (phase == HELLO || phase == CLIENT_PROOF) {
         return role == SPC_HANDSHAKE_CLIENT;
@@ -128,13 +128,13 @@ static bool reads(const spc_handshake_t *self) {
 /* ---- from phase to phase */
 
 static void end(spc_handshake_t *self, spc_handshake_outcome_t outcome) {
-    if (self->outcome == SPC_HANDSHAKE_OPEN) { /* else a verdict was decided, or it is over */
+    if (self->outcome == SPC_HANDSHAKE_OPEN) { /* else a verdict was decided, or the handshake is over */
         self->outcome = outcome;
     }
     self->phase = ENDED;
 }
 
-/* Ends it, and tells the other end, which waits for an answer. */
+/* Ends the handshake, and notifies the other end, which waits for an answer. */
 static void tell(spc_handshake_t *self, spc_handshake_outcome_t outcome) {
     prepare(self, KIND_VERDICT, NULL);
     self->outgoing[AT_VERDICT] = (unsigned char)outcome;
@@ -161,7 +161,7 @@ static void advance(spc_handshake_t *self) {
     begin(self);
 }
 
-/* ---- what comes */
+/* ---- arriving messages */
 
 static bool are_zeros(const unsigned char *bytes, size_t length_bytes) {
     unsigned char any = 0;
@@ -171,7 +171,7 @@ static bool are_zeros(const unsigned char *bytes, size_t length_bytes) {
     return any == 0;
 }
 
-/* How long it takes says nothing about where they differ. */
+/* Its duration reveals nothing about where the two differ. */
 static bool are_equal(const unsigned char *one, const unsigned char *other, size_t length_bytes) {
     volatile unsigned char differ = 0;
     for (size_t i = 0; i < length_bytes; i++) {
@@ -185,7 +185,8 @@ static void note_peer(spc_handshake_t *self) {
     self->peer_byte_order = self->incoming[AT_BYTE_ORDER];
 }
 
-/* Why not, in the other end's words; who says that we are not of one kind, and is, is not to be believed. */
+/* The reason in the other end's words. A peer that claims a difference in version or byte order, but shows none, is not
+ * to be believed. */
 static void take_verdict(spc_handshake_t *self) {
     unsigned char said = self->incoming[AT_VERDICT];
     note_peer(self);
@@ -199,7 +200,7 @@ static void take_verdict(spc_handshake_t *self) {
     }
 }
 
-/* HELLO or CHALLENGE. Of another version nothing but the version is looked at. */
+/* Takes HELLO or CHALLENGE. In a message of another version, only the version is checked. */
 static void take_first(spc_handshake_t *self) {
     const unsigned char *message = self->incoming;
     note_peer(self);
@@ -236,7 +237,7 @@ static void take_first(spc_handshake_t *self) {
     }
 }
 
-/* Says of itself what it said before; the MAC is looked at when ours is there. */
+/* The peer repeats what it declared before; the MAC is checked when ours is there. */
 static void take_proof(spc_handshake_t *self) {
     const unsigned char *before = said_by(self, peer_role(self));
     if (memcmp(self->incoming + AT_VERDICT, before + AT_VERDICT, AT_RANDOM - AT_VERDICT) != 0) {
@@ -388,7 +389,7 @@ static void judge(spc_handshake_t *self, const unsigned char *mac) {
     } else if (self->options.role == SPC_HANDSHAKE_SERVER) {
         tell(self, SPC_HANDSHAKE_REFUSED);
     } else {
-        end(self, SPC_HANDSHAKE_REFUSED); /* the server awaits no more of it */
+        end(self, SPC_HANDSHAKE_REFUSED); /* the server awaits no more bytes of it */
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_handshake: before the first frame both ends of a connection prove that they know the secret of their box. It is a
- * state machine without sockets, keys or a clock: its driver gives it bytes and the time, sends the bytes that it
- * returns, and computes HMAC-SHA-256 of a few bytes for it.
+ * spc_handshake: authenticates both ends of a connection: before the first frame, each proves that it knows the secret
+ * of its box. It is a state machine without sockets, keys or a clock: its driver gives it bytes and the time, sends the
+ * bytes that it returns, and computes HMAC-SHA-256 of a few bytes for it.
  *
  *     client                                            server
  *       HELLO      version, byte order, job, box, nonce    ->
@@ -15,18 +15,19 @@
  *  - Replay: each end signs a fresh random nonce, so a proof of another connection never fits this one.
  *  - Reflection: the roles are signed, so no end can be made to prove for the other; and only a client signs as a
  *    client. A nonce that is our own is refused besides.
- *  - Change on the way: one other bit in HELLO or CHALLENGE, and neither proof fits; in a PROOF, nothing may differ.
- *  - The client proves first. A stranger that connects gets nothing made with the secret, and a job that does not exist
- *    is refused at the same place, and in the same words, as a wrong secret.
+ *  - Change on the way: if one bit of HELLO or CHALLENGE changes, neither proof fits; in a PROOF, nothing may differ.
+ *  - The client proves first. A stranger that connects gets no bytes made with the secret, and a job that does not
+ *    exist is refused at the same point, and in the same words, as a wrong secret.
  *  - A VERDICT is not signed, and never means ACCEPTED. A stranger on the way can end a handshake, or cut a wire.
  * It authenticates the ends when the connection is made; later bytes are neither secret nor protected. So both ends
  * declare whether the connection crosses a network, as they see it. If one does, TLS follows (launch/remote/tls.py),
- * and binds itself to this handshake. Both have signed that, too: it cannot be removed on the way.
+ * and binds itself to this handshake. Both ends have signed the declarations, too: no stranger on the way can remove
+ * them.
  *
- * The driver's loop, for both roles: spc_handshake_step returns the next action, until it returns OVER. Before that, at
- * most SPC_HANDSHAKE_BYTES_MAX bytes are accepted, and SPC_HANDSHAKE_TIMEOUT_NS pass. The driver reads no more than
+ * The driver's loop, for both roles: spc_handshake_step returns the next action, until it returns OVER. Before that, it
+ * accepts at most SPC_HANDSHAKE_BYTES_MAX bytes, for at most SPC_HANDSHAKE_TIMEOUT_NS. The driver reads no more than
  * spc_handshake_wants bytes: then the first byte of the first frame is still in the socket when it is over. It sends
- * its output also where the outcome is bad: that is how the other end learns the reason.
+ * its output even if the outcome is bad: that is how the other end learns the reason.
  *
  * One thread at a time for each; no function waits.
  */
@@ -73,7 +74,7 @@ typedef enum spc_handshake_byte_order {
     SPC_HANDSHAKE_BIG_ENDIAN = 2,
 } spc_handshake_byte_order_t;
 
-/* What is 0 gets the value in brackets. */
+/* A field that is 0 takes the value in brackets. */
 typedef struct spc_handshake_options {
     spc_handshake_role_t role;
     uint32_t version;   /* [SPC_HANDSHAKE_VERSION] */
@@ -90,7 +91,7 @@ typedef struct spc_handshake_options {
 typedef struct spc_handshake spc_handshake_t;
 
 /* SPC_EINVAL: a role or byte order that does not exist, a client that is full, a nonce of zeros; SPC_ENOMEM. Times are
- * of any clock that does not go back. */
+ * those of any clock that does not go back. */
 int spc_handshake_create(const spc_handshake_options_t *options, uint64_t now_ns,
                          spc_handshake_t **handshake);
 void spc_handshake_destroy(spc_handshake_t *handshake); /* NULL is allowed */
@@ -108,11 +109,12 @@ uint64_t spc_handshake_deadline_ns(const spc_handshake_t *handshake);
 
 /* ---- READ */
 
-/* How many bytes are missing from the message that is awaited; 0 if none is. */
+/* Number of bytes missing from the awaited message; 0 if none is awaited. */
 size_t spc_handshake_wants(const spc_handshake_t *handshake);
 
-/* Bytes from the other end, spc_handshake_wants at most. SPC_EINVAL, and it is over: there were more, or it was not the
- * other end's turn. SPC_ETIMEDOUT: the deadline passed. Otherwise SPC_OK, whatever the bytes said: ask for the step. */
+/* Takes bytes from the other end, spc_handshake_wants at most. SPC_EINVAL, and it is over: there were more, or it was
+ * not the other end's turn. SPC_ETIMEDOUT: the deadline passed. Otherwise SPC_OK, whatever the bytes were: ask for the
+ * step. */
 int spc_handshake_feed(spc_handshake_t *handshake, uint64_t now_ns, const void *bytes, size_t length_bytes);
 
 /* The other end has closed the connection, or it broke. */
@@ -120,10 +122,10 @@ void spc_handshake_closed(spc_handshake_t *handshake);
 
 /* ---- WRITE */
 
-/* What is still to be sent; the number of its bytes. */
+/* The bytes still to be sent; returns their number. */
 size_t spc_handshake_output(const spc_handshake_t *handshake, const unsigned char **bytes);
 
-/* So many of them have been sent. SPC_EINVAL: more than there are. */
+/* Reports that this many of them have been sent. SPC_EINVAL: more than there are. */
 int spc_handshake_sent(spc_handshake_t *handshake, size_t length_bytes);
 
 /* ---- SIGN */
@@ -131,22 +133,22 @@ int spc_handshake_sent(spc_handshake_t *handshake, size_t length_bytes);
 /* The SPC_HANDSHAKE_SIGNED_BYTES bytes; NULL if nothing is to be signed now. */
 const unsigned char *spc_handshake_to_sign(const spc_handshake_t *handshake);
 
-/* Their HMAC-SHA-256 by the secret of spc_handshake_peer's box; NULL: there is no such job, or not that box in it, and
- * the other end will not be able to tell that from a wrong secret. SPC_EINVAL: nothing is to be signed now. */
+/* Takes their HMAC-SHA-256 under the secret of spc_handshake_peer's box; NULL: there is no such job, or no such box in
+ * it, and the other end cannot distinguish that from a wrong secret. SPC_EINVAL: nothing is to be signed now. */
 int spc_handshake_sign(spc_handshake_t *handshake, const unsigned char mac[SPC_HANDSHAKE_MAC_BYTES]);
 
-/* ---- what is known */
+/* ---- results */
 
 /* OPEN until the step is OVER. */
 spc_handshake_outcome_t spc_handshake_outcome(const spc_handshake_t *handshake);
 
-/* What the other end has said of itself: on a server from its HELLO on. To be believed only if it is accepted. */
+/* The other end's declarations: on a server from its HELLO on. Trust them only if it is accepted. */
 typedef struct spc_handshake_peer {
-    uint32_t version; /* 0: it has said nothing yet */
+    uint32_t version; /* 0: it has declared nothing yet */
     uint8_t byte_order;
     uint32_t job;
     uint16_t box;
-    bool encrypted; /* one of the ends says that the connection crosses a network */
+    bool encrypted; /* one of the ends declares that the connection crosses a network */
 } spc_handshake_peer_t;
 
 void spc_handshake_peer(const spc_handshake_t *handshake, spc_handshake_peer_t *peer);

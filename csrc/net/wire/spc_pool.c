@@ -8,8 +8,8 @@
 
 enum {
     KEPT_MAX = 8,
-    PIECE_BYTES = SPC_FRAME_BODY_MAX + 4096, /* a whole frame and what its owner writes before it */
-    LONG_BYTES = PIECE_BYTES / 4,            /* so at most that much of what is taken is not used */
+    PIECE_BYTES = SPC_FRAME_BODY_MAX + 4096, /* a whole frame and its owner's prefix */
+    LONG_BYTES = PIECE_BYTES / 4,            /* a shorter frame would leave too much of a piece unused */
 };
 
 static bool is_long(size_t length_bytes) {

@@ -3,10 +3,10 @@
  * spc_pool: memory for long frames, kept for the next.
  *
  * A stream of long messages needs a quarter of a megabyte many thousand times a second, and an allocator that gives it
- * back to the system in between has all of its pages cleared each time. So a few pieces of that size are kept; what is
- * shorter, or more, is the allocator's.
+ * back to the system in between has all of its pages cleared each time. So the pool keeps a few pieces of that size;
+ * the allocator serves shorter ones, and any beyond these.
  *
- * One thread at a time: the pool is its owner's, and all who take from it have the owner's lock.
+ * One thread at a time: the pool belongs to its owner, and all callers hold the owner's lock.
  */
 #ifndef SPC_POOL_H
 #define SPC_POOL_H
@@ -21,8 +21,8 @@ typedef struct spc_pool {
 
 void spc_pool_fini(spc_pool_t *pool);
 
-/* At a multiple of 16; NULL: there is no memory. What is taken is given back with the same length, to the same pool;
- * a pool that is NULL keeps nothing. */
+/* At a multiple of 16; NULL: there is no memory. Memory is given back with the same length, to the same pool; a pool
+ * that is NULL keeps nothing. */
 void *spc_pool_take(spc_pool_t *pool, size_t length_bytes);
 void spc_pool_give(spc_pool_t *pool, void *memory, size_t length_bytes); /* NULL is allowed */
 
