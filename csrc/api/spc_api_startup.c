@@ -566,7 +566,7 @@ int spcomm_layout(const spcomm_t *comm, int32_t rank, spcomm_layout_t *layout) {
 }
 
 int32_t spcomm_box(const spcomm_t *comm) {
-    spcomm_layout_t layout;
+    spcomm_layout_t layout = {0};
     const int status = spcomm_layout(comm, comm != NULL ? (int32_t)comm->rank : 0, &layout);
     return status == SPC_OK ? layout.box : status;
 }

@@ -135,7 +135,7 @@ def test_keys(learn):
     learner.shows("01_hello has not passed yet, and comes again later")
     learner.shows("02_ring: About ring")
     learner.shows("it builds on 01_hello")
-    learner.shows("run it yourself:", "02_ring/exercise.py")
+    learner.shows("run it yourself:")
     learner.type("x")
     learner.shows("nothing to reset")
     learner.type("nn")
