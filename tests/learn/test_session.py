@@ -93,7 +93,9 @@ def test_the_exercise_is_shown_and_checked(learn):
     learner.shows("next: change 01_hello/exercise.py and save it; h shows a hint")
     learner.shows("run it yourself:")
     learner.shows(KEYS)
-    text = " ".join(" ".join(learner.terminal.lines).split())  # the path to the command may be longer than a line
+    text = " ".join(
+        " ".join(learner.terminal.lines).split()
+    )  # the path to the command may be longer than a line
     assert "run -n 3 01_hello/exercise.py" in text
     assert "**this**" not in text and "```" not in text, "Markdown is shown as it is meant"
     assert not learner.terminal.is_echoing()
