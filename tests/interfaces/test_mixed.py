@@ -92,11 +92,11 @@ def test_a_mismatch_reads_the_same_in_both(case, compiler, launch):
         """,
         "node.py",
     )
-    result = launch("--no-label", "-n", 1, compiler(source), ":", "-n", 1, node)
+    result = launch("--label", "-n", 1, compiler(source), ":", "-n", 1, node)
     assert result.code == 0, result
-    texts = result.out.replace("-10 ", "\f").split("\f")[1:]
-    lines = [text.splitlines()[1:4] for text in texts]
-    assert len(lines) == 2 and lines[0] == lines[1], result
+    texts = [[line[4:] for line in result.lines if line.startswith(f"[{rank}] ")] for rank in range(2)]
+    lines = [text[1:4] for text in texts]
+    assert all(text[0].startswith("-10 ") for text in texts) and lines[0] == lines[1], result
     name = str(np.dtype(dtype))
     arguments = f"op=SUM, root={root}" if call == "reduce" else "op=SUM"
     assert lines[0][0] == f"  node 0: {call}({arguments}) of an array of {name}, shape {shape}"
