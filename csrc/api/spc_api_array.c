@@ -220,22 +220,30 @@ static int check_result(const array_call_t *call) {
 
 /* ---- with an object of the core */
 
-/* Takes the object that the same call left; it has to have the same memory. */
-static bool take_left(array_call_t *call, spc_collect_t **collect) {
+/* Takes the object that the same call left, or none: *collect is NULL. SPC_EINVAL: the call has other memory, which
+ * would be mixed with the old one. */
+static int take_left(array_call_t *call, spc_collect_t **collect) {
     spc_api_left_t *left = &call->comm->left;
     const spc_collect_call_t *old = &left->call, *new = &call->core;
     const bool is_same = left->collect != NULL && old->operation == new->operation
                          && old->operator == new->operator && old->root == new->root && old->type == new->type
-                         && old->hash == new->hash && old->input == new->input && old->memory == new->memory;
+                         && old->hash == new->hash;
     if (!is_same) {
-        return false;
+        return SPC_OK; /* if one was left, the core refuses this call */
+    }
+    if (old->input != new->input || old->memory != new->memory) {
+        return spc_api_refuse(
+            SPC_EINVAL,
+            "%s: this node has left that call before its end; repeat it with the same values "
+            "and result",
+            call->name);
     }
     *collect = left->collect;
     free(call->counts);
     call->counts = left->counts;
     left->collect = NULL;
     left->counts = NULL;
-    return true;
+    return SPC_OK;
 }
 
 static int run_object(array_call_t *call, spc_collect_t *collect) {
@@ -260,8 +268,11 @@ static int combine_object(array_call_t *call) {
     spc_api_left_t *left = &call->comm->left;
     spc_collect_t *collect = NULL;
     call->core.memory = spc_collect_has_result(&call->core, call->comm->rank) ? call->result : NULL;
-    int status =
-        take_left(call, &collect) ? SPC_OK : spc_collect_create(call->comm->core, &call->core, &collect);
+    int status = take_left(call, &collect);
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = collect == NULL ? spc_collect_create(call->comm->core, &call->core, &collect) : SPC_OK;
     if (status != SPC_OK) {
         return fail(call, status);
     }

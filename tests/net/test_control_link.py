@@ -225,6 +225,22 @@ def test_an_end_that_asks_for_what_is_not_kept():
             network.ends[0].attach(number, network.now)
 
 
+def test_the_finish_comes_again_to_an_end_that_holds():
+    """It was not acknowledged before the connection broke."""
+    network = Network()
+    network.ends[1].hold(True)
+    network.send(0, 1)
+    network.ends[0].finish()
+    for _connection in range(2):
+        network.write(0, 1 << 16)
+        network.ends[1].feed(bytes(network.ways[1]), network.now, network.got[1])
+        network.connect()
+    assert network.got[1] == network.sent[0] and network.ends[1].is_over
+    network.ends[1].hold(False)
+    network.connect()
+    assert network.ends[0].has_arrived
+
+
 def test_the_end_that_is_not_there():
     """Its connection is given up after a third of the time, and it after the whole."""
     end = ControlLink(TIMEOUT_S, 0.0)

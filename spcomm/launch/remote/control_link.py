@@ -150,7 +150,8 @@ class ControlLink:
         if kind == _ACKNOWLEDGE:
             self._on_acknowledge(number)
             return
-        if kind not in (_MESSAGE, _FINISH) or number > self.received + 1 or self.is_over:
+        is_next = number == self.received + 1 and not self.is_over
+        if kind not in (_MESSAGE, _FINISH) or not (is_next or number <= self.received):
             raise LinkError("sent a record out of order")
         size = _HEAD.size + len(message)
         self._unacknowledged += size
