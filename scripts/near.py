@@ -43,6 +43,8 @@ def changed():
 
 
 def main(paths):
+    if options := [path for path in paths if path.startswith("-")]:
+        sys.exit(f"make near takes files and folders, not {options[0]}; make test hands options to pytest")
     rows = table()
     found = {path: nearest(path, rows) for path in paths or changed()}
     for path in [path for path, tests in found.items() if tests is None]:

@@ -6,6 +6,7 @@ from collections import Counter
 
 import public
 from checkout import ROOT, fail_with
+from spcomm.launch.cmdline.table import TABLE
 
 API = ROOT / "docs" / "reference" / "api"
 
@@ -24,6 +25,11 @@ def test_every_public_name_is_on_one_page():
         + [f"{name} is on a page, and is no public name" for name in sorted(set(found) - wanted)]
         + [f"{name} is there {count} times" for name, count in found.items() if count > 1]
     )
+
+
+def test_every_option_of_run_is_on_its_page():
+    page = (ROOT / "docs" / "reference" / "run.md").read_text()
+    fail_with([f"{name} is missing" for name in TABLE if not re.search(rf"`{name}[`\[ =]", page)])
 
 
 def test_every_public_header_has_a_page():
