@@ -46,10 +46,11 @@ def main(paths):
     if options := [path for path in paths if path.startswith("-")]:
         sys.exit(f"make near takes files and folders, not {options[0]}; make test hands options to pytest")
     rows = table()
+    paths = [f"{path.rstrip('/')}/" if (ROOT / path).is_dir() else path for path in paths]
     found = {path: nearest(path, rows) for path in paths or changed()}
     for path in [path for path, tests in found.items() if tests is None]:
         print(f"{path}: nothing is near; `make test` has the rest")
-    status = 0
+    status = int(bool(paths) and not any(found.values()))
     for tests in dict.fromkeys(tests for tests in found.values() if tests is not None):
         print(f"pytest {tests}", flush=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "3", *shlex.split(tests)]

@@ -135,7 +135,7 @@ static void test_refused(void) {
     const int64_t length = 4, short_counts[64] = {3}, negative[64] = {-1};
     double numbers[4] = {0}, result[4];
     spcomm_data_t values = spcomm_array(numbers, 'f', 8, 1, &length), odd = values;
-    CHECK_FAILS(spcomm_allreduce(comm, values, 12, 0, result), SPCOMM_EINVAL, "there is no operator 12");
+    CHECK_FAILS(spcomm_allreduce(comm, values, 99, 0, result), SPCOMM_EINVAL, "there is no operator 99");
     CHECK_FAILS(spcomm_allreduce(comm, values, -1, 0, result), SPCOMM_EINVAL, "there is no operator -1");
     CHECK_FAILS(spcomm_allreduce(comm, values, SPCOMM_BAND, 0, result), SPCOMM_EINVAL,
                 "BAND does not combine float64");
