@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Members and runs in a room, or at a server, and the ways between a run and its boxes.
 
-Everybody here has proved that it knows the code. The first message of a connection says what it is for, or which link
-(`room_link`) goes on over it:
+Every connection here has proved that it knows the code. Its first message gives its purpose, or names the link
+(`room_link`) that goes on over it:
 
 ========  ============================================================================================
-`join`    a member: it is told of runs that want a box of it, for as long as it stays
-`run`     a run: it asks who is there, and gets a job of the server; its end is the run's end
-`reach`   one end of the way between a run and a box, and `box` the other; what one says the other hears. Each shows
-          the ticket that nobody but the run, or that member, was given
+`join`    a member: for as long as it stays, it gets a message for each run that needs a box on it
+`run`     a run: it asks for the list of members, and gets a job of the server; its end is the run's end
+`reach`   one end of the way between a run and a box, and `box` the other; each gets the messages of the other. Each
+          shows the ticket that only the run, or that member, was given
 `meet`    a box without a launcher: it waits until all nodes of its run are there (`meeting`)
-`look`    a doctor: it is told who we are; not a link
+`look`    a doctor: it gets the server's versions, members and number of runs; not a link
 ========  ============================================================================================
 """
 
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.remote.tls import Session
 
-_HELLO_S = 10.0  # for a connection that is in to say what for
+_HELLO_S = 10.0  # for an accepted connection to send its purpose
 _BOXES_S = 30.0  # for members to answer a run
 _RETURN_S = 2.0  # for members whose connection has just broken, before a run does without them
-_PART_S = 2.0  # for everybody to hear of the end
+_PART_S = 2.0  # for all connections to receive the end
 _AWAY_MOST = 64  # members that were silent for too long, and may come back
 _BOXES_MOST = 64
 _NAME_MOST = 64
@@ -66,7 +66,7 @@ class Connection:
         self.box = -1
         self.partner: Connection | None = None  # the other end of a way
         self.early: list[tuple[list, bytes]] = []  # said before there was one
-        self.ending = False  # it is forgotten once it has what is kept for it
+        self.ending = False  # it is forgotten once it has received the kept messages
 
 
 class Run:
@@ -81,10 +81,10 @@ class Run:
         self.wanted = max(1, int(about.get("members") or 1))
         self.job = 0
         self.boxes = 0
-        self.offered: dict[str, Connection] | None = None  # who was there when it was told, and decides
+        self.offered: dict[str, Connection] | None = None  # the offered members; the run chooses
         self.has_waited = False  # for members that are out of reach
         self.begun = False
-        self.is_over = False  # it was told why it cannot go on
+        self.is_over = False  # it has got the reason why it cannot go on
         self.is_carried = False  # the server has a job for it
         self.members: list[Connection] = []  # by box
         self.ends: dict[tuple[str, int], Connection] = {}
@@ -109,7 +109,7 @@ class Broker:
         self._about = about
         self._say = say
         self.connections: dict[str, Connection] = {}  # by the number of the link
-        self._guests: dict[int, MacFrames] = {}  # that have not said what for
+        self._guests: dict[int, MacFrames] = {}  # that have not sent their purpose
         self._members: dict[str, Connection] = {}
         self._away: dict[str, Connection] = {}  # members that may come back, by the number of the link
         self._runs: dict[str, Run] = {}
@@ -130,7 +130,7 @@ class Broker:
     # Connections
 
     def welcome(self, sock: "_socket.socket", session: "Session | None", binding: bytes) -> None:
-        """One more that has proved itself."""
+        """Accept one more connection that has proved that it knows the code."""
         try:
             keep_alive(sock)
             frames = MacFrames(sock, session, binding)
@@ -181,7 +181,7 @@ class Broker:
         self._offer_again(connection)
 
     def _resume(self, frames: MacFrames, number: str, shown: str, received: int) -> None:
-        """A link goes on over this connection; one that is still there is given up."""
+        """Carry a link on over this connection; give up the link's old connection if it still exists."""
         connection = self.connections.get(number)
         if connection is None:
             frames.send(["unknown"])  # and perhaps it says hello
@@ -211,7 +211,7 @@ class Broker:
         return found
 
     def _answer(self, frames: MacFrames, why: str, message: list) -> None:
-        """The last that a guest hears."""
+        """Send a guest its last message."""
         frames.send(["refused", why] if why else message)
         self._dismiss(frames)
 
@@ -265,7 +265,7 @@ class Broker:
                 self._box_ended(run, connection, message)
 
     def _box_ended(self, run: Run, member: Connection, message: list) -> None:
-        """A box cannot be started on a member, or has ended there; mostly it has said so itself."""
+        """A box cannot be started on a member, or has ended there; usually the box has already reported it."""
         if message[0] == "cannot":
             self._over(run, f"{member.name}: {one_line(message[2], 300)}")
             return
@@ -281,7 +281,7 @@ class Broker:
     def _enter(
         self, connection: Connection, purpose: str, theirs: dict, about: dict, away: "Connection | None"
     ) -> str:
-        """Why not; empty: it is in. `away`: it is this member, which is back."""
+        """Return why the connection cannot enter; empty: it is in. `away`: it is this member, which is back."""
         connection.name = one_line(about.get("name") or connection.address, _NAME_MOST)
         if self._is_parting:
             return "the server was ended"
@@ -307,7 +307,7 @@ class Broker:
         is_lost = link.is_gone  # by silence
         link.close()
         if connection.partner is not None:
-            self._end(connection.partner)  # what was said to it before still arrives
+            self._end(connection.partner)  # earlier messages to it still arrive
         if connection.role == "join":
             self._member_left(connection, is_lost)
         elif connection.role == "run" and connection.run is not None:
@@ -328,19 +328,19 @@ class Broker:
                 self._over(run, f"{member.name} has left the room")
 
     def _end(self, connection: Connection) -> None:
-        """Nothing more is said to it."""
+        """Send it nothing more."""
         connection.ending = True
         connection.link.say_last()
 
     def _beat(self) -> None:
-        """Silent connections are given up, and silent links."""
+        """Give up silent connections and silent links."""
         for connection in list(self.connections.values()):
             run = connection.run if connection.role == "run" else None
             connection.link.beat(lapses=run is None or not self._is_carried_on(run))
         self._loop.at("beat", self._about["link_timeout"] / 30, self._beat)
 
     def _is_carried_on(self, run: Run) -> bool:
-        """Whether it lives, though its launcher says nothing: Ctrl-Z stops that, and neither relays nor gateways."""
+        """Whether it lives, though its launcher is silent: Ctrl-Z stops the launcher, but no relays and no gateways."""
         reaches = any(
             role == "reach" and end.number in self.connections for (role, _box), end in run.ends.items()
         )
@@ -349,7 +349,7 @@ class Broker:
     # Members
 
     def _join(self, connection: Connection, about: dict) -> str:
-        """Why not; empty: it is a member."""
+        """Return why it cannot join; empty: it is a member."""
         if not self._about["room"]:
             return "this server has no room: it was started without --room"
         if len(self._members) >= self._about["most"]:
@@ -376,7 +376,7 @@ class Broker:
     # Runs
 
     def _ask(self, connection: Connection, about: dict) -> str:
-        """Why there can be no such run; empty: it is told who is there, now or when there are enough."""
+        """Return why there can be no such run; empty: it gets the list of members, now or when there are enough."""
         run = Run(connection, about)
         if run.is_room and not self._about["room"]:
             return "this server has no room: it was started without --room; spcomm run --server uses it, with --boxes"
@@ -429,7 +429,7 @@ class Broker:
         self._offer(run)
 
     def _begin(self, run: Run, about: dict) -> None:
-        """The run has decided who runs what."""
+        """The run has decided which members run its boxes."""
         places = [int(box) for box in about["places"]]
         names = [str(name) for name in about["boxes"]]
         boxes = max(places, default=0) + 1
@@ -442,7 +442,7 @@ class Broker:
         ):
             raise ValueError
         run.begun, run.boxes = True, boxes
-        # A name may be somebody else's by now.
+        # A name may belong to another member by now.
         missing = [name for name in names if run.offered.get(name) is not self._members.get(name, run)]
         if missing:
             self._over(run, f"{missing[0]} has left the room")
@@ -474,7 +474,7 @@ class Broker:
             self._over(run, f"{', '.join(silent)} did not start anything within {_BOXES_S:g} s")
 
     def _way(self, connection: Connection, role: str, about: dict) -> str:
-        """One end of the way between a run and a box. Why not; empty: it is that."""
+        """Add one end of the way between a run and a box. Return why it cannot be one; empty: it is."""
         run, box = self._runs.get(about["run"]), int(about["box"])
         if run is None or not 0 <= box < len(run.members) or (role, box) in run.ends:
             return "the run that it belongs to has ended"
@@ -493,13 +493,13 @@ class Broker:
         return ""
 
     def _over(self, run: Run, sentence: str) -> None:
-        """The run cannot go on; it hears why, once, and ends."""
+        """The run cannot go on: send it the reason, once, and end it."""
         if not run.is_over:
             run.is_over = True
             run.runner.link.send(["over", sentence])
 
     def _forget(self, run: Run) -> None:
-        """A run has ended: nobody runs anything for it any more."""
+        """A run has ended: no member runs anything for it any more."""
         if self._runs.pop(run.token, None) is None:
             return
         self._loop.forget(f"boxes {run.token}")
@@ -543,7 +543,7 @@ class Broker:
         return ""
 
     def _tell_waiting(self) -> None:
-        """Tell boxes that wait who is there."""
+        """Send the waiting boxes the list of boxes that have come."""
         waiting = [one for one in self._meetings if not one.job and not one.is_over]
         for meeting in waiting:
             others = elsewhere(waiting, meeting.group)
@@ -572,7 +572,7 @@ class Broker:
     def _end_meeting(
         self, meeting: Meeting, code: int, sentence: str, by: "Connection | None" = None
     ) -> None:
-        """All of its boxes hear how the run ends, once. `by`: whose box ends it."""
+        """Send all of its boxes how the run ends, once. `by`: the connection of the box that ends it."""
         if meeting.is_over:
             return
         meeting.is_over = True
@@ -627,10 +627,10 @@ class Broker:
             self._withdraw(meeting)
         self._end_meeting(meeting, 0 if sentence is None else 125, sentence or "")
 
-    # What waits
+    # Waiting messages
 
     def flush(self) -> None:
-        """Forget what has ended, and let nobody say more than its partner takes."""
+        """Forget ended connections, and let no connection send more than its partner takes."""
         for connection in list(self.connections.values()):
             link = connection.link
             if connection.ending:
@@ -642,7 +642,7 @@ class Broker:
                 self._leave(connection)
 
     def part(self) -> None:
-        """Disconnect all. Runs are told first: a member ends its boxes, and a run would blame the member."""
+        """Disconnect all, runs first: a member ends its boxes, and a run would blame the member."""
         late: list[bool] = []
         self._say = _nothing  # that they leave is no news now
         self._is_parting = True
@@ -666,7 +666,7 @@ class Broker:
         self.connections.clear()
 
     def close(self) -> None:
-        """After `part`, and once the server tells nothing more."""
+        """Call it after `part`, and once the server reports nothing more."""
         self._server.on_end = None
         self._loop.remove(self._news)
         os.close(self._news)
@@ -674,7 +674,7 @@ class Broker:
 
 
 def _with_names(sentence: str, run: Run) -> str:
-    """Boxes have numbers; people know the machines by name."""
+    """Replace box numbers by the names of the machines, which users know."""
     names = [
         f"box {box} is {member.name}" for box, member in enumerate(run.members) if f"box {box} " in sentence
     ]

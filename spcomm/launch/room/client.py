@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spcomm.launch.room.room_link import ClientLink
 
 _COMMAND = "spcomm run"
-_FINISH_S = 2.0  # for the server to hear of the end
+_FINISH_S = 2.0  # for the server to receive the end
 
 
 def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
@@ -75,7 +75,7 @@ class Session:
         self.link: ClientLink | None = None
 
     def ask(self, options: "Options") -> None:
-        """For members. Puts what comes of it into the options."""
+        """Ask for members. Put the answer into the options."""
         from spcomm.launch.room.room_link import ClientLink
 
         part, is_room = options.parts[0], options.room is not None
@@ -110,7 +110,7 @@ class Session:
         return plans
 
     def begin(self, group: "Group", options: "Options") -> "TransportProcesses | ServerTransport | None":
-        """The server gets a job, and members a box each. What the launcher watches; None: there is nothing."""
+        """Give the server a job, and each member a box. Return the object that the launcher watches, if any."""
         names = [name for name, _count in options.hosts or ()]
         self.link.send(["begin", {"places": group.places, "boxes": names}])
         about = self._next()[1]
@@ -137,7 +137,7 @@ class Session:
         return message
 
     def close(self) -> None:
-        """The run has ended: all that the server has of it is forgotten."""
+        """The run has ended: have the server forget all of it."""
         if self.link is not None:
             self.link.finish(_FINISH_S)
         self._loop.close()
@@ -146,7 +146,7 @@ class Session:
 
 
 def _spread(there: "list[list]", nodes: "int | None") -> "list[tuple[str, int]]":
-    """As many nodes on each as on the others; without a number, what each is good for."""
+    """Spread the nodes evenly; without a number, each member gets as many as it offers."""
     if nodes is None:
         found = [(str(name), int(slots)) for name, slots in there]
         if sum(slots for _name, slots in found) > MOST_NODES:
@@ -196,11 +196,11 @@ class Server:
         self.session.link.listen(loop, call)
 
     def leave(self, loop: Loop) -> None:
-        """It is not heard any more, but is still there, for its end."""
+        """Stop listening to it; it is still there, for its end."""
         self.session.link.listen(loop, _nothing)
 
     def receive(self) -> "tuple | None":
-        """Why the run cannot go on; None when all has been carried, or the server is gone."""
+        """Return why the run cannot go on; None when all has been carried, or the server is gone."""
         try:
             found = self.session.link.receive()
         except FrameError:

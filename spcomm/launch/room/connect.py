@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The way into a room: connect, prove that the code is known, say what for. Every sentence about why not is here."""
+"""The way into a room: connect, prove that the code is known, send the purpose. All its error sentences are here."""
 
 import _socket
 import time
@@ -20,7 +20,7 @@ _ALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_
 
 
 class EntryError(Exception):
-    """Nobody gets in there, or we do not; the text is a sentence without its end."""
+    """The server accepts no connection, or not this one; the text is a sentence without its end."""
 
 
 class RefusedError(EntryError):
@@ -28,21 +28,21 @@ class RefusedError(EntryError):
 
 
 class ClosedError(EntryError):
-    """The other end closes the connection, or says what it should not. The next try may be better."""
+    """The other end closes the connection, or sends an unexpected message. The next try may succeed."""
 
 
 class NobodyError(EntryError):
-    """The machine is there, and nothing listens at that port."""
+    """The machine is there, but nothing listens at that port."""
 
 
 class FinalError(EntryError):
-    """The server has said why not."""
+    """The server has refused and has sent the reason."""
 
 
 def enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
     """Connect to a server and prove that we know its code. Waits for some seconds. Raises `EntryError`.
 
-    A server at which very many knock hangs up on some, so that is tried again.
+    A server with very many connection attempts closes some of them, so this function tries again.
     """
     for pause in _AGAIN_S:
         try:
@@ -74,7 +74,7 @@ def enter_once(place: "tuple[str, int]", key: bytes) -> MacFrames:
 
 
 def hello(frames: MacFrames, purpose: str, about: dict) -> None:
-    """Say what for."""
+    """Send the purpose of the connection."""
     frames.send(["hello", purpose, versions.mine(), about])
 
 
@@ -114,7 +114,7 @@ def _checked(receive: "Callable[[], list | None]", place: "tuple[str, int]") -> 
 
 
 def keep_alive(sock: "_socket.socket") -> None:
-    """Have the system notice when the other end is gone without a word, as when a laptop is closed."""
+    """Have the system notice when the other end disappears silently, as when a laptop is closed."""
     sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
     sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
     for name, value in _ALIVE:
@@ -144,7 +144,7 @@ def unreachable(place: "tuple[str, int]", error: Exception) -> str:
 
 
 def _asked(place: "tuple[str, int]") -> str:
-    """The place as somebody types it: with the port, unless it is the usual one."""
+    """Return the place as a user types it: with the port, unless it is the usual one."""
     return place[0] if place[1] == PORT else spelt(place)
 
 
@@ -179,7 +179,7 @@ def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
 
 
 def differ(theirs: dict) -> str:
-    """Why a machine with these versions cannot take part, as it is told; empty: it can."""
+    """Return the sentence that refuses a machine with these versions; empty: it can take part."""
     ours = versions.mine()
     if str(theirs.get("spcomm", "")) != ours["spcomm"]:
         return (

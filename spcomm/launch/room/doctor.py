@@ -28,7 +28,7 @@ _Place = tuple[str, int]
 
 
 class _HopFailed(Exception):
-    """The step that failed: (what was found, what to try)."""
+    """The step that failed: (the finding, the advice)."""
 
 
 def main(words: "list[str]") -> int:
@@ -104,7 +104,7 @@ def _port(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]":
 
 
 def _server(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]":
-    """An answer of HELLO comes from a server of spcomm; its opinion of the code is not asked yet."""
+    """An answer of HELLO comes from a server of spcomm; this step does not check the code yet."""
     from spcomm._core import net
     from spcomm.launch.remote import handshake
     from spcomm.launch.room import connect

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program's folder, sent to the members of a room: which one, what of it, and how it is unpacked there."""
+"""A program's folder, sent to the members of a room: how it is chosen, packed, and unpacked there."""
 
 import io
 import os
@@ -27,7 +27,7 @@ LEFT_OUT = frozenset(
 
 
 def choose(part: "Part") -> "tuple[str, str | None]":
-    """The folder to send, and what the program is called in it (None: it is a module, or no file).
+    """Return the folder to send, and the program's name in it (None: it is a module, or no file).
 
     It is the folder in which the run is started, if the program lies in it; else the program's own. Raises
     `UsageError` for a folder that holds much besides.
@@ -85,7 +85,7 @@ def pack(folder: str) -> "BinaryIO":
 
 
 def _files(folder: str) -> "list[tuple[str, str]]":
-    """(path, name in the folder), folders before what is in them."""
+    """Return (path, name in the folder) pairs, folders before their contents."""
     found = []
     for path, folders, names in os.walk(folder):
         folders[:] = sorted(
@@ -102,7 +102,7 @@ def _files(folder: str) -> "list[tuple[str, str]]":
 
 
 def _entry(archive: tarfile.TarFile, path: str, inside: str) -> "tarfile.TarInfo | None":
-    """None: it is left out. Of links, those to files stay, as the files; the rest has no meaning elsewhere."""
+    """None: it is left out. Links to files stay, as the files; other links have no meaning elsewhere."""
     is_link = os.path.islink(path)
     if is_link and not os.path.isfile(path):
         return None

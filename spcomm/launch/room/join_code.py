@@ -2,8 +2,8 @@
 """The code of a room: six words of 7776, 77 bits, and the key that comes of it.
 
 The words are made by a rule, as easy to say as to type: consonant, vowel, consonant, vowel, consonant, from letters
-that are hardly mistaken for each other. Nobody can try 2**77 codes, not even against a recorded connection, so the
-code itself is the secret.
+that are hardly mistaken for each other. No attacker can try 2**77 codes, not even against a recorded connection, so
+the code itself is the secret.
 """
 
 import hmac
@@ -29,12 +29,12 @@ def word(number: int) -> str:
 
 
 def new() -> str:
-    """A code that nobody knows yet."""
+    """Return a new random code."""
     return " ".join(word(secrets.randbelow(COUNT)) for _word in range(WORDS))
 
 
 def read(text: str) -> str:
-    """A code as somebody has typed it: capital letters, hyphens and commas do not matter. Raises `CodeError`."""
+    """Read a code as a user types it: capital letters, hyphens and commas do not matter. Raises `CodeError`."""
     words = "".join(letter if letter.isalpha() else " " for letter in text.lower()).split()
     if len(words) != WORDS:
         raise CodeError(f"a code has {WORDS} words, and this has {len(words)}")

@@ -20,7 +20,7 @@ class MacFrames(Frames):
     def __init__(self, sock: "_socket.socket", session: "Session | None", binding: bytes = b"") -> None:
         """Takes the socket. `session`: of TLS; None: the connection does not leave this machine.
 
-        `binding`: what both ends of this connection know, and of no other one.
+        `binding`: bytes that both ends of this connection know, and that differ for every other connection.
         """
         self.peer = sock.getpeername()[:2]
         # Two, since an event loop knows a descriptor by one purpose. If this fails, the socket is still its owner's.
@@ -40,7 +40,7 @@ class MacFrames(Frames):
         return self._unread.pop(0) if self._unread else []
 
     def first_message(self) -> "list | None":
-        """As `next_message`, and what comes behind it stays for `rest`."""
+        """As `next_message`; later bytes stay for `rest`."""
         data = self.read()
         if data is None:
             return None
@@ -49,7 +49,7 @@ class MacFrames(Frames):
         return frame[0] if frame is not None else []
 
     def rest(self) -> bytes:
-        """Return what has come behind the first message, once."""
+        """Return the bytes that came behind the first message, once."""
         rest = bytes(self._came)
         self._came.clear()
         return rest

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`spcomm meet`: the box process of a run without a launcher. `startup` starts it; nobody types it.
+"""`spcomm meet`: the box process of a run without a launcher. `startup` starts it; users do not type it.
 
 It meets the other boxes at a server (`broker`), makes the segment, runs the gateway, and stands between the supervisor,
-which watches over the nodes here, and the other boxes. csrc/fork/spc_meet.h says what it and the program tell each
-other; it ends when no process of the program holds that socket.
+which watches over the nodes here, and the other boxes. csrc/fork/spc_meet.h describes the messages between it and the
+program; it ends when no process of the program holds that socket.
 """
 
 import _signal
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _EINVAL, _ESYSTEM, _ETIMEDOUT, _EVERSION, _EDISCONNECTED = -1, -3, -5, -17, -21  # of csrc/base/spc_error.h
 _DEADLOCK_CODE = 99
 _TIMEOUT_S = 300.0
-_FINISH_S = 1.0  # for the server to hear of the end
+_FINISH_S = 1.0  # for the server to receive the end
 _HEADER_BYTES = 8
 _MOST_TEXT = 65536
 _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
@@ -74,15 +74,15 @@ class BoxProcess:
         self._loop = Loop()
         self._link: ClientLink | None = None
         self._granted: dict = {}
-        self._waiting: tuple = ()  # as the server has said last
+        self._waiting: tuple = ()  # as in the server's last message
         self._segment: Any = None
         self._gateway: Any = None
         self._came = b""  # from the supervisor
-        self._has_said = False  # the supervisor, why the run fails
+        self._has_said = False  # the supervisor has sent why the run fails
         self._is_over = False  # the supervisor knows how the run ends
 
     def tell(self, code: int, text: "str | bytes") -> None:
-        """To the program, or the supervisor. Either reads nothing else, or is gone."""
+        """Send to the program, or the supervisor. The receiver reads nothing else, or is gone."""
         data = (text if isinstance(text, bytes) else text.encode("utf-8", "replace"))[:_MOST_TEXT]
         try:
             self._sock.sendall(_header(code, data) + data)
@@ -137,7 +137,7 @@ class BoxProcess:
             "sizes": {name: plan[name] for name in _SIZES},
         }
         self._link = ClientLink(self._loop, where, key, "meet", about)
-        for number in (_signal.SIGTERM, _signal.SIGQUIT):  # the server is to hear when the program ends of it
+        for number in (_signal.SIGTERM, _signal.SIGQUIT):  # the server gets the end that they cause
             _signal.signal(number, _signal.SIG_IGN)
 
     def _check_ranks(self, ranks: "list[int]") -> None:
@@ -149,7 +149,7 @@ class BoxProcess:
             raise MeetError(_EINVAL, f"{found} has ranks 0 to {self._total - 1}")
 
     def _code(self, name: str) -> str:
-        """The server's code: of the environment, else of a file beside the infile."""
+        """Return the server's code: from the environment, else from a file beside the infile."""
         from spcomm.launch.room import join_code
 
         text, where = os.environ.pop(join_code.VARIABLE, ""), f"${join_code.VARIABLE}"
@@ -207,7 +207,7 @@ class BoxProcess:
         )
 
     def _make(self) -> None:
-        """The segment and the gateway; then the program is told."""
+        """Make the segment and the gateway; then tell the program."""
         from spcomm._core import segments
         from spcomm.launch.remote import transport_main
         from spcomm.launch.remote.transport_processes import TransportProcess
@@ -269,7 +269,7 @@ class BoxProcess:
                 self._fail(code, text)
 
     def _fail(self, code: int, text: str) -> None:
-        """The server decides which box was the first."""
+        """Report a failure; the server decides which box was the first."""
         self._link.send(["failed", code, text])
 
     def _hear_server(self) -> None:
@@ -281,7 +281,7 @@ class BoxProcess:
             self._end(125, f"spcomm: {self._link.why}; the nodes were stopped (exit code 125)\n")
 
     def _ended(self, code: int, sentence: str, where: str, is_ours: bool) -> None:
-        """The run is over. A report of a deadlock is told as it is, in all boxes."""
+        """The run is over. All boxes print a report of a deadlock unchanged."""
         if int(code) == 0 or (is_ours and self._has_said and int(code) != _DEADLOCK_CODE):
             self._end(int(code), "")
         elif int(code) == _DEADLOCK_CODE and "\n" in sentence:
@@ -291,7 +291,7 @@ class BoxProcess:
             self._end(int(code), f"spcomm: {cause}{one_line(sentence)}; the nodes were stopped\n")
 
     def _end(self, code: int, text: str) -> None:
-        """Tell the supervisor how the run ends, once. Empty: as it has said itself."""
+        """Tell the supervisor how the run ends, once. Empty: as the supervisor itself has reported."""
         if self._is_over:
             return
         self._is_over = True
@@ -313,7 +313,7 @@ class BoxProcess:
             self._fail(125, one_line(text))
 
     def close(self) -> None:
-        """The server hears that this box has left. If the supervisor was killed, node 0 still waits."""
+        """Tell the server that this box has left. If the supervisor was killed, node 0 still waits."""
         if self._gateway is not None:
             self._segment.mark_disconnected(-1)
             self._gateway.close()
@@ -321,7 +321,7 @@ class BoxProcess:
             self._link.finish(_FINISH_S)
 
     def _leave(self) -> None:
-        """Nothing of this box is left."""
+        """End the process; nothing of this box is left."""
         self.close()
         os._exit(0)
 

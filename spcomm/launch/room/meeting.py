@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Meeting: boxes without a launcher that come to a server one by one, until all nodes of their run are there.
 
-It decides who may take part and which node gets which rank; `broker` has the connections.
+It decides which boxes may take part and which node gets which rank; `broker` has the connections.
 """
 
 from spcomm.text import counted
@@ -20,7 +20,7 @@ class Seat:
         self.connection = connection
         self.nodes = int(about["nodes"])
         self.total = int(about["total"])
-        self.ranks = [int(rank) for rank in about["ranks"]]  # empty: whichever are left
+        self.ranks = [int(rank) for rank in about["ranks"]]  # empty: any that are left
         self.program = str(about["program"])
         self.sizes = {str(name): int(value) for name, value in dict(about["sizes"]).items()}
         self.box = -1
@@ -82,7 +82,7 @@ class Meeting:
     def number(self) -> "list[int]":
         """Number boxes and nodes: the box of each rank. Box 0 has node 0, and so on.
 
-        Ranks that nobody asked for go to the other boxes, first come, first numbered.
+        Ranks that no box asked for go to the other boxes, first come, first numbered.
         """
         asked = {rank for seat in self.seats for rank in seat.ranks}
         free = iter([rank for rank in range(self.total) if rank not in asked])
@@ -103,7 +103,7 @@ class Meeting:
 
 
 def elsewhere(meetings: "Iterable[Meeting]", group: int) -> str:
-    """The other groups that wait: a wrong group is a common mistake."""
+    """Return a note on the other groups that wait: a wrong group is a common mistake."""
     return ", ".join(
         f"group {one.group} has {one.there} of {one.total}" for one in meetings if one.group != group
     )

@@ -30,7 +30,7 @@ only rooms of people whom you trust.
   --name NAME          the name of this machine there (default: its own name)
   --slots N            how many nodes it takes (default: its cores)
 """
-_FINISH_S = 1.0  # for the server to hear of the end
+_FINISH_S = 1.0  # for the server to receive the end
 _BOOTSTRAP = (
     "import sys\n"
     "sys.path[:1] = [sys.argv[1]]\n"
@@ -103,7 +103,7 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
     loop = Loop()
     said = {"name": name, "slots": slots or max(1, int(segments.cores()))}
     link = ClientLink(loop, where, key, "join", said, renews=True)
-    signals = _watch()  # before anybody is told that Ctrl-C ends it
+    signals = _watch()  # before the user reads that Ctrl-C ends it
     adopt_orphans()
     member = Member(link, where, key)
     loop.add(signals, lambda: member.signalled(os.read(signals, 512)))
@@ -122,12 +122,12 @@ class Member:
 
     def __init__(self, link: "ClientLink", where: "tuple[str, int]", key: bytes) -> None:
         self._link, self._where, self._key = link, where, key
-        self._boxes: dict[subprocess.Popen, tuple[str, dict]] = {}  # their folders, and what they are told
+        self._boxes: dict[subprocess.Popen, tuple[str, dict]] = {}  # their folders and their arguments
         self._has_joined = False
         self.code: int | None = None  # once it is over
 
     def hear(self) -> None:
-        """Messages of the server."""
+        """Handle messages of the server."""
         try:
             found = self._link.receive()
             for message, _data in found or ():
@@ -167,7 +167,7 @@ class Member:
         )
 
     def _run(self, about: dict) -> None:
-        """Start a box. Its folder is ours to remove, should it be killed."""
+        """Start a box. This process removes its folder if the box is killed."""
         folder = ""
         try:
             folder = tempfile.mkdtemp(prefix="spcomm-room-")
@@ -203,7 +203,7 @@ class Member:
         for box in [box for box in self._boxes if box.poll() is not None]:
             about = self._boxes[box][1]
             self._forget(box)
-            self._link.send(["ended", about["run"], about["box"]])  # if it was killed, nobody else says so
+            self._link.send(["ended", about["run"], about["box"]])  # a killed box cannot report its end
 
     def _forget(self, box: subprocess.Popen) -> None:
         from spcomm.launch.base.process import end_children
@@ -211,11 +211,11 @@ class Member:
         box.stdin.close()
         box.wait()
         others = {other.pid for other in self._boxes if other is not box}
-        end_children(others)  # what it has left, if it was killed
+        end_children(others)  # its leftovers, if it was killed
         shutil.rmtree(self._boxes.pop(box)[0], ignore_errors=True)
 
     def close(self) -> None:
-        """Its boxes end, and it has left."""
+        """End its boxes, and leave the room."""
         for box in self._boxes:
             box.stdin.close()
         for box in list(self._boxes):
@@ -224,7 +224,7 @@ class Member:
 
 
 def _watch() -> int:
-    """Signals become bytes in a pipe."""
+    """Turn signals into bytes in a pipe."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     _signal.set_wakeup_fd(write, warn_on_full_buffer=False)

@@ -62,7 +62,7 @@ def _line(command: str, interrupt: int) -> str:
 
 
 def wait(command: str, fd: int, interrupt: int) -> None:
-    """Until a descriptor can be read. `UsageError`: there is a signal."""
+    """Wait until a descriptor can be read. `UsageError`: there is a signal."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     if interrupt >= 0:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One box of a run, on a member of a room: as `box`, but it connects outwards, and the folder comes over the wire.
 
-`spcomm join` starts it, and tells it by its standard input what it needs; the end of that input ends it.
+`spcomm join` starts it, and sends its arguments over its standard input; the end of that input ends it.
 """
 
 import json
@@ -15,7 +15,7 @@ from spcomm.launch.remote.box import Box, withdraw
 from spcomm.launch.room import connect, folder
 from spcomm.launch.room.room_link import ClientLink
 
-_ABANDONED_S = 1.0  # for the run to hear of it
+_ABANDONED_S = 1.0  # for the run to receive the message
 
 
 def main() -> None:

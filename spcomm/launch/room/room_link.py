@@ -6,14 +6,14 @@ whole; here are the connections, each of which is made, proved by the code and e
 connection are not part of the link:
 
 ================================  ==================================================================================
-`hello`, purpose, versions,       a new link: `of` holds its number, made at random, and its ticket. The server says
-about, `of`                       `linked` and the link timeout in seconds, or `refused` and why
-`resume`, number, proof,          the same link, over this connection. The server says `resumed`, proof, received and
-received                          the link timeout, or `unknown`, behind which a `hello` may follow
+`hello`, purpose, versions,       a new link: `of` holds its number, made at random, and its ticket. The server sends
+about, `of`                       `linked` and the link timeout in seconds, or `refused` and the reason
+`resume`, number, proof,          the same link, over this connection. The server sends `resumed`, proof, received and
+received                          the link timeout, or `unknown`; a `hello` may follow `unknown`
 ================================  ==================================================================================
 
 The ticket travels once, encrypted. Each end that resumes shows an HMAC by the ticket of the handshake and of the
-certificate. So neither a stranger nor another member, who knows the code, can take over a link, and no proof is good
+certificate. So neither a stranger nor another member, which knows the code, can take over a link, and no proof is valid
 for another connection.
 """
 
@@ -44,14 +44,14 @@ _TICKET_BYTES = 32
 
 
 def proof(ticket: bytes, role: str, binding: bytes) -> str:
-    """Return what the end with that role, "client" or "server", shows over a connection."""
+    """Return the proof that the end with that role, "client" or "server", shows over a connection."""
     return hmac.digest(ticket, f"spcomm resume {role}".encode() + binding, "sha256").hex()
 
 
 class RoomLink:
     """One end; by itself that of a server, to which others connect."""
 
-    reading = writing = -1  # of its descriptors nobody else needs to know
+    reading = writing = -1  # no other module needs its descriptors
 
     def __init__(self, loop: Loop, timeout_s: float) -> None:
         self._loop = loop
@@ -60,7 +60,7 @@ class RoomLink:
         self._messages: deque[bytes] = deque()
         self._call: Callable[[], None] = _nothing
         self.is_gone = False  # it is over, and not because the other end has finished
-        self.broken = False  # nobody is to be told anything any more
+        self.broken = False  # it makes no more calls to its owner
 
     # As of `Frames`
 
@@ -103,7 +103,7 @@ class RoomLink:
             self.flush()
 
     def flush(self) -> bool:
-        """Write what is taken now. The loop does it later with the rest."""
+        """Write as much as the socket takes now. The loop writes the rest later."""
         frames = self._frames
         while frames is not None and frames is self._frames:
             if not frames.flush():
@@ -130,11 +130,11 @@ class RoomLink:
 
     @property
     def has_arrived(self) -> bool:
-        """Whether nothing more is to be done for it: the other end has everything, or is gone."""
+        """Whether the link needs no more work: the other end has everything, or is gone."""
         return self._core.has_arrived or self._has_ended
 
     def say_last(self) -> None:
-        """Nothing follows."""
+        """Mark the end: no message follows."""
         self._core.finish()
         self.flush()
 
@@ -145,14 +145,14 @@ class RoomLink:
         if patience_s is not None:
             loop.at("patience", patience_s, lambda: late.append(True))
         self.listen(loop, _nothing)
-        self.hold(True)  # nobody hears what comes
+        self.hold(True)  # the owner ignores later messages
         while not (self.has_arrived or self.broken or late):
             loop.turn()
         self.close()
         loop.close()
 
     def close(self) -> None:
-        """Give up the link, without a word."""
+        """Give up the link without a message."""
         self.is_gone = True
         self._call = _nothing
         self._drop()
@@ -178,7 +178,7 @@ class RoomLink:
         return self._frames is not None
 
     def attach(self, frames: MacFrames, received: int) -> None:
-        """Go on over this connection, whose other end has received so many messages. `LinkError`: it cannot be."""
+        """Go on over this connection; its other end has received so many messages. `LinkError`: it cannot be."""
         self._drop()
         self._core.attach(received, time.monotonic())
         self._frames = frames
@@ -201,7 +201,7 @@ class RoomLink:
             self._core.feed(data, time.monotonic(), self._messages)
         except LinkError:
             self._lose()
-        self.flush()  # acknowledgements: of the end, too, before its owner hears of it
+        self.flush()  # acknowledgements, also of the end, before its owner learns of it
         self._announce()
 
     def _drop(self) -> None:
@@ -247,9 +247,9 @@ class RoomLink:
 class ClientLink(RoomLink):
     """The end that connects, at first and whenever the connection has broken.
 
-    A link that `renews` outlives even its timeout: where the server does not know it any more, a new one takes its
-    place, which shows the old one's ticket and begins with another welcome. It ends if its machine answers for a
-    timeout that there is no such server.
+    A link that `renews` outlives even its timeout: if the server does not know it any more, a new link replaces it,
+    shows the old one's ticket and begins with another welcome. The link ends if the machine of the server refuses
+    connections for a whole timeout.
     """
 
     def __init__(
@@ -266,11 +266,11 @@ class ClientLink(RoomLink):
         self._place, self._key = place, key
         self._purpose, self._about, self._renews = purpose, about, renews
         self._number, self._ticket = os.urandom(16).hex(), os.urandom(_TICKET_BYTES)
-        self._was: tuple[str, bytes] | None = None  # the link in whose place it is
+        self._was: tuple[str, bytes] | None = None  # the link that it replaces
         self._is_asked_for = False  # the server may know it
         self._is_new = True  # it was never attached
         self._attempts = 0  # since there was a connection
-        self._nobody_since: float | None = None  # no such server is there, its machine says
+        self._nobody_since: float | None = None  # since then its machine refuses connections
         self._dialling = -1  # readable when a thread has finished that
         self._result: tuple[MacFrames, int, float] | Exception | None = None
         self.why = f"the server at {spelt(place)} has ended, or the network between has"
@@ -282,7 +282,7 @@ class ClientLink(RoomLink):
                 found = self._dial()
                 break
             except EntryError as error:
-                # A command that somebody has typed says soon what is wrong; a run that goes on has more patience.
+                # A command that a user has typed reports an error soon; a run in progress has more patience.
                 is_typed = self._purpose in ("join", "run", "meet")
                 lasting = is_typed and not isinstance(error, connect.ClosedError)
                 most = len(_AGAIN_S) if is_typed else _ATTEMPTS_MOST
@@ -366,7 +366,7 @@ class ClientLink(RoomLink):
     def _dial_apart(self, write: int) -> None:
         try:
             self._result = self._dial()
-        except Exception as error:  # whatever it is, it is tried again
+        except Exception as error:  # any error leads to another attempt
             self._result = error
         os.close(write)
 
@@ -392,7 +392,7 @@ class ClientLink(RoomLink):
         self._again()
 
     def _is_nobody_there(self, error: "Exception | None") -> bool:
-        """Whether the machine of the server has said so for a whole timeout."""
+        """Whether the machine of the server has refused connections for a whole timeout."""
         if not isinstance(error, (connect.NobodyError, connect.RefusedError)):
             self._nobody_since = None
             return False

@@ -13,7 +13,7 @@ from spcomm.launch.room import connect
 from spcomm.launch.room.room_link import ClientLink
 
 _PIECE = 1 << 18
-_ABANDONED_S = 1.0  # for the server to hear of the end
+_ABANDONED_S = 1.0  # for the server to receive the end
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ class Relay(relay.Relay):
         self._is_sent = False
 
     def run(self) -> None:
-        """Until the launcher ends. If it was killed, the server hears of it from here."""
+        """Run until the launcher ends. If it was killed, this process tells the server."""
         try:
             super().run()
         except ConnectionError:
@@ -59,7 +59,7 @@ class Relay(relay.Relay):
             self._fail(str(error))
         self._frames = link
         link.listen(self._loop, self._hear)
-        process.die_with(0, 0)  # from now on the end of the wire says it, in time to tell the server
+        process.die_with(0, 0)  # from now on the end of the wire shows it, in time to tell the server
 
     def _leave(self) -> None:
         self._wire.send(("gone",))
@@ -68,7 +68,7 @@ class Relay(relay.Relay):
         os._exit(0)
 
     def _begin(self) -> None:
-        """The box is there: the folder goes first."""
+        """The box is there: send it the folder first."""
         if self._hello is not None and not self._is_sent:
             self._send_folder()
         if self._is_sent:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _BACKLOG = 1024
-_CONNECTIONS = 1024  # of those who know the code: members, runs, ways to boxes
+_CONNECTIONS = 1024  # of clients that know the code: members, runs, ways to boxes
 _DESCRIPTORS = 4096  # two for each of them, one for each box of a run, strangers
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
@@ -171,7 +171,7 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     server.stop()
     while not runner.over:
         loop.turn()
-    broker.close()  # after the server, which tells it of the ends of jobs
+    broker.close()  # after the server, which reports the ends of jobs to it
     runner.result()
     _say("the room is closed" if settings.room else "the server has ended")
     return 0
@@ -201,10 +201,10 @@ def _announce(settings: Settings, address: "tuple[str, int]", code: str, expires
 
 
 def _own_addresses() -> "list[str]":
-    """The address with which the way to others begins. Sends nothing."""
+    """Return the address from which this machine reaches others. Sends nothing."""
     probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
     try:
-        probe.connect(("192.0.2.1", 9))  # an address for examples: only the way to it is asked for
+        probe.connect(("192.0.2.1", 9))  # an address for examples: only the route to it matters
         return [probe.getsockname()[0]]
     except OSError:
         return []
@@ -213,7 +213,7 @@ def _own_addresses() -> "list[str]":
 
 
 def _watch() -> int:
-    """Signals that end it become bytes in a pipe."""
+    """Turn the signals that end it into bytes in a pipe."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -224,7 +224,7 @@ def _watch() -> int:
 
 
 def _raise_limit() -> int:
-    """The limit on descriptors."""
+    """Raise the limit on descriptors."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -238,5 +238,5 @@ def _raise_limit() -> int:
 def _say(text: "Any") -> None:
     try:
         os.write(2, f"spcomm: {text}\n".encode("utf-8", "backslashreplace"))
-    except OSError:  # nobody reads: the room goes on
+    except OSError:  # there is no reader: the room goes on
         pass
