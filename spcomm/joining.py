@@ -64,7 +64,7 @@ def startup(
     failure's exit code.
 
     Under another launcher, such as mpiexec or srun, each process is a run of its own. If no numbers are given, one of
-    the processes says so on stderr, with the ``spcomm run`` that makes them the nodes of one run.
+    the processes prints a note on stderr, with the ``spcomm run`` that makes them the nodes of one run.
 
     With ``server = "HOST:PORT"`` in the infile, where ``spcomm serve`` runs, boxes on several machines become one run
     when all of its `total_nodes` have come. Each box calls it with its own `local_nodes`; see the guide to boxes.
@@ -90,7 +90,7 @@ def startup(
     return comm.current
 
 
-_how = ""  # how this run was started, for who contradicts it later
+_how = ""  # how this run was started, for errors about later calls that contradict it
 
 
 class _Start:
@@ -170,7 +170,7 @@ class _Start:
         return "startup()"
 
     def agree(self, size: int, here: int, group: int, how: str) -> None:
-        """Refuse what contradicts a run that is there already; `here` are the nodes in this box."""
+        """Refuse arguments that contradict an existing run; `here` is the number of nodes in this box."""
         for name, right in zip(_NODES, (here, size), strict=True):
             if self.numbers[name] not in (0, right):
                 where = "" if right == size else f" of its {size} in this box"
@@ -243,7 +243,7 @@ def _join(start: _Start) -> comm.Comm:
 
 
 def _note_other_launcher() -> None:
-    """Say once that mpiexec or srun has made several runs of one node each: nobody means that."""
+    """Print once that mpiexec or srun has made several runs of one node each: no user intends that."""
     from spcomm._core import forking
 
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
@@ -275,7 +275,7 @@ def _made(member: config.Membership, group: int, traced: bool) -> comm.Comm:
 
 
 def rejoin(member: config.Membership, traced: bool) -> comm.Comm:
-    """Take part in another run: what a node of a `Cluster` does for each call. `startup` returns its `Comm` then."""
+    """Take part in another run, as a node of a `Cluster` does for each call. `startup` returns its `Comm` then."""
     global _how
     stand_alone()
     config.join(member)
@@ -292,7 +292,7 @@ def stand_alone() -> None:
 
 
 def release(node: comm.Comm, seconds: "float | None") -> None:
-    """Close it, as at the end of a program; what cannot be sent in that time is told on stderr."""
+    """Close it, as at the end of a program; stderr reports messages that cannot be sent in that time."""
     try:
         node.close(seconds)
     except errors.WaitTimeoutError as error:
@@ -300,7 +300,7 @@ def release(node: comm.Comm, seconds: "float | None") -> None:
 
 
 def _leave(node: comm.Comm) -> None:
-    """At exit. Whoever waits for the other nodes does it when this one has left."""
+    """Leave at exit. Code that waits for the other nodes runs after this one has left."""
     _close(node)
     if "spcomm.forking" in sys.modules:
         sys.modules["spcomm.forking"].end()

@@ -50,7 +50,7 @@ cdef extern from "Python.h":
 
 
 def other_threads():
-    """Return the number of threads of any kind that a fork would lose; 0 also if it is unknown."""
+    """Return the number of threads of any kind that a fork would lose; 0 also if the number is unknown."""
     return spc_fork_other_threads()
 
 
@@ -62,7 +62,7 @@ cdef class Fork:
 
     @property
     def is_caller(self):
-        """Whether this process is the one that called, which the shell waits for."""
+        """Whether this process is the caller, for which the shell waits."""
         return bool(spc_fork_is_caller(self.core))
 
     @property
@@ -79,7 +79,7 @@ cdef class Fork:
         return code
 
     def wait_at_exit(self):
-        """Have the process do that by itself once Python is finalized. False where that is impossible."""
+        """Have the process wait by itself once Python is finalized. False if that is impossible."""
         return spc_fork_wait_at_exit(self.core) == SPC_OK
 
 
@@ -226,7 +226,7 @@ def guard(Handle handle, Fork fork):
 
 
 def read_infile(path):
-    """Values of an infile, by key: what is not there is 0, "" or an empty list.
+    """Return the values of an infile, by key; a missing value is 0, "" or an empty list.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def read_infile(path):
 
 
 def launcher_note(program):
-    """Return the note for a program that another launcher has started several times; "": there is none to print.
+    """Return the note for a program that another launcher has started several times; "": there is no note to print.
 
     `program` is a str: the text after ``spcomm run -n N`` in the suggested command.
     """
