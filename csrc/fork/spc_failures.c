@@ -153,7 +153,7 @@ static uint32_t how_many(const spc_failures_t *failures, chosen_fn chosen, const
     return found;
 }
 
-/* "node 3", "nodes 0-2, 5"; how many characters. */
+/* "node 3", "nodes 0-2, 5"; returns the number of characters. */
 static int write_ranks(const spc_failures_t *failures, chosen_fn chosen, const void *argument, FILE *out) {
     bool several = how_many(failures, chosen, argument) > 1;
     int written = fprintf(out, several ? "nodes " : "node ");

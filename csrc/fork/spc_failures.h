@@ -2,9 +2,9 @@
 /*
  * spc_failures: finds the first failure and words it, by the same rules and in the same words as `spcomm run`.
  *
- * First is the node whose failure was heard of first: an exception is reported when it is raised, everything else when
- * the process has ended. A lost node as the reason is somebody else's failure as long as there is another one. Nothing
- * that happens after the nodes have been told to end counts.
+ * The first failure is the one that was reported first: an exception is reported when it is raised, any other failure
+ * when the process has ended. A failure because of a lost node counts only if there is no other failure. Nothing that
+ * happens after the supervisor has told the nodes to end counts.
  *
  * Only the supervisor uses it, in one thread. Text of nodes is kept up to a limit each.
  */
@@ -33,7 +33,7 @@ typedef struct spc_failure {
     spc_report_kind_t kind; /* of its report */
     bool known;
     bool ended;    /* status says how */
-    bool vanished; /* node 0, of whose end nothing is known */
+    bool vanished; /* node 0, whose end is unknown */
     bool stopped;  /* by the supervisor */
     bool elsewhere; /* in another box, whose supervisor judges it */
     int status;    /* as of waitpid */
@@ -47,10 +47,10 @@ typedef struct spc_failures {
     uint32_t nodes;
     int32_t first; /* -1: none but victims of a lost node */
     int32_t first_lost;
-    bool closed; /* nodes have been told to end: what follows does not count */
+    bool closed; /* the nodes have been told to end: later failures do not count */
 } spc_failures_t;
 
-/* SPC_ENOMEM. Nothing gives it back: the supervisor's end does. */
+/* SPC_ENOMEM. Only the supervisor's end frees it. */
 int spc_failures_init(spc_failures_t *failures, uint32_t nodes);
 
 void spc_failures_reported(spc_failures_t *failures, uint32_t rank, spc_report_kind_t kind,
@@ -59,7 +59,7 @@ void spc_failures_reported(spc_failures_t *failures, uint32_t rank, spc_report_k
 /* A node's process has ended. A status of 0 without a report is no failure. */
 void spc_failures_ended(spc_failures_t *failures, uint32_t rank, int status);
 
-/* Node 0's process is gone, and did not say how. */
+/* Node 0's process is gone, and has not reported how. */
 void spc_failures_vanished(spc_failures_t *failures, uint32_t rank);
 
 /* No other failure has come: the first victim is to blame. */
@@ -74,7 +74,7 @@ void spc_failures_write_texts(const spc_failures_t *failures, bool labels, bool 
 /* "node 2 was killed by SIGSEGV (exit code 139); the other nodes were stopped" */
 void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out);
 
-/* A line for each place at which Ctrl-C found nodes, if any has said so. */
+/* A line for each place at which Ctrl-C interrupted nodes, if any has reported one. */
 void spc_failures_write_places(const spc_failures_t *failures, FILE *out);
 
 /* "SIGKILL", "signal 40": static text, or put into the buffer. */

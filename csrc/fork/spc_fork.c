@@ -44,7 +44,7 @@ static uint64_t pipe_inode(int descriptor) {
     return fstat(descriptor, &found) == 0 && S_ISFIFO(found.st_mode) ? (uint64_t)found.st_ino : 0;
 }
 
-/* Are the ends still those that the start has made? Also in a signal handler. */
+/* Are the ends still those that the start has made? A signal handler may call it, too. */
 static bool has_life(const spc_fork_t *fork) {
     return fork->life_inode != 0 && pipe_inode(fork->life) == fork->life_inode;
 }
@@ -53,7 +53,7 @@ static bool has_report(const spc_fork_t *fork) {
     return fork->report_inode != 0 && pipe_inode(fork->report) == fork->report_inode;
 }
 
-/* One word of the supervisor's; false when the supervisor is gone. */
+/* Reads one word of the supervisor; false when the supervisor is gone. */
 static bool read_word(int descriptor, int32_t *word) {
     ssize_t got;
     do {
@@ -82,15 +82,15 @@ static void send_frame(const spc_fork_t *fork, spc_report_kind_t kind, int code)
         int number;
         sigpending(&pending);
         if (sigismember(&pending, SIGPIPE)) {
-            (void)sigwait(&pipe_signal, &number); /* the supervisor is gone, as will be seen */
+            (void)sigwait(&pipe_signal, &number); /* the supervisor is gone, as the next check shows */
         }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 #if SPC_HAS_SIGQUEUE
-/* The supervisor alone is a child of this process that sends SIGTERM with a value. It ends node 0 because of another
- * node's failure, whose exit code node 0 leaves with. */
+/* The supervisor is the only child of this process that sends SIGTERM with a value. It ends node 0 because of another
+ * node's failure; node 0 exits with the exit code of that failure. */
 static void on_sigterm(int number, siginfo_t *info, void *context) {
     int error = errno;
     siginfo_t child;
@@ -103,17 +103,17 @@ static void on_sigterm(int number, siginfo_t *info, void *context) {
             send_frame(fork, SPC_REPORT_STOPPED, 0);
             _exit(read_word(fork->life, &code) ? code : SPC_CODE_SPCOMM);
         } else if (!fork->is_waiting) {
-            _exit(128 + number); /* the program has closed what the supervisor could be asked with */
+            _exit(128 + number); /* the program has closed the pipe to the supervisor */
         }
     } else {
         signal(number, SIG_DFL);
-        raise(number); /* when this handler returns, for it is blocked until then */
+        raise(number); /* acts when this handler returns; the signal is blocked until then */
     }
     errno = error;
 }
 #endif
 
-/* While signals are blocked, for whoever fails first may be quicker than node 0. True: there is something to undo. */
+/* Runs while signals are blocked, since a node may fail before node 0 gets here. True: there is something to undo. */
 static bool handle_sigterm(struct sigaction *before) {
 #if SPC_HAS_SIGQUEUE
     struct sigaction mine = {.sa_sigaction = on_sigterm, .sa_flags = SA_SIGINFO | SA_RESTART};
@@ -128,7 +128,7 @@ static bool handle_sigterm(struct sigaction *before) {
 
 /* ---- the start */
 
-/* Both ends of each; see spc_fork_private.h for what they are. */
+/* Both ends of each; spc_fork_private.h describes them. */
 typedef struct pipes {
     int life[2], start[2], report[2];
 } pipes_t;
@@ -139,7 +139,7 @@ static int make_pipe(int ends[2]) {
         return SPC_ESYSTEM;
     }
     for (int i = 0; i < 2; i++) {
-        /* 0 to 2 are for the streams, also where somebody has closed them. */
+        /* 0 to 2 are for the streams, even if the program has closed them. */
         int moved = fcntl(ends[i], F_DUPFD_CLOEXEC, 3);
         if (moved < 0) {
             return SPC_ESYSTEM;
@@ -268,9 +268,9 @@ static int fork_with_pipes(spc_fork_t *made) {
     return status;
 }
 
-/* ---- what callers see */
+/* ---- interface */
 
-/* Whose nodes these are: all of the segment's, or those that `meet` names. */
+/* The nodes of this process: all of the segment's, or those that `meet` names. */
 static int take_ranks(spc_fork_t *fork, const spc_meet_t *meet) {
     fork->local_nodes = meet != NULL ? meet->local_nodes : fork->nodes;
     fork->ranks = calloc(fork->local_nodes, sizeof(*fork->ranks));
@@ -340,7 +340,7 @@ int spc_fork_is_caller(const spc_fork_t *fork) {
     return fork != NULL && spc_fork_is_zero(fork);
 }
 
-/* Node 0 knows by the end of the pipe. What became of the nodes it need not look up: the kernel killed them. */
+/* The end of the pipe shows it to node 0. Node 0 need not look for the other nodes: the kernel has killed them. */
 static void look_for_supervisor(spc_fork_t *fork) {
     struct pollfd life = {.fd = fork->life, .events = POLLIN};
     if (fork->is_waiting || !has_life(fork) || poll(&life, 1, 0) <= 0 || !(life.revents & POLLHUP)) {
@@ -389,14 +389,14 @@ int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
     }
     fork->is_waiting = 1;
     if (!has_report(fork)) {
-        return SPC_OK; /* the supervisor cannot be told, and would wait for this node as this node for it */
+        return SPC_OK; /* this node cannot tell the supervisor, and each would wait for the other */
     }
     send_frame(fork, SPC_REPORT_OVER, own_code);
     bool listens = has_life(fork);
     bool told = listens && read_word(fork->life, &code);
     pid_t reaped;
     do {
-        reaped = waitpid(fork->supervisor, &status, 0); /* somebody else may have reaped it */
+        reaped = waitpid(fork->supervisor, &status, 0); /* other code may have reaped it */
     } while (reaped < 0 && errno == EINTR);
     while (fork->box > 0 && waitpid(fork->box, NULL, 0) < 0 && errno == EINTR) {
     }

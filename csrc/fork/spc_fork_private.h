@@ -3,7 +3,7 @@
  * spc_fork_private: shared parts of a node and the supervisor of its run. spc_fork.c has the nodes' side;
  * spc_fork_supervisor.c is the supervisor, and calls nothing of it.
  *
- * Three pipes. `life`: the supervisor writes, node 0 reads; a word at the start (0: everybody exists, else an errno)
+ * Three pipes. `life`: the supervisor writes, node 0 reads; a word at the start (0: all nodes exist, else an errno)
  * and one at the end (the exit code). Only the supervisor can write, so its end is the pipe's. `start`: a word for
  * each other node, to go on; a pipe of its own, or node 0 might take a slow node's. `report`: nodes write, the
  * supervisor reads.
@@ -20,18 +20,18 @@
 #include "fork/spc_fork.h"
 #include "segment/spc_segment.h"
 
-/* A signal with a value can be told from anybody else's SIGTERM. */
+/* The value distinguishes the supervisor's SIGTERM from any other SIGTERM. */
 #if defined(_POSIX_REALTIME_SIGNALS) && _POSIX_REALTIME_SIGNALS > 0
 #define SPC_HAS_SIGQUEUE 1
 #else
 #define SPC_HAS_SIGQUEUE 0
 #endif
 
-enum { SPC_CODE_SPCOMM = 125 }; /* the exit code that says: spcomm itself */
+enum { SPC_CODE_SPCOMM = 125 }; /* the exit code for a failure of spcomm itself */
 
 struct spc_fork {
     spc_segment_t segment; /* node 0, supervisor */
-    pid_t process;         /* of this node: a copy of it is nobody */
+    pid_t process;         /* of this node: a copy of it is no node */
     pid_t caller, supervisor;
     pid_t box; /* the box process, a child of node 0; -1: there is one box */
     int box_socket; /* the supervisor's end */

@@ -37,18 +37,18 @@ typedef struct spc_fork_supervisor {
     spc_fork_t *fork;
     pid_t *processes; /* by rank; 0 once reaped, and of nodes in other boxes */
     uint32_t zero; /* node 0's rank, which is not 0 in a box of several */
-    bool zero_is_over; /* node 0 is gone, or waits for us */
+    bool zero_is_over; /* node 0 is gone, or waits for the supervisor */
     int watch; /* node 0's pidfd, or -1 */
     spc_failures_t failures;
-    unsigned char reports[2 * SPC_REPORT_BYTES]; /* what was read and not yet understood */
+    unsigned char reports[2 * SPC_REPORT_BYTES]; /* read, but not yet parsed */
     uint32_t report_bytes;
-    int heard; /* the last signal that the nodes may have got, too */
+    int heard; /* the last signal; the nodes may have got it, too */
     bool is_ending; /* nodes have been told to */
     int signal; /* the run ends because of it */
-    uint64_t due_ns; /* until then a victim is not blamed if a failure to blame may yet come */
-    uint64_t settle_ns, told_ns, kill_ns, look_ns; /* when to do what; SPC_NO_DEADLINE: not */
+    uint64_t due_ns; /* until then no victim is blamed if a failure to blame may still come */
+    uint64_t settle_ns, told_ns, kill_ns, look_ns; /* deadlines; SPC_NO_DEADLINE: none */
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
-    char *deadlock_text; /* the report of a deadlock, for which the run ends; else NULL */
+    char *deadlock_text; /* the report of the deadlock that ends the run; else NULL */
     size_t deadlock_text_bytes;
     bool has_told; /* the box process: that all nodes here have ended well */
     bool has_answer; /* the box process's: how the run ends */
@@ -61,7 +61,7 @@ typedef struct spc_fork_supervisor {
 #define SPC_REST_MS 50         /* when poll cannot wait */
 #define SPC_SPEAK_MS 10000     /* for a reader of stderr that is slow */
 #define SPC_TRACKER "resource_tracker import main" /* in its arguments: multiprocessing's, or joblib's */
-#define SPC_TRACKER_NS 2000000000 /* for them to remove what is left */
+#define SPC_TRACKER_NS 2000000000 /* for them to remove leftovers */
 #define SPC_TRACKER_LOOK_MS 2
 
 /* ---- start */
@@ -75,7 +75,7 @@ static void undo(const spc_fork_t *fork_, const pid_t *processes, uint32_t count
 
 int spc_fork_supervisor_start(spc_fork_t *fork_, pid_t *processes) {
     struct sigaction child = {.sa_handler = SIG_DFL}, before;
-    sigaction(SIGCHLD, &child, &before); /* ignored, it would have children vanish unreaped */
+    sigaction(SIGCHLD, &child, &before); /* if it were ignored, children would vanish unreaped */
     spc_process_adopt_orphans(); /* of nodes that end at once, too */
     processes[fork_->ranks[0]] = fork_->caller;
     for (uint32_t i = 1; i < fork_->local_nodes; i++) {
@@ -105,12 +105,13 @@ static void on_signal(int number) {
     errno = error;
 }
 
-/* An error of the supervisor itself. A handler of the program's would return to it, for ever. */
+/* An error of the supervisor itself. A handler of the program would return to it for ever. */
 static bool is_fault(int number) {
     return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGABRT;
 }
 
-/* What the caller ignores (nohup) stays ignored; what would stop or end the supervisor beside its duties is. */
+/* Signals that the caller ignores (nohup) stay ignored. Signals that would stop or end the supervisor outside its
+ * duties are ignored, too. */
 static void handle_signals(void) {
     static const int heard[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     sigset_t none;
@@ -164,7 +165,7 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
     int wake[2];
     spc_process_rename("spcomm superv");
     supervisor->watch = watch_zero(supervisor->fork->caller);
-    /* Room for the pipe even where the program has used up its descriptors. Our own ends are all above 2. */
+    /* Makes room for the pipe even if the program has used up its descriptors. Our own ends are all above 2. */
     close(0);
     close(1);
     if (pipe(wake) != 0 || wake[0] != SPC_WAKE_READ || wake[1] != SPC_WAKE_WRITE) {
@@ -182,8 +183,8 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
 
 #define SPC_SETTLE_NS \
     500000000 /* in which a lost node may turn out to be the consequence of another failure */
-#define SPC_SETTLE_BOXES_NS UINT64_C(3000000000) /* the same where the other failure is another box's */
-#define SPC_DUE_NS UINT64_C(10000000000) /* the same where it can be seen that one may come */
+#define SPC_SETTLE_BOXES_NS UINT64_C(3000000000) /* the same if the other failure is another box's */
+#define SPC_DUE_NS UINT64_C(10000000000) /* the same if the state shows that one may come */
 
 /* ---- ending the run */
 
@@ -194,7 +195,7 @@ static void signal_node(const spc_fork_supervisor_t *supervisor, uint32_t rank, 
     }
 #if SPC_HAS_SIGQUEUE
     if (rank == supervisor->zero && number == SIGTERM) {
-        union sigval value = {.sival_ptr = supervisor->fork}; /* which lies there in node 0, too */
+        union sigval value = {.sival_ptr = supervisor->fork}; /* node 0 has it at the same address */
         sigqueue(process, number, value);
         return;
     }
@@ -210,7 +211,7 @@ static void signal_nodes(const spc_fork_supervisor_t *supervisor, int number, in
     }
 }
 
-/* ---- what the box process is told */
+/* ---- messages to the box process */
 
 /* Why this box ends the run: a sentence. */
 static void write_reason(const spc_fork_supervisor_t *supervisor, FILE *out) {
@@ -242,7 +243,7 @@ static void tell_box(spc_fork_supervisor_t *supervisor, int32_t code) {
     /* A socket has room for this: nothing else is written to it. */
     if (write(supervisor->fork->box_socket, &header, sizeof header) == (ssize_t)sizeof header && text != NULL
         && write(supervisor->fork->box_socket, text, header.bytes) < 0) {
-        /* it is gone, as will be seen */
+        /* it is gone, as a later read shows */
     }
     free(text);
 }
@@ -254,8 +255,8 @@ static int own_code(const spc_fork_supervisor_t *supervisor) {
                                              : spc_failures_code(&supervisor->failures);
 }
 
-/* Tells the nodes to end by `number` (0: they know already), but for one (-1: all), and kills them after the grace
- * time. Nothing that follows counts. */
+/* Sends the nodes the signal `number` (0: they know already), except one (-1: all), and kills them after the grace
+ * time. No later failure counts. */
 static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
     supervisor->is_ending = true;
     supervisor->failures.closed = true;
@@ -269,7 +270,7 @@ static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int3
     }
 }
 
-/* Was the first failure the answer to a signal that everybody got? Then nobody is told once more. */
+/* Was the first failure the answer to a signal that all nodes got? Then no node gets it again. */
 static bool is_answer(const spc_fork_supervisor_t *supervisor) {
     const spc_failure_t *first = &supervisor->failures.node[supervisor->failures.first];
     bool by_signal =
@@ -297,7 +298,7 @@ static void consider(spc_fork_supervisor_t *supervisor) {
 
 #define LOOK_NS 60000000 /* between two looks; two of them make a proof */
 
-/* A look now and then at what nodes wait for, until the run is told to end. */
+/* Examines the waits of the nodes now and then, until the run is to end. */
 static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
     if (!has_box(supervisor)
         && spc_deadlock_create(&supervisor->fork->segment, &supervisor->deadlock) == SPC_OK) {
@@ -305,7 +306,7 @@ static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-/* Before anybody is told to end: the boards say it now, and no longer then. */
+/* Runs before any node is told to end: the boards show the deadlock only until then. */
 static bool write_deadlock(spc_fork_supervisor_t *supervisor) {
     const spc_deadlock_report_options_t options = {0};
     spc_waits_t waits;
@@ -335,7 +336,7 @@ static void spc_fork_look_for_deadlock(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-/* ---- what is heard */
+/* ---- reports */
 
 /* `is_gone`: node 0 may have said how it will end while its process, which waits for the supervisor, still runs. */
 static void mark(const spc_fork_supervisor_t *supervisor, uint32_t rank, int status, bool is_gone) {
@@ -364,7 +365,7 @@ static void obey_report(spc_fork_supervisor_t *supervisor, uint32_t rank, spc_re
         supervisor->zero_is_over = true;
         spc_comm_mark_ending(&supervisor->fork->segment, supervisor->zero, SPC_NODE_DIED, -SIGTERM);
         if (supervisor->failures.node[supervisor->zero].known) {
-            return; /* it had failed before, and that counts more */
+            return; /* it has failed before, and that failure counts more */
         }
     }
     spc_failures_reported(&supervisor->failures, rank, kind, payload, bytes);
@@ -384,7 +385,7 @@ static void understand_reports(spc_fork_supervisor_t *supervisor) {
         uint32_t bytes = frame[5] | (uint32_t)frame[6] << 8;
         if (bytes > SPC_REPORT_BYTES - SPC_REPORT_HEADER || rank >= supervisor->fork->nodes
             || supervisor->failures.node[rank].elsewhere) {
-            supervisor->report_bytes = at = 0; /* somebody wrote into a descriptor that is not its own */
+            supervisor->report_bytes = at = 0; /* a program wrote into a descriptor that is not its own */
             return;
         }
         if (supervisor->report_bytes - at < SPC_REPORT_HEADER + bytes) {
@@ -421,14 +422,14 @@ static void hear_signal(spc_fork_supervisor_t *supervisor, int number) {
     if (supervisor->is_ending) { /* the second time: do not wait any longer */
         supervisor->kill_ns = 0;
     } else if (number == SIGTERM && supervisor->told_ns == SPC_NO_DEADLINE) {
-        /* Sent to the whole group, it has reached the nodes. If none ends of it, it was meant for the supervisor
-         * alone. */
+        /* If it was sent to the whole group, the nodes have got it. If it ends none of them, it was meant for the
+         * supervisor alone. */
         supervisor->told_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
     }
     supervisor->heard = number;
 }
 
-/* The supervisor's senses. None waits; each acts on what it finds. */
+/* The supervisor's senses. None waits; each acts on its findings. */
 static void spc_fork_hear_signals(spc_fork_supervisor_t *supervisor) {
     char numbers[64];
     ssize_t got;
@@ -446,7 +447,7 @@ static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
         for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
             if (rank != supervisor->zero && supervisor->processes[rank] == process) {
                 supervisor->processes[rank] = 0;
-                spc_fork_hear_reports(supervisor); /* what it had to say comes before its end */
+                spc_fork_hear_reports(supervisor); /* its reports come before its end */
                 mark(supervisor, rank, status, true);
                 spc_failures_ended(&supervisor->failures, rank, status);
                 consider(supervisor);
@@ -478,8 +479,8 @@ static void spc_fork_look_for_zero(spc_fork_supervisor_t *supervisor) {
 
 /* ---- deadlines */
 
-/* May a node yet be to blame for what others have reported? It has told them that it is finished, and its process has
- * not ended; or it has told them of an error, which is still alive and not reported. */
+/* Can a node still be to blame for the failures that others have reported? It has told them that it is finished, and
+ * its process has not ended; or it has told them of an error, which is still alive and not reported. */
 static bool is_failure_due(const spc_fork_supervisor_t *supervisor) {
     const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
@@ -532,7 +533,7 @@ static bool nodes_are_over(const spc_fork_supervisor_t *supervisor) {
     return supervisor->zero_is_over;
 }
 
-/* The run is over: because of this box, if there is no text, else of another one. */
+/* The run is over: because of this box if there is no text, else because of another one. */
 static void obey_answer(spc_fork_supervisor_t *supervisor, int32_t code) {
     supervisor->has_answer = true;
     supervisor->answer_code = code;
@@ -541,7 +542,7 @@ static void obey_answer(spc_fork_supervisor_t *supervisor, int32_t code) {
     }
 }
 
-/* Without the box process nobody in this box hears of the others. */
+/* Without the box process, no node in this box learns about the other boxes. */
 static void lose_box(spc_fork_supervisor_t *supervisor) {
     static const char text[] =
         "spcomm: the process that connects this box was killed; the nodes were stopped (exit code 125)\n";
@@ -588,17 +589,17 @@ static void spc_fork_hear_box(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-/* The nodes here have ended: well, or the box process knows already. */
+/* The nodes here have ended well, or the box process knows already. */
 static void end_box(spc_fork_supervisor_t *supervisor) {
     if (!supervisor->has_told && !supervisor->is_ending) {
         supervisor->has_told = true;
         supervisor->heard = 0; /* the nodes have ended well all the same */
-        /* Node 0's process waits for us, but for the gateway it has to be gone: nobody here receives any more, so
-         * that no memory which another thread of it may still read is used again. */
+        /* Node 0's process waits for the supervisor, but the gateway must see it as gone: no node here receives any
+         * more, so memory that another thread of node 0 may still read is not used again. */
         mark(supervisor, supervisor->zero, 0, true);
         tell_box(supervisor, 0);
     } else if (supervisor->has_told && !supervisor->is_ending && supervisor->heard != 0) {
-        supervisor->signal = supervisor->heard; /* nobody here is left to answer it */
+        supervisor->signal = supervisor->heard; /* no node here is left to answer it */
         spc_fork_end_run(supervisor, 0, -1);
     }
 }
@@ -641,7 +642,7 @@ static void turn(spc_fork_supervisor_t *supervisor) {
         {.fd = supervisor->has_answer ? -1 : supervisor->fork->box_socket, .events = POLLIN},
     };
     if (poll(ready, 4, patience_ms(supervisor)) < 0 && errno != EINTR) {
-        (void)poll(NULL, 0, SPC_REST_MS); /* which sense has something to say is found out without it, too */
+        (void)poll(NULL, 0, SPC_REST_MS); /* the senses below work without it, too */
     }
     spc_fork_hear_signals(supervisor); /* first: they explain what follows */
     spc_fork_hear_reports(supervisor);
@@ -649,15 +650,15 @@ static void turn(spc_fork_supervisor_t *supervisor) {
     spc_fork_look_for_zero(supervisor);
     spc_fork_hear_box(supervisor);
     if (ready[2].revents != 0 && supervisor->processes[supervisor->zero] != 0) {
-        close(supervisor->watch); /* it tells an end that is not to be seen yet: look now and then */
+        close(supervisor->watch); /* it shows an end that is not visible yet: look now and then */
         supervisor->watch = -1;
     }
     spc_fork_obey_deadlines(supervisor);
     spc_fork_look_for_deadlock(supervisor);
 }
 
-/* What nodes have started and left running. Not for ever: some cannot be killed (of another user), and a process that
- * goes on by forking may always be one step ahead. */
+/* Kills processes that nodes have started and left running. It gives up after a time: some cannot be killed (of another
+ * user), and a process that keeps forking may always be one step ahead. */
 static void kill_orphans(uint64_t patience_ns, const char *spared) {
     uint64_t until_ns = spc_clock_now_ns() + patience_ns;
     bool again = true;
@@ -686,7 +687,7 @@ static void end_orphans(uint64_t patience_ns) {
     kill_orphans(patience_ns, NULL);
 }
 
-/* On stderr, also where a node has made it non-blocking; not for ever. */
+/* Writes to stderr, even if a node has made it non-blocking; not for ever. */
 static void speak(const char *text, size_t bytes) {
     struct pollfd room = {.fd = SPC_SPEAK, .events = POLLOUT};
     while (bytes > 0) {
@@ -695,14 +696,14 @@ static void speak(const char *text, size_t bytes) {
             return;
         }
         if (done == 0 || (done < 0 && errno != EINTR && errno != EAGAIN)) {
-            return; /* nobody listens */
+            return; /* there is no reader */
         }
         text += done > 0 ? done : 0;
         bytes -= done > 0 ? (size_t)done : 0;
     }
 }
 
-/* Another box has ended the run: its sentence, after what nodes here have to say. */
+/* Another box has ended the run: prints its sentence, after the output of the nodes here. */
 static int conclude_as_told(const spc_fork_supervisor_t *supervisor, FILE *out) {
     spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), false, out);
     fwrite(supervisor->answer + sizeof(spc_meet_header_t), 1, answer_header(supervisor).bytes, out);
@@ -763,7 +764,7 @@ _Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, pid_t *processes) {
     spc_fork_supervisor_t *supervisor = make_supervisor(fork, processes);
     furnish(supervisor);
     spc_fork_start_looking(supervisor);
-    spc_fork_reap(supervisor); /* who ended before anything was watched */
+    spc_fork_reap(supervisor); /* nodes that ended before the watch began */
     spc_fork_look_for_zero(supervisor);
     while (!is_over(supervisor)) {
         turn(supervisor);

@@ -92,7 +92,7 @@ static void skip_blanks(reader_t *reader) {
     }
 }
 
-/* What stands here, for a sentence: up to a blank or a mark, readable, bounded. */
+/* Copies the text at this place for a sentence: up to a blank or a mark, readable, bounded. */
 static const char *found(const reader_t *reader, char *buffer, uint32_t bytes) {
     uint32_t length = 0;
     const char *at = reader->at;
@@ -174,8 +174,8 @@ static int wrong_number(const reader_t *reader, const char *key) {
     return complain(reader, reader->line, "%s = %s; " SPC_NUMBERS, key, found(reader, buffer, sizeof buffer));
 }
 
-/* Digits with single underscores between them, and then the end of the line or one of `ends`. Leaves the reader at the
- * start if that is not what stands there. */
+/* Reads digits with single underscores between them, then the end of the line or one of `ends`. Leaves the reader at
+ * the start if it finds anything else. */
 static int read_number(reader_t *reader, const char *key, const char *ends, int32_t *number) {
     const char *start = reader->at;
     uint64_t value = 0;

@@ -12,11 +12,11 @@
  * A subset of TOML: `key = value` lines, comments, blank lines. Keys (bare or quoted): local_nodes, total_nodes,
  * group_id and timeout, decimal integers from 0 to 2147483647 (`+4` and `1_000` are integers, too); server and code,
  * strings in double quotes (without backslashes) or single quotes, of less than SPC_INFILE_STRING_BYTES bytes; ranks,
- * a list of different integers on one line. What this reader accepts, any TOML reader does, and finds the same in it;
- * tables, floats and the like are refused with a sentence. The file is UTF-8 of at most SPC_INFILE_MAX_BYTES bytes,
- * with or without carriage returns.
+ * a list of different integers on one line. Any TOML reader accepts a file that this reader accepts, and finds the same
+ * values in it; this reader refuses tables, floats and the like with a sentence. The file is UTF-8 of at most
+ * SPC_INFILE_MAX_BYTES bytes, with or without carriage returns.
  *
- * Anybody may call it; nothing is kept open. Python and C read files through it, so both say the same of a wrong one.
+ * Any thread may call it; it keeps nothing open. Python and C read files through it, so both report the same errors.
  */
 #ifndef SPC_INFILE_H
 #define SPC_INFILE_H
@@ -39,8 +39,8 @@ typedef struct spc_infile {
     int32_t ranks[SPC_INFILE_RANKS]; /* of this machine's nodes */
 } spc_infile_t;
 
-/* SPC_EINVAL: the file says something that is not allowed; SPC_ESYSTEM: it cannot be read, errno says why. Then
- * `message` has one sentence without full stop, "FILE:LINE: what was found; what is allowed", cut to fit. */
+/* SPC_EINVAL: the file holds something that is not allowed; SPC_ESYSTEM: it cannot be read, and errno has the reason.
+ * Then `message` has one sentence without full stop, "FILE:LINE: what was found; what is allowed", cut to fit. */
 int spc_infile_read(const char *path, spc_infile_t *infile, char *message, uint64_t message_bytes);
 
 #endif

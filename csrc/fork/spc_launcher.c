@@ -10,7 +10,7 @@
  * SLURM_NTASKS would not do: it is also set in a batch script, which runs once. */
 static const struct {
     const char *rank;
-    const char *size; /* NULL: the launcher does not tell it */
+    const char *size; /* NULL: the launcher does not set it */
 } launchers[LAUNCHERS] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"PMI_RANK", "PMI_SIZE"},

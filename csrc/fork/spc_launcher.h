@@ -3,11 +3,11 @@
  * spc_launcher: recognizes that another launcher (mpiexec, srun) has started this program several times.
  *
  * Each of those processes becomes a run of one node, because spcomm reads its place from `spcomm run` only. One of them
- * is to say so. The rank and the number of processes come from the environment, as Open MPI, PMI (MPICH, Intel MPI),
- * Slurm and PMIx set them. A launcher that does not tell the number is recognized by its rank 1, which says it in place
- * of rank 0: with one process there is nothing to say.
+ * prints a note about it. The rank and the number of processes come from the environment, as Open MPI, PMI (MPICH,
+ * Intel MPI), Slurm and PMIx set them. If a launcher does not set the number, its rank 1 prints the note in place of
+ * rank 0: with one process there is nothing to print.
  *
- * Anybody may call it before other threads change the environment. Python and C say the same through it.
+ * Call it before other threads change the environment. Python and C print the same note through it.
  */
 #ifndef SPC_LAUNCHER_H
 #define SPC_LAUNCHER_H
@@ -17,8 +17,8 @@
 
 #define SPC_LAUNCHER_NOTE_BYTES 1024 /* enough for the sentence and a command; longer ones are cut */
 
-/* Whether this process is the one that says it. Then `note` has one sentence without full stop; `program` is what
- * follows `spcomm run -n N` in the command that does what was meant. */
+/* Whether this process is the one that prints the note. Then `note` has one sentence without full stop; `program` is
+ * the text after `spcomm run -n N` in the suggested command. */
 bool spc_launcher_note(const char *program, char *note, uint64_t note_bytes);
 
 #endif

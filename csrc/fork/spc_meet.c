@@ -50,7 +50,7 @@ static void write_words(words_t *words, const spc_meet_options_t *options, int d
     words->word[count] = NULL;
 }
 
-/* In the forked process. What it cannot do it says as the box process would. */
+/* Runs in the forked process. It reports its errors as the box process would. */
 static _Noreturn void become_box(const words_t *words, int descriptor) {
     static const char missing[] = "the box process cannot be started: there is no command spcomm in PATH; it "
                                   "comes with the Python package "
@@ -75,7 +75,7 @@ static int start(const spc_meet_options_t *options, spc_meet_t *meet) {
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
         return SPC_ESYSTEM;
     }
-    for (int i = 0; i < 2; i++) { /* 0 to 2 are for the streams, also where somebody has closed them */
+    for (int i = 0; i < 2; i++) { /* 0 to 2 are for the streams, even if the program has closed them */
         int moved = fcntl(ends[i], F_DUPFD_CLOEXEC, 3);
         int error = errno;
         close(ends[i]);
@@ -94,7 +94,7 @@ static int start(const spc_meet_options_t *options, spc_meet_t *meet) {
     return meet->process > 0 ? SPC_OK : SPC_ESYSTEM;
 }
 
-/* Whole pieces; the descriptor comes with the first one. SPC_EAGAIN: the other end is gone. */
+/* Reads whole pieces; the descriptor comes with the first one. SPC_EAGAIN: the other end is gone. */
 static int receive(const spc_meet_options_t *options, spc_meet_t *meet, void *to, uint64_t bytes) {
     unsigned char *at = to;
     while (bytes > 0) {

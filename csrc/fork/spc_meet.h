@@ -13,7 +13,7 @@
  *
  *   to the caller        code 0: the text is the ranks of this box's nodes, 4 bytes each, the caller's first, and the
  *                        segment's descriptor comes along. Otherwise a status, and why there is no run
- *   to the supervisor    the run is over, with this exit code; the text is what to say. Empty: what it has told
+ *   to the supervisor    the run is over, with this exit code; the text is to be printed. Empty: its own report
  *   from the supervisor  this box's nodes have ended, or fail and will end: the run's exit code as the supervisor
  *                        sees it, and a sentence
  *
@@ -40,7 +40,7 @@ typedef struct spc_meet_options {
     int32_t total_nodes;
     int32_t group_id;
     const char *infile;
-    const char *program; /* its name, for people; NULL: "a program" */
+    const char *program; /* its name, for users; NULL: "a program" */
     int (*check)(void *argument); /* after a signal; another status than SPC_OK ends the wait. NULL: none */
     void *check_argument;
 } spc_meet_options_t;
@@ -54,10 +54,10 @@ typedef struct spc_meet {
     uint32_t total_nodes;
 } spc_meet_t;
 
-/* Waits for the other boxes, as long as the infile's timeout allows. Else nothing is left, `message` has a sentence
- * without full stop, and the status says whose fault it is: SPC_EINVAL (the boxes, or the infile, contradict each
+/* Waits for the other boxes, as long as the infile's timeout allows. On failure nothing is left, `message` has a
+ * sentence without full stop, and the status gives the cause: SPC_EINVAL (the boxes, or the infile, contradict each
  * other; a wrong code), SPC_ETIMEDOUT, SPC_EVERSION, SPC_EDISCONNECTED (no server), SPC_ESYSTEM (no box process, no
- * memory), or what the check has said. */
+ * memory), or the status of the check. */
 int spc_meet(const spc_meet_options_t *options, spc_meet_t *meet, char *message, uint64_t message_bytes);
 
 /* Closes both descriptors, in a process that needs them no more, and forgets the ranks. */
