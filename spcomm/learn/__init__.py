@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Exercises, and who grades them: `spcomm check`, `spcomm learn`.
+"""Exercises and their grading: `spcomm check`, `spcomm learn`.
 
-`catalogue` finds the exercises, `case` is what an exercise's check.py is written with. `grading` runs a solution and
-judges it, `command` is `spcomm check`; docs/internals/judge.md says what the modules below them do. `learning` is
-`spcomm learn`: `session` at a terminal, `lessons` for the folder of who learns, `checking` for one check, which
+`catalogue` finds the exercises, `case` is the API for an exercise's check.py. `grading` runs a solution and judges it,
+`command` is `spcomm check`; docs/internals/judge.md describes the modules below them. `learning` is
+`spcomm learn`: `session` at a terminal, `lessons` for the learner's folder, `checking` for one check, which
 notebooks use, too. `examples` is `spcomm examples`.
 """
 

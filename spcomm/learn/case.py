@@ -48,7 +48,7 @@ class Case:
     name
         For people: "10 items on 3 nodes". Default: "3 nodes".
     facts
-        What check.py wants to know again in `judge`; the program never gets it.
+        A value that check.py needs again in `judge`; the program never gets it.
     """
 
     nodes: int
@@ -72,7 +72,7 @@ class Case:
             object.__setattr__(self, "name", counted(self.nodes, "node"))
 
     def arguments_of(self, rank: int) -> "dict[str, object]":
-        """Return what the function gets on a node, beside `comm`."""
+        """Return the function's arguments on a node, beside `comm`."""
         return {**self.arguments, **(self.each[rank] if self.each else {})}
 
 
@@ -82,11 +82,11 @@ class Outcome:
     Attributes
     ----------
     values : list
-        What the function returned, by rank.
+        The return values of the function, by rank.
     output : str
-        What the program printed, of all nodes.
+        The output of the program, of all nodes.
     trace : spcomm.trace.model.Trace
-        What it did. The times in it are those of a busy machine: nothing may be judged by them.
+        Its trace. The times in it are those of a busy machine: do not judge by them.
     """
 
     def __init__(self, values: "Sequence[object]", output: str = "", trace: "Trace | None" = None) -> None:
@@ -178,7 +178,7 @@ def per_node(
     Parameters
     ----------
     case, outcome
-        What `judge` got.
+        The argument of `judge`.
     expected
         Values by rank.
     tolerance
@@ -200,7 +200,7 @@ def short(value: object) -> str:
 
 def _alike(value: object, expected: object, equal: "object") -> bool:
     todo = [(value, expected)]
-    while todo:  # without recursion: what a program returns may be deep
+    while todo:  # without recursion: a program may return a deep value
         found, right = todo.pop()
         if _is_array(found) or _is_array(right):
             if not _arrays(found, right, equal):

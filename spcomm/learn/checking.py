@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One check of a student's program, told as it goes: a line for each run, and at the end what to do."""
+"""One check of a student's program, reported as it runs: a line for each run, and at the end the next step."""
 
 import re
 import shlex
@@ -44,11 +44,11 @@ def check(
     Parameters
     ----------
     page, grade, exercise, file
-        Where to say it, who judges, what.
+        The page for the output, the judge, the exercise, and the student's file.
     lessons : Lessons, optional
-        What has passed is noted there.
+        It records the passed exercises.
     name : str, optional
-        What the file is called.
+        The name of the file.
 
     Raises
     ------

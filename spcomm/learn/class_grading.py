@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Grades what a class has handed in: several at a time, each by a judge that is a process of its own.
+"""Grades the files that a class has handed in: several at a time, each by a judge that is a process of its own.
 
-So whatever becomes of one judge, the others go on.
+If one judge fails, the others go on.
 """
 
 import json

@@ -55,7 +55,7 @@ def show(text: str) -> None:
 
 
 def show_isolation(grades: "list[dict[str, object]]") -> None:
-    """Say, once for all, what has kept solutions apart."""
+    """Print once, for all solutions, how they were isolated."""
     for about in sorted({str(grade["isolation"]) for grade in grades if "isolation" in grade}):
         print(f"Isolation: {about}", file=sys.stderr)
 

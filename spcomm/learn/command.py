@@ -28,7 +28,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         return _grade_class(options)
     told = []
     code = 0
-    for file in options.files:  # what cannot be graded does not keep the others from it
+    for file in options.files:  # a file that cannot be graded does not stop the others
         try:
             found = grade(
                 file, options.exercise, options.seed, None if options.json else _show_case, options.quick
@@ -166,7 +166,7 @@ def _show(found: Grade) -> None:
 
 
 def _summary(told: "list[dict]") -> None:
-    """A line for each file, in the order of the command line: whoever grades a class copies it from here."""
+    """Print a line for each file, in the order of the command line: teachers copy the grades from here."""
     from spcomm.learn import class_report
 
     names = [printable(row["file"], "") for row in told]

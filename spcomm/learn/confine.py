@@ -3,7 +3,7 @@
 
 Root of this machine would own files in /proc. New user namespaces would bring file systems in memory of any size, and
 segments of System V keep memory that no process has mapped: no limit sees either. Keys of the kernel outlive a run, and
-those of whoever grades are there to be read. No node needs to look into another process.
+a solution could read those of the grader. No node needs to look into another process.
 """
 
 import ctypes
@@ -52,7 +52,7 @@ def _refuse_calls() -> None:
 def _filter(
     machine: int, clone: int, clone3: int, unshare: int, *others: int
 ) -> "list[tuple[int, int, int, int]]":
-    """Return instructions: what to do, how many to skip if so and if not, and a number."""
+    """Return instructions: the operation, how many to skip if true and if false, and a number."""
     refused = _RETURN, 0, 0, _REFUSE | _EPERM
     found = [(_LOAD, 0, 0, _MACHINE), (_IS, 1, 0, machine), refused]
     found += [(_LOAD, 0, 0, _CALL), (_AT_LEAST, 0, 1, _X32), refused]

@@ -21,7 +21,7 @@ def write(folder: Path, files: "Mapping[str, bytes]") -> "list[str]":
     Raises
     ------
     LearnError
-        If one of them is there and says something else, or cannot be written. Nothing has changed then.
+        If one of them exists with other content, or cannot be written. Nothing has changed then.
     """
     if folder.exists() and not folder.is_dir():
         raise LearnError(f"{folder} is a file, not a folder; name another place")
@@ -67,7 +67,7 @@ def read(path: Path, most: "int | None" = None) -> "bytes | None":
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Give a file new content at once: whoever is interrupted, or finds the disk full, leaves the old one.
+    """Give a file new content at once: an interrupt or a full disk leaves the old content.
 
     Raises
     ------

@@ -21,7 +21,7 @@ _LOST = re.compile(r"node (\d+) has finished")
 
 
 def values_of(run: Run, file: str, limits: Limits) -> "list[object]":
-    """Return what the nodes have returned, by rank. Raises `Wrong` if the run did not end well."""
+    """Return the return values of the nodes, by rank. Raises `Wrong` if the run did not end well."""
     if run.stopped:
         raise Wrong(f"{_exceeded(run.stopped, limits)} ({run.case.name})")
     if run.code != 0:
@@ -128,12 +128,12 @@ def _traceback(run: Run, file: str) -> "str | None":
             said, more = line, [_cut(line) for line in lines[at + 1 :][:_MOST_LINES]]
     at = f" at {where}: {_cut(code)}" if where else ""
     raised = f"node {last} raised {_cut(said) or 'an exception'}"
-    if said.startswith("spcomm.") and more:  # who called what, in a mismatch
+    if said.startswith("spcomm.") and more:  # the calls of the nodes, in a mismatch
         return "\n".join([raised, *more, at.strip()])
     return raised + at
 
 
 def _cut(text: str) -> str:
-    """One line, what cannot be printed replaced, and never a page of it."""
+    """Return one line of bounded length, with unprintable characters replaced."""
     line = printable(text)
     return line if len(line) <= _LONG else f"{line[:_LONG]}…"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Grades that `spcomm check --keep` has written down, so that what has been graded is not graded again."""
+"""Grades that `spcomm check --keep` has written down, so that it does not grade the same file again."""
 
 import hashlib
 import json
@@ -30,11 +30,11 @@ class GradeCache:
             self._file.write("\n")
 
     def get(self, key: str) -> "dict[str, object] | None":
-        """Return what was said before of the same file, or None."""
+        """Return the earlier result for the same file, or None."""
         return self._grades.get(key)
 
     def add(self, key: str, grade: "dict[str, object]") -> None:
-        """Write a grade down; what could not be graded is tried again next time."""
+        """Write a grade down; a file that could not be graded is tried again next time."""
         if self._file is None or grade["passed"] is None:
             return
         self._file.write(json.dumps({"key": key, "grade": grade}) + "\n")

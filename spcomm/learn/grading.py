@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Grades a student's file: runs the cases of its exercise, and lets check.py judge what came of them."""
+"""Grades a student's file: runs the cases of its exercise, and lets check.py judge the results."""
 
 import itertools
 import os
@@ -37,7 +37,7 @@ class Grade:
     passed: bool
     cases: "tuple[CaseGrade, ...]"
     message: str  # of the first case that failed; empty if all passed
-    isolation: str  # what kept the program apart, or what did not
+    isolation: str  # how the program was isolated, or why it was not
     seed: int  # with the same one the same inputs are drawn
     left_out: int = 0  # cases that were not run, because one before them went to a limit
 
@@ -72,8 +72,8 @@ def grade(
     path
         The student's file, a Python program. Only this file is given to the nodes.
     exercise
-        Which exercise it is of: an `Exercise`, a number, a name, a folder; default: what the name of the file,
-        or of its folder, says.
+        Its exercise: an `Exercise`, a number, a name, a folder; default: the one that the name of the file, or of
+        its folder, gives.
     seed
         From which inputs and disturbances are drawn; default: another one each time.
     on_case

@@ -2,7 +2,7 @@
 """The keyboard of a terminal, key by key, and the terminal as it was at every end.
 
 Lines and echo are off while keys are taken: nothing else is changed, no cursor is hidden and no other screen is shown,
-so that whoever is killed leaves nothing to repair but that, and a shell does so.
+so that a killed process leaves nothing else to repair, and a shell repairs that.
 """
 
 import os
@@ -19,7 +19,7 @@ _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Keys:
-    """A context: within it keys come one by one. Ctrl-C and Ctrl-Z do what they always do."""
+    """A context: within it keys come one by one. Ctrl-C and Ctrl-Z work as usual."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -125,9 +125,9 @@ class Keys:
 
 
 class Interrupts:
-    """A context for one check: the first Ctrl-C ends it, a second one what comes after it, too.
+    """A context for one check: the first Ctrl-C ends it, a second one also ends the work that follows it.
 
-    The second one is noted only, so that the check can still put its house in order; a third does not wait for that.
+    The second one is only noted, so that the check can still clean up; a third does not wait for that.
     """
 
     def __init__(self) -> None:

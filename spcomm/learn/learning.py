@@ -60,7 +60,7 @@ def main(
     Parameters
     ----------
     words : list of str
-        What follows `spcomm learn`.
+        The arguments after `spcomm learn`.
     exercises, grade : callables, optional
         In place of spcomm's own exercises, and of their judge.
     """
@@ -83,7 +83,7 @@ def main(
 
 
 def _late_grade(*arguments: object, **more: object) -> "Grade":
-    """The judge, who needs much of spcomm, once there is something to judge."""
+    """Import and call the judge, which needs much of spcomm, only when there is something to judge."""
     from spcomm.learn import grade
 
     return grade(*arguments, **more)

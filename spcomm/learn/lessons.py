@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The exercises in a learner's folder: copied out of the package, found again, reset.
 
-Of each exercise README.md and exercise.py are copied; what judges it, its hints and its solution stay in the package.
-Beside them is a README.md that says what is there.
+README.md and exercise.py of each exercise are copied; its check, its hints and its solution stay in the package.
+Beside them is a README.md that describes the folder.
 """
 
 import os
@@ -48,7 +48,7 @@ class Lessons:
     exercises : list of Exercise
         All there are, by number.
     progress : Progress
-        What has passed.
+        The passed exercises.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Lessons:
         self.progress = progress.Progress(folder, say)
 
     def named(self, word: str) -> Exercise:
-        """The exercise that somebody means: `3`, `03`, `03_pi`, `pi`."""
+        """Return the exercise that the user names: `3`, `03`, `03_pi`, `pi`."""
         return named(word, self.exercises)
 
     def current(self) -> Exercise:
@@ -130,7 +130,7 @@ class Lessons:
         return path
 
     def reset(self, exercise: Exercise) -> str:
-        """Write exercise.py as it was given out; returns in one sentence what has become of the student's own."""
+        """Write the original exercise.py; return one sentence on where the student's own file is now."""
         path = self._path(exercise)
         try:
             return self._reset(path, exercise)
@@ -156,7 +156,7 @@ class Lessons:
 
 
 def named(word: str, exercises: "Sequence[Exercise]") -> Exercise:
-    """The exercise that somebody means: `3`, `03`, `03_pi`, `pi`.
+    """Return the exercise that the user names: `3`, `03`, `03_pi`, `pi`.
 
     Raises
     ------

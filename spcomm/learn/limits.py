@@ -2,8 +2,8 @@
 """Runs a command and ends it with all that it has started, when it takes too much. A process of its own.
 
 Orphans come to it (PR_SET_CHILD_SUBREAPER), so a process that has left its session and its parent is still a
-descendant. It reads the output, and writes one line of JSON when nobody is left: how the command ended, what was
-exceeded, what was printed. It imports nothing of spcomm, so that it starts quickly.
+descendant. It reads the output, and writes one line of JSON when no process is left: how the command ended, the
+exceeded limits, the output. It imports nothing of spcomm, so that it starts quickly.
 
 Where it may make a control group, the kernel also counts memory that no process has mapped.
 """
@@ -174,7 +174,7 @@ class ControlGroup:
                 _write(f"{self.folder}/cgroup.procs", str(os.getpid()))
 
     def close(self) -> bool:
-        """Remove the group. Return whether the kernel has ended a process of it for want of memory."""
+        """Remove the group. Return whether the kernel has ended a process of it for lack of memory."""
         if self.folder is None:
             return False
         ended = False
@@ -228,7 +228,7 @@ def descendants() -> "list[int]":
 
 
 def memory(pids: "list[int]") -> float:
-    """Bytes that processes use together; what they share counts once."""
+    """Return the bytes that processes use together; shared memory counts once."""
     private, shared = 0, 0
     files: dict[tuple[int, int], int] = {}
     for pid in pids:
@@ -320,7 +320,7 @@ def _become(
         os.closerange(3, 64)
         os.chdir(folder)
         os.execve(command[0], command, environment)
-    except BaseException as error:  # whatever it is, this process must not go on as a guard
+    except BaseException as error:  # after any error this process must not go on as a guard
         os.write(2, f"spcomm: {command[0]} cannot be started: {error}\n".encode())
     finally:
         os._exit(127)

@@ -19,11 +19,11 @@ def chosen(word: str, names: Sequence[str], kind: str, listing: str) -> str:
     Parameters
     ----------
     word : str
-        What was typed.
+        The typed word.
     names : sequence of str
         Such as ``03_pi``; those without a number are known by their letters.
     kind, listing : str
-        What they are ("exercise"), and the command that lists them, for the error.
+        Their kind ("exercise"), and the command that lists them, for the error.
 
     Raises
     ------

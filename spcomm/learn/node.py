@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The program that `spcomm check` runs on each node: calls a function of the student's file and reports its result.
 
-Standard input holds a line for each node: what to import and call, with which arguments, and a secret word that makes a
-line of output a result. A node reads it to its end before it imports the student's file, keeps its own line, and closes
-its memory to the other nodes; a result goes to where standard output led then.
+Standard input holds a line for each node: the module to import, the function to call, its arguments, and a secret word
+that makes a line of output a result. A node reads it to its end before it imports the student's file, keeps its own
+line, and closes its memory to the other nodes; a result goes to the standard output of that moment.
 """
 
 import base64
@@ -20,7 +20,7 @@ import sys
 import spcomm
 from spcomm.learn import values
 
-_PIECE = 2700  # bytes of a line: a pipe takes lines of 4096 as a whole, whoever else writes
+_PIECE = 2700  # bytes of a line: a pipe takes lines of 4096 as a whole, with any other writers
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = (
     444,
     445,

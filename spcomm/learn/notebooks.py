@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """An exercise as a notebook: the lesson, the program, cells that run and check it.
 
-The program's cell writes exercise.py beside the notebook, so that both are the same, and what runs in the notebook also
-runs at a terminal.
+The program's cell writes exercise.py beside the notebook, so that both are the same, and a program that runs in the
+notebook also runs at a terminal.
 """
 
 import json

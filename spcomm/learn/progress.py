@@ -29,7 +29,7 @@ class State:
 
 
 class Progress:
-    """The file of one folder. `say` is told in one sentence when it was damaged, or cannot be written.
+    """The file of one folder. `say` gets one sentence when the file was damaged or cannot be written.
 
     Unwritten progress counts as long as this object lives: a full disk keeps no hint back.
     """
@@ -40,7 +40,7 @@ class Progress:
         self._unsaved = State()
 
     def read(self) -> State:
-        """The present content, and what could not be written."""
+        """Return the present content, together with unwritten progress."""
         state, own = self._saved(), self._unsaved
         state.current = own.current or state.current
         state.passed += [name for name in own.passed if name not in state.passed]

@@ -24,7 +24,7 @@ from spcomm.learn.sandbox import FOLDER, Sandbox, python
 
 TRACE = "trace.json"
 TRACE_EVENTS = 1 << 17  # of each node
-_RESULTS = 16 << 20  # bytes of output that all results may take, beside what the program prints
+_RESULTS = 16 << 20  # bytes of output that all results may take, beside the program's own output
 _GRACE = 10  # seconds that the launcher has to end a run by itself, before the guard does
 _PATIENCE = 60.0  # seconds after that for the guard to answer, on the busiest machine
 _MOST_TRACE = 256 << 20
@@ -45,7 +45,7 @@ class Run:
     case: Case
     code: "int | None" = None  # exit code of spcomm run, negative for a signal; None: it was ended
     stopped: "str | None" = None  # the limit that was exceeded, or "guard"
-    output: str = ""  # what the program printed, without labels
+    output: str = ""  # the program's output, without labels
     # Lines of stderr with the node; None: the launcher.
     errors: "list[tuple[int | None, str]]" = field(default_factory=list)
     results: "dict[int, str]" = field(default_factory=dict)  # by rank: JSON of the node program
@@ -176,7 +176,7 @@ def _environment(folder: Path, walls: Sandbox, mark: str) -> "dict[str, str]":
 
 
 def _end_marked(mark: str) -> None:
-    """Kill what the run of a dead guard has left: no longer our descendants, but known by their environment."""
+    """Kill processes that a dead guard's run has left: no longer our descendants, but known by their environment."""
     word = f"{_MARK}={mark}".encode()
     ends = time.monotonic() + _PATIENCE  # a process may not be ours to end
     while time.monotonic() < ends:
@@ -250,7 +250,7 @@ class _Results:
             self.printed.append((node, text))
 
     def _forget_blank(self, node: int) -> None:
-        """The empty line before a result, which ends what the program has left unfinished."""
+        """Drop the empty line before a result, which ends the program's unfinished line."""
         for at in range(len(self.printed) - 1, -1, -1):
             if self.printed[at][0] == node:
                 if self.printed[at][1] == "":
@@ -258,7 +258,7 @@ class _Results:
                 return
 
     def end(self) -> "tuple[dict[int, str], list[int]]":
-        """The whole ones by rank, and of whom there is more than one."""
+        """Return the complete results by rank, and the ranks with more than one."""
         whole, doubled = {}, []
         for rank, pieces in enumerate(self._pieces):
             if [piece[0] for piece in pieces] == list(range(len(pieces))) and {p[1] for p in pieces} == {

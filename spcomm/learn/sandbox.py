@@ -2,8 +2,8 @@
 """Keeps a solution away from the rest of the machine: bubblewrap (bwrap), where it is installed and works.
 
 Behind the walls there are the system's programs and libraries, this Python and spcomm, all read-only, and a folder in
-memory of limited size. There is no network, no process of others, and nothing of the exercises. Who is root has no
-namespace of users, and is nobody behind the walls.
+memory of limited size. There is no network, no process of others, and nothing of the exercises. Root has no
+namespace of users, and is the user nobody behind the walls.
 """
 
 import functools
@@ -51,7 +51,7 @@ class Sandbox:
         Parameters
         ----------
         inner
-            What is run there.
+            The command to run there.
         files, writable
             Files that are there, read-only and not: their names within `FOLDER`, and where they really are.
         exercise
@@ -72,7 +72,7 @@ class Sandbox:
 
 @functools.cache
 def walls() -> Sandbox:
-    """Find out what this machine can do; asked once."""
+    """Return the walls that this machine supports; probed once."""
     found = shutil.which("bwrap")
     if found is None:
         return Sandbox(_OPEN.format("installed"))

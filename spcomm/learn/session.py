@@ -166,7 +166,7 @@ def hint(page: Page, own: Lessons, exercise: Exercise) -> None:
 
 
 def listing(page: Page, own: Lessons) -> None:
-    """All exercises, and what has passed."""
+    """List all exercises, and mark the passed ones."""
     passed = set(own.progress.read().passed)
     current = own.current().name
     page.rows(

@@ -22,15 +22,15 @@ class Submission:
 
 
 def handed_in(words: "list[str]", exercise: "str | None") -> "list[Submission]":
-    """Find what the words of a command line name: files, and folders of classes.
+    """Find the files, and the folders of classes, that the words of a command line name.
 
     Parameters
     ----------
     words
-        A file is that of a student who is called as the word is. In a folder each folder, and each Python file, is a
-        student's.
+        A file belongs to a student named like the word. In a folder, each folder and each Python file belongs to a
+        student.
     exercise
-        Which exercise all of it is of; default: what the name of the file or of the folder says.
+        The exercise of all files; default: the one that the name of the file or of the folder gives.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from spcomm.text import aligned
 
 _BAR = 24  # columns of the progress bar
 _WIDTH = 100  # of a lesson: longer lines are hard to read
-# What a program prints may be in a message; it must not steer the terminal.
+# A message may contain a program's output, which must not steer the terminal.
 _CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
@@ -112,12 +112,12 @@ class RichPage(Page):
 
 
 def clean(text: str) -> str:
-    """The text without what would steer a terminal."""
+    """Return the text without characters that would steer a terminal."""
     return text.translate(_CONTROL)
 
 
 def _broken(text: str) -> str:
-    """The text as it fits a terminal. What stands in columns or is set off stays as it is, and so does a path."""
+    """Return the text wrapped for a terminal. Columns, indented lines and paths stay unchanged."""
     if not is_shown():
         return text
     width = shutil.get_terminal_size().columns - 1

@@ -2,7 +2,7 @@
 """Values as text and back, without pickle: a solution's results come from a process that is not trusted.
 
 Each value is JSON's null, true, false or a string, or a list whose first item says what it is: ``["i", "0x2a"]``,
-``["l", [...]]``, ``["a", "<f8", [2, 3], base64]``. What is read is looked at first: depth, items, sizes, dtypes.
+``["l", [...]]``, ``["a", "<f8", [2, 3], base64]``. The reader first checks its input: depth, items, sizes, dtypes.
 """
 
 import base64
@@ -34,7 +34,7 @@ def to_text(value: object) -> str:
 
 
 def from_text(text: str) -> object:
-    """Return the value of a text, whoever has written it. Raises `ValueProblem` if it is not of `to_text`."""
+    """Return the value of a text from any source. Raises `ValueProblem` if it is not of `to_text`."""
     if len(text) > MOST_BYTES:
         raise ValueProblem(f"a value of more than {MOST_BYTES >> 20} MiB")
     try:

@@ -2,8 +2,8 @@
 """Whether a file was saved: once for each save, in whichever way an editor writes.
 
 Editors empty a file and fill it, rename another one over it, or move it away first; and they leave copies beside it.
-So only the file itself counts: what it was like when it was read last, and what it is like when it has come to rest.
-Who tells that something has happened, watchfiles or a clock, only decides when that is looked at.
+So only the file itself counts: its state when it was last read, and its state when it has come to rest.
+The source of events, watchfiles or a clock, only decides when the watcher looks.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ from pathlib import Path
 
 _QUIET = 0.08  # seconds without a change, after which a file is taken to be written
 _PATIENCE = 2.0  # for a file that is empty or gone, or does not come to rest
-_LOOKS = {"watchfiles": 1.0, "polling": 0.3}  # seconds between looks; with watchfiles for what it has missed
+_LOOKS = {"watchfiles": 1.0, "polling": 0.3}  # seconds between looks; with watchfiles for missed changes
 
 
 def signature(path: Path) -> "tuple[int, int, int] | None":
@@ -41,7 +41,7 @@ def settled(path: Path) -> "tuple[int, int, int] | None":
 
 
 def has_watchfiles() -> bool:
-    """Whether changes are told, and need not be looked for."""
+    """Whether the system reports changes, so that no polling is needed."""
     return importlib.util.find_spec("watchfiles") is not None
 
 
