@@ -29,7 +29,7 @@ def closed_meanwhile(words: str) -> SpcommError:
 
 
 def verdict(call: Call, words: str) -> BaseException:
-    """The exception for a call that has failed, or was ended early; `words` is what the caller calls it."""
+    """Return the exception for a call that has failed, or was ended early; `words` is the caller's name for it."""
     if call.reason == calls.BROKEN and call.broken is not None:
         return call.broken
     error = _verdict(call, words)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""One call of a cluster: hands the work to all nodes, and stays until each has given back what came of it.
+"""One call of a cluster: hands the work to all nodes, and stays until each has given back its result.
 
 The call *ends early* when there is a reason to: an exception on one node, a deadlock, a timeout, a Ctrl-C. Then the
-nodes are interrupted, each by a KeyboardInterrupt, and who does not come back after that is killed. There is one
-reason: what comes while the call ends changes nothing, but for a second Ctrl-C, which kills at once. A node that fails
+nodes are interrupted, each by a KeyboardInterrupt, and a node that does not come back after that is killed. There is
+one reason: later events change nothing, except a second Ctrl-C, which kills at once. A node that fails
 is marked in the call's shared memory, so that nodes which wait for it are woken and raise `NodeLostError`, as in any
 run. Nodes that have come back, with a result or an exception, are as good as new: the next call has other memory.
 """
@@ -31,7 +31,7 @@ SETTLE_S = 0.5
 GRACE_S = 3.0
 _ARRIVALS_S = 10.0  # for messages that were sent to other boxes, when all nodes are back
 FAILURE, DEADLOCK, TIMEOUT, INTERRUPT = "failure", "deadlock", "timeout", "interrupt"
-CLOSED, BROKEN = "closed", "broken"  # by another thread; what shows output or figures has raised
+CLOSED, BROKEN = "closed", "broken"  # by another thread; the code that shows output or figures has raised
 
 
 class Call:
@@ -60,13 +60,13 @@ class Call:
         self._watchdog: Watchdog | None = None
         self._is_killing = ""  # nodes are being killed: why
         self._presses = 0  # of Ctrl-C
-        self._has_arrived = False  # what nodes have sent to other boxes, or nothing does any more
-        self.broken: Exception | None = None  # what has kept output or figures from being shown
+        self._has_arrived = False  # the messages to other boxes have arrived, or no more can
+        self.broken: Exception | None = None  # the error that kept output or figures from being shown
         self._wakeup = Wakeup(nodes.loop, self._interrupted, self._closed)
 
     @property
     def has_failed(self) -> bool:
-        """Whether a node has failed, whatever becomes of the others."""
+        """Whether a node has failed, regardless of the others."""
         return self.failures.first is not None or self.failures.first_lost is not None
 
     @property
@@ -236,7 +236,7 @@ class Call:
         self._break(ConnectionLostError(f"{sentence}; the nodes were interrupted, and keep their variables"))
 
     def _await_arrivals(self) -> None:
-        """All nodes are back: what they have sent still reaches other boxes, so that what is unmatched is known."""
+        """All nodes are back: deliver their messages to other boxes, so that unmatched messages are known."""
         if self.reason or self.has_failed:
             return
         for node in range(self._nodes.size):
@@ -304,7 +304,7 @@ class Call:
         self._is_killing = why
         self._nodes.run_processes.kill()
 
-    # What is said of it
+    # Messages about it
 
     def table(self) -> str:
         """Places of the nodes, a line for each place."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The caller's end of the socket through which a node gets its work and gives back what comes of it.
+"""The caller's end of the socket through which a node gets its work and gives back its results.
 
 Messages have the format of `launch.base.wire`, as the node's have. This end never blocks: a node that is stopped,
 or computes and does not read, must not keep the caller from hearing a Ctrl-C.
@@ -54,7 +54,7 @@ class Channel:
         self.flush()
 
     def flush(self) -> None:
-        """Send what the node takes now."""
+        """Send as much as the node takes now."""
         while self._queue:
             data, right = self._queue[0]
             extra = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, right)] if right else []
@@ -92,7 +92,7 @@ class Channel:
 
 
 class Sockets:
-    """Stands for the launcher's `Stdin`: what a node gets as its standard input is its end of a channel."""
+    """Stands for the launcher's `Stdin`: a node gets its end of a channel as its standard input."""
 
     def __init__(self, channels: "list[Channel]") -> None:
         self._channels = channels

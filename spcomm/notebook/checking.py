@@ -105,7 +105,7 @@ def _graded(path: Path, exercise: Exercise, known: "list[Exercise]", is_cell: bo
 
 
 def _own(known: "list[Exercise]") -> "object":
-    """The folder of the exercises, if we are in one: what passes is noted there."""
+    """Return the folder of the exercises, if we are in one: it records the passed exercises."""
     from spcomm.learn import lessons
 
     try:

@@ -22,7 +22,7 @@ _open: "weakref.WeakSet[Cluster]" = weakref.WeakSet()
 
 
 class Cluster:
-    """Nodes that stay alive: what ``spcomm run`` does for a program, for one call after the other.
+    """Nodes that stay alive: they run one call after the other, as ``spcomm run`` runs a program.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Cluster:
     timeout or a Ctrl-C: the nodes are interrupted by a KeyboardInterrupt, and may be used again. Only when a node was
     killed, or did not end its work within three seconds after that, there are new nodes.
 
-    What nodes print appears on `sys.stdout` and `sys.stderr`, in whole lines with their ranks.
+    The output of nodes appears on `sys.stdout` and `sys.stderr`, in whole lines with their ranks.
 
     One call at a time; threads take turns by themselves.
 
@@ -126,8 +126,8 @@ class Cluster:
         Raises
         ------
         ClusterError
-            The function has raised an exception on a node. The text shows its traceback; who waits for that node gets
-            `NodeLostError`, and who computes is interrupted.
+            The function has raised an exception on a node. The text shows its traceback; nodes that wait for that node
+            get `NodeLostError`, and nodes that compute are interrupted.
         DeadlockError
             The nodes wait for each other. The text shows where.
         WaitTimeoutError
@@ -135,7 +135,7 @@ class Cluster:
         NodeLostError
             A node was killed; there are new nodes.
         ConnectionLostError
-            What connects the boxes has ended. The nodes stay.
+            The transport between the boxes has ended. The nodes stay.
         TypeError
             The function or an argument cannot be pickled.
 
@@ -163,7 +163,7 @@ class Cluster:
         return _values(self._pool.call(begin, f"run({_name(function)})", f"{_name(function)}()", timeout))
 
     def map(self, function: "Callable", items: Iterable, timeout: "float | None" = None) -> list:
-        """Call a function once for each item, on whatever node is free, and return the list of its results.
+        """Call a function once for each item, on any free node, and return the list of its results.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Cluster:
         Returns
         -------
         list
-            In the order of the items, whoever was done first.
+            In the order of the items, regardless of which node was done first.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class Cluster:
         timeout : float, optional
             Seconds until the nodes are interrupted. None: never.
         name : str, optional
-            What tracebacks and reports call it, instead of a file.
+            Its name in tracebacks and reports, instead of a file.
         shown_as : str, optional
             The lines that tracebacks show, if they are not those of `code`.
         grouped : bool, optional

@@ -14,7 +14,7 @@ class ClusterError(SpcommError):
     rank : int
         The node that failed first.
     error : BaseException or None
-        What that node raised; None if it was killed, or if its exception cannot be pickled.
+        The exception of that node; None if it was killed, or if its exception cannot be pickled.
 
     Notes
     -----

@@ -37,7 +37,7 @@ class CellOptions:
 _LONGEST = 40  # letters of a number: Python refuses to read thousands of digits
 _FLAGS = ("trace", "fresh", "group")
 _VALUES = {"-n": "nodes", "--boxes": "boxes", "--timeout": "timeout"}
-_MOST = {"-n": 0, "--boxes": MOST_BOXES}  # 0: as many as the caller of `parse` says
+_MOST = {"-n": 0, "--boxes": MOST_BOXES}  # 0: the number that the caller of `parse` gives
 _KNOWN = [*_VALUES, *(f"--{name}" for name in _FLAGS)]
 
 
@@ -92,7 +92,7 @@ def _shown(text: str) -> str:
 def command(line: str) -> "tuple[str, list[str]]":
     """The command of `%spcomm`, and the names that follow it."""
     verb, *names = line.split() or [""]
-    if verb == "check":  # what follows it is no variable
+    if verb == "check":  # its argument is no variable
         return verb, names
     if verb not in _COMMANDS:
         what = f"there is no command {verb!r}" if verb else "a command is missing"

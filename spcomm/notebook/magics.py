@@ -97,7 +97,7 @@ class SpcommMagics(Magics):
             raise UsageError(str(error)) from None
         except SyntaxError as error:
             told = _told(error, "".join(traceback.format_exception_only(error)))
-        except MemoryError:  # by Python's parser, of which no lines are of use; RecursionError is told below
+        except MemoryError:  # by Python's parser, whose lines are of no use; RecursionError is reported below
             raise UsageError("%%spcomm: the cell is too deep, or there is no memory left") from None
         except (SpcommError, TypeError, ValueError, OSError, RecursionError, KeyboardInterrupt) as error:
             told = _told(
@@ -142,7 +142,7 @@ class SpcommMagics(Magics):
         return f"In[{self.shell.execution_count}]"
 
     def _prepared(self, options: magic_options.CellOptions) -> Cluster:
-        """The nodes as the cell wants them."""
+        """Return the nodes that the cell asks for."""
         if self.cluster is None:
             if options.nodes is None:
                 raise magic_options.MagicError(
@@ -245,10 +245,10 @@ def _trace_file() -> "str | None":
 
 
 def _show_trace(path: str) -> None:
-    """The timeline; whatever keeps it from being shown, the cell has its result, or its error."""
+    """Show the timeline; if that fails, the cell still has its result, or its error."""
     drawing = path + ".png"
     try:
-        if os.path.getsize(path):  # else the cell has not begun, or it was told why there is no trace
+        if os.path.getsize(path):  # else the cell has not begun, or has reported why there is no trace
             _draw_trace(path, drawing)
     except Exception as error:
         _say(f"the timeline cannot be shown ({type(error).__name__}: {error})")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A node of a Cluster: waits for work, does it, gives back what came of it, and waits again.
+"""A node of a Cluster: waits for work, does it, gives back the result, and waits again.
 
 It waits on its socket, not in spcomm: it needs no core, and is part of no deadlock. Each call is a run of its own, with
-shared memory of its own, so that nothing which an earlier call has left can reach it; what stays is the process, with
-its variables.
+shared memory of its own, so that no leftovers of an earlier call can reach it; only the process stays, with its
+variables.
 
 Messages in:  ("begin", sys.path)  ("call", about, work) + segment  ("over",)
 Of map:       ("item", number, argument)  ("enough",)
@@ -42,7 +42,7 @@ current: "Worker | None" = None  # this node
 def serve() -> None:
     """The top level of a node. Returns when the caller closes the cluster."""
     _signal.signal(_signal.SIGINT, _nothing)
-    # Until now it was blocked: what came before would have ended the node.
+    # Until now it was blocked: an earlier signal would have ended the node.
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})
     global current
     current = Worker(channel.of_node())
@@ -166,7 +166,7 @@ class Worker:
         found = eval(code, self.main.__dict__)
         if not code.co_flags & _COROUTINE:
             return found
-        if self._runner is None:  # one for all cells: what a task awaits belongs to its loop
+        if self._runner is None:  # one for all cells: the objects that a task awaits belong to its loop
             import asyncio  # for few, and slow
 
             self._runner = asyncio.Runner()
@@ -243,7 +243,7 @@ def _told(error: BaseException) -> tuple:
 
 
 def _packed_to_show(value: object) -> bytes:
-    """The value of a cell, or what shows the same: what cannot be pickled, and what plotting functions give back."""
+    """Return the value of a cell, or a stand-in with the same display: for unpicklable values and results of plots."""
     if not _is_drawn(value):
         try:
             return pickling.packed(value, "")

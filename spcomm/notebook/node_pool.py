@@ -35,7 +35,7 @@ class NodePool:
         nodes = self.nodes
         if nodes is None or not nodes.mine:
             return []
-        if self._busy.acquire(blocking=False):  # else a call hears what happens
+        if self._busy.acquire(blocking=False):  # else a call receives the events
             try:
                 nodes.catch_up()
             finally:
@@ -118,7 +118,7 @@ class NodePool:
         kind: "type[Call]" = Call,
         trace: "str | None" = None,
     ) -> Call:
-        """One call, from making sure that there are nodes to raising what has gone wrong."""
+        """Make one call: ensure that there are nodes, run it, and raise its error, if any."""
         __tracebackhide__ = True
         _check_timeout(words, timeout)
         with self._alone(words):

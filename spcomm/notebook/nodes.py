@@ -2,7 +2,7 @@
 """The processes of a cluster: a fork server, as `spcomm run` has one, and the nodes that it forks.
 
 The caller's process is their launcher. When it ends, however that happens, the fork server ends the nodes, and the
-kernel ends what is left if the fork server has gone. New nodes come from the same fork server, in milliseconds.
+kernel ends leftover processes if the fork server has gone. New nodes come from the same fork server, in milliseconds.
 """
 
 import _signal
@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-START = ""  # options of `spcomm run` on how nodes start: there are two ways, of which a system may have one
+START = ""  # options of `spcomm run` on how nodes start: there are two ways, and a system may have only one
 _ENDING_S = 3.0  # seconds for the nodes to end by themselves
 
 
@@ -45,7 +45,7 @@ class Nodes:
         self.loop = Loop()
         self.screen = Screen(self.loop)
         self.ended: dict[int, int] = {}  # node → wait status
-        self.exited: Callable[[int, int], None] | None = None  # who hears of it during a call
+        self.exited: Callable[[int, int], None] | None = None  # called for each end during a call
         self.channels: list[Channel] = []
         self.since = time.time()
         self._owner = os.getpid()
@@ -59,7 +59,7 @@ class Nodes:
 
     @property
     def alive(self) -> bool:
-        """Whether all of them run, as far as was heard."""
+        """Whether all of them run, as far as reports show."""
         return self._fork_client is not None and not self._fork_client.gone and not self.ended and self.mine
 
     @property
@@ -73,7 +73,7 @@ class Nodes:
         return self.run_processes.started
 
     def _guarded(self, begin: "Callable[[], None]") -> None:
-        """Whatever keeps nodes from starting, a Ctrl-C too, leaves none behind."""
+        """Start nodes; any failure to start them, a Ctrl-C too, leaves none behind."""
         try:
             begin()
         except BaseException:
@@ -149,7 +149,7 @@ class Nodes:
             )
 
     def begin_transport(self, hear: "Callable[[tuple | None], None]") -> None:
-        """Have messages between boxes carried, for one call. `hear` is told what the transport processes say."""
+        """Have messages between boxes carried, for one call. `hear` gets the messages of the transport processes."""
         if self.boxes == 1:
             return
         why = self._start_transports()
@@ -238,7 +238,7 @@ class Nodes:
                 self._transports.abandon()
 
     def kill(self) -> None:
-        """End everything at once, without hearing what comes of it."""
+        """End everything at once, without waiting for the results."""
         if self._fork_client is None or not self.mine:
             return
         self.loop.forget("end")
@@ -270,10 +270,10 @@ class Nodes:
             self._reports.close()
             self.answers = None
 
-    # What is heard
+    # Receiving
 
     def catch_up(self) -> None:
-        """Hear what has happened since the last call."""
+        """Receive the events since the last call."""
         self.loop.at("now", 0.0, _nothing)
         while self.loop.waits("now"):
             self.loop.turn()
@@ -324,7 +324,7 @@ class Nodes:
         texts = [payload for _rank, kind, payload in self._reports.read() if kind == report.TEXT]
         return b"".join(texts).decode("utf-8", "replace")
 
-    # What is said
+    # Sending
 
     def send(self, message: tuple, descriptor: int = -1) -> None:
         """Send the same to all nodes."""

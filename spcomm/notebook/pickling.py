@@ -22,13 +22,13 @@ _WITHOUT = (
     "without cloudpickle only functions and classes of importable modules can be sent; "
     "pip install cloudpickle (or spcomm[notebook]) sends lambdas, closures and what a program or a cell defines"
 )
-_MOST = (1 << 31) - (1 << 20)  # bytes of one object: what marshal takes, in which messages are written
+_MOST = (1 << 31) - (1 << 20)  # bytes of one object: the limit of marshal, which writes the messages
 
 
 def packed(value: object, what: str, function: object = None) -> bytes:
     """An object as bytes. `TypeError`, which begins with `what`: it cannot be pickled; `ValueError`: it is too large.
 
-    `function` is what of it a node has to be able to call.
+    `function` is the part of it that a node must be able to call.
     """
     if cloudpickle is None and getattr(function, "__module__", None) == "__main__":
         raise TypeError(f"{what}: {_WITHOUT}")
@@ -100,7 +100,7 @@ def _can_be_imported(name: str) -> bool:
 
 
 class UnpicklableValue:
-    """Stands for the value of a cell's last line that cannot be pickled. It shows what that shows."""
+    """Stands for the value of a cell's last line that cannot be pickled. It has the same display."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -92,7 +92,7 @@ class _Writer(Sink):
         self.kept: dict[bytes, list[tuple[int, bytes]]] | None = None
 
     def release(self) -> None:
-        """Show what was kept, by node."""
+        """Show the kept output, by node."""
         kept, self.kept = self.kept, None
         for _label, pieces in sorted((kept or {}).items(), key=lambda item: (len(item[0]), item[0])):
             for target, data in pieces:
@@ -117,7 +117,7 @@ class _Writer(Sink):
             self.error = error
 
     def flush(self) -> bool:
-        """Hand on what the caller's streams keep. True: nothing is left."""
+        """Hand on the content of the caller's streams. True: nothing is left."""
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and self.error is None:
                 try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The source lines that only the caller has: of notebook cells, and of text typed at a prompt.
 
-A node shows them in tracebacks. Files it can read itself. Where a cell has a file name that nobody knows
-(/tmp/ipykernel_123/456.py), reports are given the cell's own name, In[3], when they come back.
+A node shows them in tracebacks. It can read files itself. If a cell has a file name that users do not know
+(/tmp/ipykernel_123/456.py), reports get the cell's own name, In[3], when they come back.
 """
 
 import functools
@@ -19,7 +19,7 @@ _MOST = 1000  # functions that are looked at
 
 
 def of(function: object) -> "dict[str, list[str]]":
-    """File name → lines, for the function and what it uses of its own module, as far as no file has them."""
+    """Return file name → lines, for the function and the names of its own module that it uses, if no file has them."""
     names = {code.co_filename for code in _codes(function)}
     found = {name: linecache.cache.get(name) for name in names}
     return {name: entry[2] for name, entry in found.items() if entry and len(entry) == 4 and entry[1] is None}
