@@ -158,7 +158,7 @@ def _show(asked: _Arguments) -> None:
 
 
 def _part(asked: _Arguments) -> Trace:
-    """The trace, or what --from, --to and --min-bytes leave of it."""
+    """Return the trace, or the part that --from, --to and --min-bytes leave."""
     from spcomm.trace.reader import read
 
     trace = read(asked.file)

@@ -21,7 +21,7 @@ class Counters:
         self._sent: dict[str, tuple[float, int]] = {}  # not received yet: when, to whom
         self._received: dict[str, float] = {}  # its sending has not been seen yet
         self._under_way: list[tuple[float, float]] = []
-        self._begins: list[float] = []  # of what is known of each node
+        self._begins: list[float] = []  # of the known part of each node
 
     def node(self, rows: "list[dict[str, Any]]") -> None:
         """All rows of the next node."""
@@ -65,7 +65,7 @@ class Counters:
             computing.insert(0, (0.0, 0))
         yield from _curve("nodes computing", computing)
         for moment, dest in self._sent.values():
-            # Where it was received may have been overwritten; what is sent later than that never was.
+            # The event of its receipt may have been overwritten; a message sent after that was never received.
             if not self._lost[dest] or moment >= self._begins[dest]:
                 self._under_way.append((moment, self._end))
         yield from _curve("messages under way", spans.steps([self._under_way]))

@@ -3,4 +3,4 @@
 
 
 class TraceError(Exception):
-    """A trace cannot be read or shown; its text is for whoever gave the file and the options."""
+    """A trace cannot be read or shown; its text is for the user who gave the file and the options."""

@@ -21,9 +21,9 @@ _IS_MOUNTED = (errno.EBUSY, errno.EPERM, errno.EACCES)
 def replace(path: str, fill: "Callable", is_text: bool = True) -> None:
     """Make a file: `fill` writes it into one beside it, which then takes its place. `OSError`: it cannot be.
 
-    The other one has no name until it is whole, where the file system has such files: nothing stays of a process that
-    is killed. What cannot be replaced, a device, a pipe, a mounted file, or one in a folder where nobody may make
-    others, is written itself.
+    The other one has no name until it is whole, if the file system has such files: a killed process leaves nothing
+    behind. A file that cannot be replaced (a device, a pipe, a mounted file, or one in a folder that takes no new
+    files) is written itself.
     """
     mode = _mode(path)
     if mode is not None and not stat.S_ISREG(mode):
@@ -130,7 +130,7 @@ def _mode(path: str) -> "int | None":
 
 
 def _write_itself(path: str, fill: "Callable", is_new: bool, is_text: bool) -> None:
-    """First as a whole, elsewhere: what was there before is lost only when all of it is there."""
+    """Write all of it elsewhere first: the old content is lost only when the new content is complete."""
     import tempfile
 
     with tempfile.TemporaryFile() as whole:

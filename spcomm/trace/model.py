@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A trace in memory: what each thread of each node did, and the messages. Times are microseconds from its begin.
+"""A trace in memory: the events of each thread of each node, and the messages. Times are microseconds from its begin.
 
 At every moment of its life a thread computes (it is in no call of spcomm, in `work`, or in a handler that a call runs),
 waits (for another node, within a call) or transfers (is in a call and does not wait: it copies, packs, looks). A node's
@@ -13,13 +13,13 @@ from typing import NamedTuple
 from spcomm.trace import spans
 
 FORMAT = 1  # of the file; one with another number is refused
-MOST = 2**63  # all numbers in it are smaller: bytes, or microseconds, of which that is 300,000 years
+MOST = 2**63  # all numbers in it are smaller: bytes, or microseconds (300,000 years)
 CONTEXTS = (
     "user",
     "collective",
     "coordinated",
     "handled",
-)  # of messages, by what is left of a context's number
+)  # of messages, by the remainder of a context's number
 THREADS_APART = 1024  # the file numbers the tracks of a node: rank, rank + 1024, rank + 2048, ...
 
 
@@ -73,7 +73,7 @@ class Message:
     dest: int
     tag: int
     bytes: int
-    context: str  # "user": the program's own; else what it belongs to
+    context: str  # "user": the program's own; else the operation that it belongs to
     sent: "float | None" = None
     received: "float | None" = None
     sender: "int | None" = None  # number of the track on which it was sent,
@@ -82,7 +82,7 @@ class Message:
 
 @dataclass(slots=True)
 class Track:
-    """One thread of a node: its life, and what happened in it, by time; nothing is outside of it."""
+    """One thread of a node: its life, and its events, by time; no event is outside of it."""
 
     rank: int
     thread: int  # 0: the node's first
@@ -143,7 +143,7 @@ class Trace:
     cores: int = 0  # of the machine on which it was started; 0: not known
     exit_code: int = 0  # of the run
     min_bytes: int = 0  # shorter messages are left out
-    missing: "list[int]" = field(default_factory=list)  # ranks of which nothing came
+    missing: "list[int]" = field(default_factory=list)  # ranks that sent nothing
     unnamed: int = 0  # events whose name or line found no room
     is_part: bool = False  # something before `begin` or after `end` is left out
 
@@ -183,7 +183,7 @@ def cut(trace: Trace, begin: "float | None" = None, end: "float | None" = None, 
     trace
         It stays as it is; calls and messages of the part are its own.
     begin, end
-        Microseconds from the begin of the trace; None: its begin, its end. What goes on at these moments is
+        Microseconds from the begin of the trace; None: its begin, its end. Calls in progress at these moments are
         cut off there. They must lie within the trace, `begin` before `end`.
     min_bytes
         Messages shorter than that are left out.

@@ -21,7 +21,7 @@ def page(trace: Trace) -> str:
     Parameters
     ----------
     trace
-        What is shown.
+        The trace to show.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def embedded(value: object) -> str:
 def content(trace: Trace) -> "dict[str, object]":
     """Data for the scripts of the page. Times are whole nanoseconds from the beginning of the part shown.
 
-    Things of one kind are columns, not rows: that is a third of the size, and what JavaScript is fast with.
+    Things of one kind are columns, not rows: that is a third of the size, and JavaScript is fast with it.
     """
     texts = _Texts()
     found = summary.summarize(trace)

@@ -13,7 +13,7 @@ from spcomm.trace.states import COLORS, STARTING
 _INK = "#3a3a3a"
 _COLUMNS = 2400
 _ARROW = {"arrowstyle": "-|>", "color": _INK, "lw": 0.6, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 6}
-_ARROWS = 300  # more would hide what they connect
+_ARROWS = 300  # more would hide the tracks that they connect
 
 
 def timeline(trace: Trace, path: str) -> None:
@@ -22,9 +22,9 @@ def timeline(trace: Trace, path: str) -> None:
     Parameters
     ----------
     trace
-        What is drawn.
+        The trace to draw.
     path
-        Where to; its ending says what it becomes: .png, .svg, .pdf.
+        The file to write; its ending gives the format: .png, .svg, .pdf.
 
     Raises
     ------
@@ -54,9 +54,9 @@ def matrix(trace: Trace, path: str) -> None:
     Parameters
     ----------
     trace
-        What is drawn.
+        The trace to draw.
     path
-        Where to, as for `timeline`.
+        The file to write, as for `timeline`.
 
     Raises
     ------

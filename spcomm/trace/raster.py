@@ -29,7 +29,7 @@ def coverage(spans: "list[tuple[float, float]]", begin: float, step: float, colu
 
 
 def runs(trace: Trace, track: Track, columns: int) -> "dict[str, list[tuple[float, float]]]":
-    """For each state the (begin, length) of where it is what one sees; nothing where the track has not begun."""
+    """Return for each state the (begin, length) of its visible parts; nothing where the track has not begun."""
     step = trace.length / columns
     states = (track.computing(), track.transferring(), track.waiting())
     covers = [coverage(spans, trace.begin, step, columns) for spans in states]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads a trace file: JSON that Perfetto and Chrome open as well, with what spcomm needs to know in `otherData`.
+"""Reads a trace file: JSON that Perfetto and Chrome open as well, with spcomm's own data in `otherData`.
 
-What the file says is believed only after a look: each complaint is one sentence that says what was found, what is
-needed and what to try.
+The reader checks all content of the file: each complaint is one sentence that names the finding, the requirement and
+the next step.
 """
 
 import json
@@ -29,7 +29,7 @@ def read(path: "str | os.PathLike[str]") -> Trace:
     Parameters
     ----------
     path
-        What `spcomm run --trace` has written.
+        A file that `spcomm run --trace` has written.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def read(path: "str | os.PathLike[str]") -> Trace:
 
 
 def parse(text: str, name: str = "the trace") -> Trace:
-    """Read a trace from text; `name` is what complaints call it. See `read`."""
+    """Read a trace from text; `name` is its name in complaints. See `read`."""
     about = _about(text, name)
     if about is not None:
         try:
@@ -151,7 +151,7 @@ def _outside(content: object, name: str) -> "tuple[list, dict]":
 
 
 class _Reader:
-    """Goes through the events once, then puts what belongs together in order."""
+    """Goes through the events once, then puts related events in order."""
 
     def __init__(self, name: str, events: "Iterable[object]", other: dict) -> None:
         self._name = name
@@ -300,8 +300,8 @@ class _Reader:
             live = track.begin
             track.begin, track.end = moments.get(track.number, (begin, begin))
             if track.thread == 0:
-                # Between its start and its first call a node computes. If events were overwritten, nobody knows what it
-                # did before those that are left.
+                # Between its start and its first call a node computes. If events were overwritten, its activity before
+                # the remaining events is unknown.
                 track.begin = live if track.starting else track.begin if self._lost[track.rank] else begin
                 ends = [m[1] for number, m in moments.items() if number % THREADS_APART == track.rank]
                 track.end = max(ends, default=begin)
@@ -360,7 +360,7 @@ def _short(value: object) -> str:
 
 
 def _word(value: object) -> str:
-    """A name that can go to a terminal and into any file: what cannot be printed is replaced."""
+    """Return a name for a terminal and any file: unprintable characters are replaced."""
     return printable(str(value), "")
 
 

@@ -80,7 +80,7 @@ class RemoteTraces:
         self.times = None
 
     def missing(self, ranks: "list[int]") -> "list[int]":
-        """Those of them of which nothing has come."""
+        """Return those ranks that have sent nothing."""
         return [rank for rank in ranks if rank not in self._lost]
 
     def read(self, rank: int, ours: "Callable[[int], int]") -> "tuple[list[Event], int]":
@@ -89,7 +89,7 @@ class RemoteTraces:
         return [event._replace(time_ns=ours(event.time_ns)) for event in events], self._lost.get(rank, 0)
 
 
-# What the fields of an event can be: csrc/segment/spc_trace.h.
+# The limits of an event's fields: csrc/segment/spc_trace.h.
 _LIMITS = {
     "time_ns": (0, 2**63),
     "kind": (1, 2**8),

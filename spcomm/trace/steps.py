@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Steps of a node's virtual clock: each needs what others have given, takes time, and gives something.
+"""Steps of a node's virtual clock: each needs results of other steps, takes time, and gives a result.
 
 Messages are in the trace with both ends. Collective operations are matched by their order on their communicator, which
-is the same on all of its nodes, whatever way their data took: a reduction sends no messages at all.
+is the same on all of its nodes, regardless of how their data travelled: a reduction sends no messages at all.
 """
 
 from collections.abc import Hashable, Iterator
@@ -22,7 +22,7 @@ class Step:
     needs: "tuple[Hashable, ...]" = ()
     cost: float = 0.0
     gives: "Hashable | None" = None
-    is_message: bool = False  # what it needs has been under way
+    is_message: bool = False  # its input has been under way
 
 
 # Whom a collective operation waits for: ranks of a communicator of so many, for one of them, given the root.
@@ -110,7 +110,7 @@ class _Node:
         self._counts: dict[Hashable, int] = {}  # by communicator and kind: how many of them were over
         self._entered: set[Hashable] = set()  # those that are not over
         self._open: list[Call] = []  # that go on, outer ones first: handlers call within calls
-        self._posted: dict[int, list[int]] = {}  # what each synchronous send that goes on has sent itself
+        self._posted: dict[int, list[int]] = {}  # messages that each unfinished synchronous send has sent
         self._came = 0  # coordinated messages so far,
         self._came_before: dict[int, int] = {}  # and before the calls that go on
 
@@ -121,7 +121,7 @@ class _Node:
         return found
 
     def _happenings(self) -> "Iterator[tuple]":
-        """(when, what comes first then, what makes steps of it, of what)"""
+        """Yield (time, order at that time, function that makes steps, its argument)."""
         for call in self._calls:
             yield call.begin, _ENTER, self._enter, call
             yield call.end, _LEAVE if call.end > call.begin else _LEAVE_AT_ONCE, self._leave, call
@@ -179,7 +179,7 @@ class _Node:
             yield Step(name, tuple(_key("fuzzy", part, call.number, rank) for rank in range(part.size)))
 
     def _begin(self, kind: str, part: Part) -> "Iterator[Step]":
-        """Enters what is matched by its order; once, if a timeout leaves it and another call goes on with it."""
+        """Enter an operation matched by its order; once, if a timeout leaves it and another call continues it."""
         which = kind, part.number, part.first
         if which not in self._entered:
             self._entered.add(which)

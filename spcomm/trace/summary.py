@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of a trace: how each node spent its time, what it sent, and how well the nodes were used."""
+"""The numbers of a trace: how each node spent its time, its messages, and how well the nodes were used."""
 
 from dataclasses import dataclass
 
@@ -126,7 +126,7 @@ def text(trace: Trace) -> str:
     Parameters
     ----------
     trace
-        What is summarized.
+        The trace to summarize.
 
     Returns
     -------
@@ -173,7 +173,7 @@ _OTHERS = {
 
 
 def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
-    """(name, value, what it is) of what is said of all nodes together; the page shows the same."""
+    """Return (name, value, meaning) of the numbers for all nodes together; the page shows the same."""
     everything = f"of {counted(len(trace.messages), 'message')}"
     said = [
         ("parallel efficiency", _percent(found.efficiency), "of the time of all nodes is computing"),

@@ -19,7 +19,7 @@ def size(count: int) -> str:
 
 
 def _scaled(value: float, units: "tuple[tuple[float, str], ...]") -> str:
-    """In the largest unit of which there is one, rounded: 999.6 µs are `1.00 ms`."""
+    """Return the value in the largest unit that it fills, rounded: 999.6 µs are `1.00 ms`."""
     for factor, unit in units:
         if abs(value) >= 0.9995 * factor:
             return f"{_three(value / factor)} {unit}"
@@ -35,7 +35,8 @@ def _three(value: float) -> str:
 def shares(parts: "Sequence[float]", whole: float) -> "list[str]":
     """`12.5 %` of each part, if all parts together are the whole; of nothing there is no share.
 
-    They add up to 100.0, as far as they can: what is not nothing is never `0.0 %`, and what is not all never `100.0 %`.
+    They add up to 100.0, as far as they can: a part above zero is never `0.0 %`, and a part below the whole never
+    `100.0 %`.
     """
     if whole <= 0:
         return ["-"] * len(parts)
@@ -48,7 +49,7 @@ def shares(parts: "Sequence[float]", whole: float) -> "list[str]":
 
 
 def percent(rounded: float, share: float) -> str:
-    """`12.5 %`; `share` says whether there is something, and whether it is all."""
+    """Return `12.5 %`; `share` shows whether there is something, and whether it is all."""
     text = f"{100 * rounded:.1f} %"
     if text in ("0.0 %", "-0.0 %"):
         return "<0.1 %" if share > 1e-9 else "0.0 %"

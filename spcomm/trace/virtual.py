@@ -139,8 +139,8 @@ class _Clocks:
         self._latency = latency
         self._steps = steps_of(trace)
         self._at = [0] * trace.nodes
-        self._known: dict[object, float] = {}  # when what others may need was there
-        self._waits: dict[object, list[int]] = {}  # who could not go on without it
+        self._known: dict[object, float] = {}  # when a result that others may need was there
+        self._waits: dict[object, list[int]] = {}  # the ranks that cannot go on without it
 
     def run(self) -> None:
         ready = deque(range(len(self.now)))

@@ -44,7 +44,7 @@ def write(
     group
         Whose nodes have ended.
     program, version
-        What the file says of them.
+        Their description in the file.
     warn
         Is called with a sentence for each box whose part is missing.
     code
@@ -104,7 +104,7 @@ class _Gathered:
                 self.missing.append(f"box {box} {why}: the part of {ranks_text(ranks)} is missing")
 
     def text(self) -> "Iterator[str]":
-        """The file, in pieces: as a whole it is several times as large as what was recorded."""
+        """Return the file in pieces: as a whole it is several times as large as the records."""
         yield '{"traceEvents": ['
         comma = ""
         for piece in _pieces(self._rows()):
@@ -178,9 +178,9 @@ class _Node:
         self._nodes = len(places)
         self._begin_ns = begin_ns
         self._end_ns = end_ns
-        self._open: dict[int, list[Event]] = {}  # by thread: what has begun, and not ended yet
+        self._open: dict[int, list[Event]] = {}  # by thread: the events that have begun, and not ended yet
         self._tracks: dict[int, int] = {}  # by thread
-        self._costs: dict[int, float] = {}  # by thread: what its `work` has declared
+        self._costs: dict[int, float] = {}  # by thread: the cost that its `work` has declared
         self._rows: list[dict[str, Any]] = []
 
     def rows(self, events: "list[Event]") -> "list[dict[str, Any]]":
