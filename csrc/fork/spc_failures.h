@@ -32,7 +32,7 @@ typedef enum spc_report_kind {
 typedef struct spc_failure {
     spc_report_kind_t kind; /* of its report */
     bool known;
-    bool ended;    /* status says how */
+    bool ended;    /* status shows how */
     bool vanished; /* node 0, whose end is unknown */
     bool stopped;  /* by the supervisor */
     bool elsewhere; /* in another box, whose supervisor judges it */

@@ -4,8 +4,8 @@
  *
  * Each of those processes becomes a run of one node, because spcomm reads its place from `spcomm run` only. One of them
  * prints a note about it. The rank and the number of processes come from the environment, as Open MPI, PMI (MPICH,
- * Intel MPI), Slurm and PMIx set them. If a launcher does not set the number, its rank 1 prints the note in place of
- * rank 0: with one process there is nothing to print.
+ * Intel MPI), Slurm and PMIx set them. A launcher that does not set the number is recognized by its rank 1, which
+ * prints the note in place of rank 0: with one process there is nothing to print.
  *
  * Call it before other threads change the environment. Python and C print the same note through it.
  */
