@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Values as text and back, without pickle: a solution's results come from a process that is not trusted.
 
-Each value is JSON's null, true, false or a string, or a list whose first item says what it is: ``["i", "0x2a"]``,
+Each value is JSON's null, true, false or a string, or a list whose first item gives its type: ``["i", "0x2a"]``,
 ``["l", [...]]``, ``["a", "<f8", [2, 3], base64]``. The reader first checks its input: depth, items, sizes, dtypes.
 """
 

@@ -56,7 +56,7 @@ class Call:
         self.figure: Callable[[int, bytes], None] | None = None  # it gets the pictures
         self.failures = Failures()
         self._notes = ""  # of the failures, once there are `tracebacks`
-        self._over: dict[int, int] = {}  # nodes that have come back, or ended; as the watchdog wants it
+        self._over: dict[int, int] = {}  # nodes that have come back, or ended; for the watchdog
         self._watchdog: Watchdog | None = None
         self._is_killing = ""  # nodes are being killed: why
         self._presses = 0  # of Ctrl-C

@@ -35,9 +35,9 @@ class Traffic:
 class Summary:
     """All numbers of a trace; times are microseconds.
 
-    `imbalance` is the longest computing time of a node over the mean, minus 1: 0.25 says that with the same work for
+    `imbalance` is the longest computing time of a node over the mean, minus 1: 0.25 means that with the same work for
     all, the slowest would have been done a fifth earlier. `efficiency` is the share of the time of all nodes in which
-    they compute; the time in which a node was starting counts in neither. None: nobody computes, or the trace has no
+    they compute; the time in which a node was starting counts in neither. None: no node computes, or the trace has no
     length.
     """
 

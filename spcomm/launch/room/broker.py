@@ -70,7 +70,7 @@ class Connection:
 
 
 class Run:
-    """One run that wants boxes, or a job, of us."""
+    """One run that asks this server for boxes, or for a job."""
 
     def __init__(self, runner: Connection, about: dict) -> None:
         self.runner = runner
@@ -184,7 +184,7 @@ class Broker:
         """Carry a link on over this connection; give up the link's old connection if it still exists."""
         connection = self.connections.get(number)
         if connection is None:
-            frames.send(["unknown"])  # and perhaps it says hello
+            frames.send(["unknown"])  # it may send `hello` next
             return
         if not hmac.compare_digest(proof(connection.ticket, "client", frames.binding), shown):
             raise ValueError(number)
