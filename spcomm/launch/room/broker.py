@@ -393,7 +393,7 @@ class Broker:
         return ""
 
     def _taken(self, group: int) -> str:
-        """Why no other run can have this group; empty: one can."""
+        """Return why no other run can have this group; empty: one can."""
         groups = {run.group: f"{run.program}, of {run.runner.name}" for run in self._runs.values()}
         groups.update({one.group: one.who() for one in self._meetings if not one.is_over})
         if group not in groups:
@@ -519,7 +519,7 @@ class Broker:
     # Boxes without a launcher
 
     def _meet(self, connection: Connection, about: dict) -> str:
-        """Why this box cannot take part; empty: it waits, or its run begins."""
+        """Return why this box cannot take part; empty: it waits, or its run begins."""
         group, seat = int(about["group"]), Seat(connection, about)
         meeting = next((one for one in self._meetings if one.group == group and not one.is_over), None)
         if meeting is None or meeting.job:

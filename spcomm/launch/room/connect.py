@@ -124,7 +124,7 @@ def keep_alive(sock: "_socket.socket") -> None:
 
 
 def unreachable(place: "tuple[str, int]", error: Exception) -> str:
-    """Why there is no connection."""
+    """Return why there is no connection."""
     host, port = place
     if isinstance(error, (_socket.gaierror, UnicodeError)):
         return f"no machine is known by the name {host}; try its address, which the machine that serves has printed"

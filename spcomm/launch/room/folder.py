@@ -102,7 +102,7 @@ def _files(folder: str) -> "list[tuple[str, str]]":
 
 
 def _entry(archive: tarfile.TarFile, path: str, inside: str) -> "tarfile.TarInfo | None":
-    """None: it is left out. Links to files stay, as the files; other links have no meaning elsewhere."""
+    """Return the entry; None: it is left out. Links to files stay, as the files; others have no meaning elsewhere."""
     is_link = os.path.islink(path)
     if is_link and not os.path.isfile(path):
         return None

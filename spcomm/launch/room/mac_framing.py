@@ -40,7 +40,7 @@ class MacFrames(Frames):
         return self._unread.pop(0) if self._unread else []
 
     def first_message(self) -> "list | None":
-        """As `next_message`; later bytes stay for `rest`."""
+        """Work as `next_message`, but leave later bytes for `rest`."""
         data = self.read()
         if data is None:
             return None

@@ -39,7 +39,7 @@ class MeetError(Exception):
 
 
 def main(words: "list[str]") -> int:
-    """Until the nodes of this box have ended."""
+    """Run until the nodes of this box have ended."""
     if len(words) != 6:
         sys.stderr.write("spcomm meet: is started by startup(), where the infile names a server\n")
         return 125
@@ -92,7 +92,7 @@ class BoxProcess:
     # The meeting
 
     def meet(self) -> None:
-        """Until all boxes are there, and the nodes of this one can begin. Raises `MeetError`."""
+        """Wait until all boxes are there, and the nodes of this one can begin. Raises `MeetError`."""
         from spcomm._core.errors import SpcommError
         from spcomm.launch.room.connect import EntryError, FinalError, RefusedError
 
@@ -243,7 +243,7 @@ class BoxProcess:
     # The run
 
     def run(self) -> None:
-        """Until the supervisor has ended."""
+        """Serve the run until the supervisor has ended."""
         self._loop.add(self._sock.fileno(), self._hear_supervisor)
         self._loop.add(self._gateway.fileno(), self._hear_gateway)
         self._link.listen(self._loop, self._hear_server)

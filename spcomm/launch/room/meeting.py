@@ -56,7 +56,7 @@ class Meeting:
         return self.there == self.total
 
     def refusal(self, seat: Seat) -> str:
-        """Why this box cannot take part; empty: it can."""
+        """Return why this box cannot take part; empty: it can."""
         if seat.total != self.total:
             return (
                 f"total_nodes={seat.total}: group {self.group} is to have {counted(self.total, 'node')}, says "

@@ -41,7 +41,7 @@ _BOOTSTRAP = (
 
 
 def main(words: "list[str]") -> int:
-    """Until Ctrl-C, or the end of the room."""
+    """Run until Ctrl-C, or the end of the room."""
     if not words or "-h" in words or "--help" in words:
         sys.stdout.write(HELP)
         return 0 if words else 125

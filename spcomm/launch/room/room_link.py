@@ -97,7 +97,7 @@ class RoomLink:
         self.hold(True)
 
     def hold(self, do: bool) -> None:
-        """As `pause`, or on again."""
+        """Pause as `pause` does, or go on again."""
         if do != self._core.is_held:
             self._core.hold(do)
             self.flush()
@@ -294,7 +294,7 @@ class ClientLink(RoomLink):
         self._attach_dialled(*found)
 
     def listen(self, loop: Loop, call: "Callable[[], None]") -> None:
-        """As before; it moves to that loop."""
+        """Listen as before, and move to that loop."""
         if loop is not self._loop:
             self._leave_loop()
         self._loop = loop

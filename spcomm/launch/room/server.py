@@ -53,7 +53,7 @@ class Settings:
 
 
 def main(words: "list[str]") -> int:
-    """Until Ctrl-C."""
+    """Serve until Ctrl-C."""
     if words and words[0] in ("-h", "--help"):
         sys.stdout.write(HELP)
         return 0
@@ -106,7 +106,7 @@ def _read(words: "list[str]") -> Settings:
 
 
 def _seconds(text: str) -> float:
-    """As everywhere, but with a unit: 8 may be meant as hours."""
+    """Read a time as elsewhere, but require a unit: a user may mean 8 as hours."""
     found = duration_s(text)
     if not found or text[-1:].isdigit():
         raise UsageError(f"spcomm serve: --expires {text}: is a number and s, m, h or d, as in 90m or 8h")
