@@ -70,7 +70,7 @@ class LimitedCommand:
             self._poll.register(fd, select.POLLIN)
 
     def _watch(self) -> "str | None":
-        """Until the command has ended: None; or the limit that was exceeded."""
+        """Wait until the command has ended; return None, or the limit that was exceeded."""
         ends = time.monotonic() + self._limits["seconds"]
         while not self._reap():
             for fd, _events in self._poll.poll(_TICK * 1000):
@@ -310,7 +310,7 @@ def _control(option: int, value: int) -> None:
 def _become(
     group: ControlGroup, command: "list[str]", environment: "dict[str, str]", folder: str, out: int, err: int
 ) -> None:
-    """In the child: never returns."""
+    """Run in the child; never returns."""
     try:
         group.enter()
         os.setsid()

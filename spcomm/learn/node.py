@@ -94,7 +94,7 @@ def _enter_domain() -> None:
 
 
 def _limit(limits: "dict[str, int]") -> None:
-    """For this process and all that it starts; the launcher's own memory file is larger than any of these files."""
+    """Limit this process and all that it starts; the launcher's own memory file is larger than any of these files."""
     for name, value in limits.items():
         number = getattr(resource, name, None)
         if number is not None:

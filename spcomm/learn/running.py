@@ -205,7 +205,7 @@ def _surroundings(pid: int) -> "list[bytes]":
 
 
 def _trace(path: Path) -> "bytes | None":
-    """None: it is none, or too large. Without walls a program can put anything there, a pipe, too."""
+    """Return the trace; None: it is none, or too large. Without walls a program can put anything there, a pipe, too."""
     try:
         return None if path.is_symlink() else copying.read(path, _MOST_TRACE)
     except OSError:

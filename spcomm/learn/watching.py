@@ -89,7 +89,7 @@ class Watcher:
                 os.read(self.fd, 64)
 
     def _watch(self) -> None:
-        """In a thread: a byte for each change."""
+        """Run in a thread: write a byte for each change."""
         import watchfiles
 
         try:
