@@ -259,7 +259,7 @@ def _show_trace(path: str) -> None:
 
 
 def _draw_trace(path: str, drawing: str) -> None:
-    """As a picture, or in words where there is no matplotlib."""
+    """Show it as a picture, or in words if there is no matplotlib."""
     from spcomm.trace import picture, reader, summary
     from spcomm.trace.errors import TraceError
 

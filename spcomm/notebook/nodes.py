@@ -64,7 +64,7 @@ class Nodes:
 
     @property
     def mine(self) -> bool:
-        """False: this process is a fork of the one that has them."""
+        """Whether this process owns the nodes; False in a fork of the owner."""
         return self._owner == os.getpid()
 
     @property
@@ -161,7 +161,7 @@ class Nodes:
         self.loop.add(transports.fileno(), lambda: hear(transports.receive()))
 
     def _start_transports(self) -> str:
-        """Why that cannot be, or nothing."""
+        """Start the transport processes; return why that is impossible, or nothing."""
         if self._transports is None:
             self._transports = TransportForkClient()
         why = self._transports.begin(self.group, self.options.link_timeout)
@@ -333,7 +333,7 @@ class Nodes:
             channel.send(data, descriptor)
 
     def interrupt(self) -> None:
-        """As Ctrl-C at a terminal would. Nodes that have no work take no notice."""
+        """Interrupt the nodes as Ctrl-C at a terminal would. Nodes without work ignore it."""
         fork_client = self._fork_client
         if fork_client is None or fork_client.gone:
             return
