@@ -97,7 +97,7 @@ class Track:
 
     @property
     def number(self) -> int:
-        """As in the file."""
+        """The track's number in the file."""
         return self.rank + THREADS_APART * self.thread
 
     @property

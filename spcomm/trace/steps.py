@@ -205,7 +205,7 @@ def _key(kind: str, part: Part, number: int, rank: int) -> Hashable:
 
 
 def _name(call: Call) -> str:
-    """As Python calls it. Programs in C have a function for each type."""
+    """Return the call's name in Python. Programs in C have a function for each type."""
     if not call.name.startswith("spcomm_"):
         return call.name
     name = call.name.removeprefix("spcomm_").removesuffix("()")
