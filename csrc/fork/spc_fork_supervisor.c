@@ -61,7 +61,7 @@ typedef struct spc_fork_supervisor {
 #define SPC_REST_MS 50         /* when poll cannot wait */
 #define SPC_SPEAK_MS 10000     /* for a reader of stderr that is slow */
 #define SPC_TRACKER "resource_tracker import main" /* in its arguments: multiprocessing's, or joblib's */
-#define SPC_TRACKER_NS 2000000000 /* for them to remove leftovers */
+#define SPC_TRACKER_NS 2000000000 /* for them to clean up */
 #define SPC_TRACKER_LOOK_MS 2
 
 /* ---- start */
