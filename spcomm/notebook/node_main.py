@@ -2,7 +2,7 @@
 """A node of a Cluster: waits for work, does it, gives back the result, and waits again.
 
 It waits on its socket, not in spcomm: it needs no core, and is part of no deadlock. Each call is a run of its own, with
-shared memory of its own, so that no leftovers of an earlier call can reach it; only the process stays, with its
+shared memory of its own, so that no remains of an earlier call can reach it; only the process stays, with its
 variables.
 
 Messages in:  ("begin", sys.path)  ("call", about, work) + segment  ("over",)

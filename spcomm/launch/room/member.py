@@ -211,7 +211,7 @@ class Member:
         box.stdin.close()
         box.wait()
         others = {other.pid for other in self._boxes if other is not box}
-        end_children(others)  # its leftovers, if it was killed
+        end_children(others)  # its remains, if it was killed
         shutil.rmtree(self._boxes.pop(box)[0], ignore_errors=True)
 
     def close(self) -> None:
