@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# wrong: node 0 returned more than once (does it fork?); it has to return once
+# wrong: node 0 returned more than once (does it fork?); it must return once
 import os
 
 
