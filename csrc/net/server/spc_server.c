@@ -512,6 +512,7 @@ spc_link_state_t spc_server_link_state(spc_server_t *server, uint32_t job, uint1
 
 enum {
     EVENTS_MAX = 64,
+    SHARERS = 20, /* nodes and gateways that may have a turn on this core before a yield returns; an upper estimate */
     POLL_COSTS = 16, /* cost of a poller look, in polls of a word (spc_waiter_init measures these) */
 };
 
@@ -625,6 +626,7 @@ static bool is_done(const spc_server_t *server) {
 
 static void init_waiter(spc_waiter_t *waiter, spc_wait_policy_t policy) {
     spc_waiter_init(waiter, policy, 0);
+    spc_waiter_expect_turns(waiter, SHARERS);
     waiter->polls_limit = (waiter->polls_limit + POLL_COSTS - 1) / POLL_COSTS;
     waiter->polls = waiter->polls_limit != 0 ? waiter->polls_limit : waiter->polls;
 }
