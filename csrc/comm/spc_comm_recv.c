@@ -363,6 +363,9 @@ int spc_comm_handle(spc_comm_t *comm, int32_t tag) {
     pthread_mutex_lock(&node->lock);
     status = spc_inbox_filter(node->inbox, spc_comm_context(comm, SPC_CONTEXT_USER), tag,
                               spc_comm_context(comm, SPC_CONTEXT_HANDLED));
+    if (status == SPC_OK) {
+        spc_note_add_handled(node->notes, spc_comm_context(comm, SPC_CONTEXT_USER), tag);
+    }
     spc_node_unlock(node);
     /* Another thread may sleep beside such a message. Pairs, through the lock, with its look before it sleeps. */
     spc_event_notify(node->event, node->config->features);

@@ -66,3 +66,21 @@ void spc_note_add_sent(spc_note_shared_t *notes, const spc_note_sent_t *sent) {
         atomic_store_explicit(&notes->sent_count, count + 1, memory_order_release);
     }
 }
+
+void spc_note_add_handled(spc_note_shared_t *notes, uint32_t context, int32_t tag) {
+    uint32_t count = atomic_load_explicit(&notes->handled_count, memory_order_relaxed);
+    if (count < SPC_NOTE_HANDLED_MAX) {
+        notes->handled[count] = (spc_note_handled_t){context, tag};
+        /* Release: the row. Its reader comes after the process has ended. */
+        atomic_store_explicit(&notes->handled_count, count + 1, memory_order_release);
+    }
+}
+
+bool spc_note_is_handled(const spc_note_shared_t *notes, uint32_t context, int32_t tag) {
+    uint32_t count = atomic_load_explicit(&notes->handled_count, memory_order_acquire);
+    bool found = false;
+    for (uint32_t i = 0; i < count && !found; i++) {
+        found = notes->handled[i].context == context && notes->handled[i].tag == tag;
+    }
+    return found;
+}

@@ -3,10 +3,11 @@
  * spc_note: notes that a node leaves for others, and for the launcher after its end.
  *
  *   END    how and where its program ended: for the errors of nodes that still need it
- *   CALL   its line in a collective operation that did not match: for the errors of all participants FUZZY fuzzy
- *   barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
+ *   CALL   its line in a collective operation that did not match: for the errors of all participants
+ *   FUZZY  fuzzy barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
  *   sent   where messages were sent, last of each kind: by a node that was asked to note it
  *   left   messages that came to it and were never received, or that it sent to a node that had ended
+ *   handled  the tags for which it installed handlers: its messages of these tags were left because no handler ran
  *
  * Notes are written where an operation ends or has failed, never on the path of a successful call. Only the node
  * writes, under its lock. Any process may read a note at any time, but `left` only once the node's process is gone. All
@@ -25,6 +26,7 @@ enum {
     SPC_NOTE_FUNCTION_BYTES = 64,
     SPC_NOTE_FILE_BYTES = 256,
     SPC_NOTE_LEFT_MAX = 32,
+    SPC_NOTE_HANDLED_MAX = 16,
     SPC_NOTE_SENT_FILE_BYTES = 112,
 };
 
@@ -65,6 +67,12 @@ typedef struct spc_note_sent {
     char file[SPC_NOTE_SENT_FILE_BYTES];
 } spc_note_sent_t;
 
+/* A tag that has a handler. */
+typedef struct spc_note_handled {
+    uint32_t context;
+    int32_t tag;
+} spc_note_handled_t;
+
 typedef struct spc_note_slot_shared {
     _Atomic uint32_t version; /* odd while it is written; 0: there is no note */
     _Atomic uint32_t word[SPC_NOTE_WORDS];
@@ -79,12 +87,13 @@ typedef struct spc_note_shared {
     uint64_t left_more; /* messages that found no row */
     spc_note_left_t left[SPC_NOTE_LEFT_MAX];
     _Atomic uint32_t sent_count;
-    uint32_t more_padding;
+    _Atomic uint32_t handled_count;
     spc_note_sent_t sent[SPC_NOTE_LEFT_MAX];
+    spc_note_handled_t handled[SPC_NOTE_HANDLED_MAX];
 } spc_note_shared_t;
 
 _Static_assert(sizeof(spc_note_t) == 472, "a note is copied word by word");
-_Static_assert(sizeof(spc_note_shared_t) == 6808, "spc_note_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_note_shared_t) == 6936, "spc_note_shared_t lies in shared memory");
 
 /* Called by the node. */
 void spc_note_write(spc_note_shared_t *notes, spc_note_kind_t kind, const spc_note_t *note);
@@ -122,5 +131,11 @@ void spc_note_add_left(spc_note_shared_t *notes, uint32_t source, uint32_t desti
 
 /* Called by the node, before it closes; a message without a row is left out. */
 void spc_note_add_sent(spc_note_shared_t *notes, const spc_note_sent_t *sent);
+
+/* Called by the node, under its lock, once for each handler; one without a row is left out. */
+void spc_note_add_handled(spc_note_shared_t *notes, uint32_t context, int32_t tag);
+
+/* Whether this node installed a handler for such messages. Called after its process has ended. */
+bool spc_note_is_handled(const spc_note_shared_t *notes, uint32_t context, int32_t tag);
 
 #endif

@@ -44,6 +44,7 @@ from spcomm._core.libspc cimport (
     spc_board_entry_t,
     spc_mailbox_shared_t,
     spc_mailbox_unread,
+    spc_note_is_handled,
     spc_note_is_settled,
     spc_note_left_t,
     spc_note_read,
@@ -254,7 +255,8 @@ def unmatched(boxes):
     Returns
     -------
     messages : list of tuple
-        (source, destination, tag, number), over all communicators; ranks are those of the run.
+        (source, destination, tag, number, whether the destination has a handler for them), over all communicators;
+        ranks are those of the run.
     more : int
         The number of messages beyond those listed.
     still_open : list of tuple
@@ -302,7 +304,8 @@ cdef uint64_t add_left(const spc_segment_t *self, uint32_t rank, dict messages) 
     for i in range(notes.left_count):
         row = &notes.left[i]
         if row.context % SPC_CONTEXT_KINDS == SPC_CONTEXT_USER:
-            key = (row.source, row.destination, row.tag)
+            is_handled = row.destination == rank and spc_note_is_handled(notes, row.context, row.tag)
+            key = (row.source, row.destination, row.tag, is_handled)
             messages[key] = messages.get(key, 0) + row.count
     return notes.left_more
 
@@ -321,7 +324,8 @@ cdef int add_unread(const spc_segment_t *self, uint32_t rank, dict messages) exc
         at = 0
         while spc_mailbox_unread(mailbox, sender, self.config.slots, &at, &unread):
             if unread.context % SPC_CONTEXT_KINDS == SPC_CONTEXT_USER:
-                key = (<int>unread.source, rank, unread.tag)
+                is_handled = spc_note_is_handled(notes_of(self, rank), unread.context, unread.tag)
+                key = (<int>unread.source, rank, unread.tag, is_handled)
                 messages[key] = messages.get(key, 0) + 1
     return 0
 

@@ -196,6 +196,7 @@ cdef extern from "segment/spc_note.h" nogil:
         spc_note_sent_t sent[32]
     bint spc_note_read(const spc_note_shared_t *notes, int kind, spc_note_t *note)
     bint spc_note_is_settled(const spc_note_shared_t *notes)
+    bint spc_note_is_handled(const spc_note_shared_t *notes, uint32_t context, int32_t tag)
 
 
 cdef extern from "segment/spc_trace.h" nogil:

@@ -14,7 +14,8 @@ MESSAGES = "SP106"
 OPEN = "SP107"
 _ROWS = 16
 
-_Row = tuple[tuple[int, ...], tuple[int, ...], int, str, int]  # sources, destinations, tag, place, number
+_Left = tuple[int, int, int, bool, int]  # source, destination, tag, whether a handler waits for them, number
+_Row = tuple[tuple[int, ...], tuple[int, ...], int, bool, str, int]  # sources, destinations, tag, …, place, number
 
 
 def report(
@@ -44,7 +45,7 @@ def report(
     text, found = "", {}
     if messages:
         text += _messages(messages, more, sent, group, strict)
-        found[MESSAGES] = sorted({destination for _source, destination, _tag, _count in messages})
+        found[MESSAGES] = sorted({row[1] for row in messages})
     if still_open:
         text += _open(still_open, group, strict)
         found[OPEN] = sorted({row[0] for row in still_open})
@@ -58,22 +59,25 @@ def packed(boxes: "list[tuple[int, list[int]]]") -> list:
 
 
 def _messages(
-    messages: "list[tuple[int, int, int, int]]",
+    messages: "list[_Left]",
     more: int,
     sent: "dict[tuple[int, int, int], tuple[str, int]]",
     group: str,
     strict: bool,
 ) -> str:
-    total = sum(row[3] for row in messages) + more
+    total = sum(row[-1] for row in messages) + more
     what = "1 message was" if total == 1 else f"{total} messages were"
     lines = [f"spcomm: warning: {what} never received{group}\n"]
     rows = [_worded(row) for row in _together(messages, sent)]
     lines.append(aligned(rows[:_ROWS], left=None))
     if len(rows) > _ROWS or more:
         lines.append("  …\n")
-    lines.append(
-        "  Try: receive them, or do not send them." + _lines(strict) + f"     (spcomm explain {MESSAGES})\n"
-    )
+    advice = []
+    if more or not all(row[3] for row in messages):
+        advice.append("receive them, or do not send them.")
+    if any(row[3] for row in messages):
+        advice.append("let the handler run: in comm.poll(), in a receive, or in any call that waits.")
+    lines.append(f"  Try: {' '.join(advice)}{_lines(strict)}     (spcomm explain {MESSAGES})\n")
     return "".join(lines)
 
 
@@ -86,31 +90,33 @@ def _place(place: "tuple[str, int] | None") -> str:
 
 
 def _together(
-    messages: "list[tuple[int, int, int, int]]", sent: "dict[tuple[int, int, int], tuple[str, int]]"
+    messages: "list[_Left]", sent: "dict[tuple[int, int, int], tuple[str, int]]"
 ) -> "list[_Row]":
     """Join messages in rows: first the messages from one node to several, then those from several to one."""
-    by_source: dict[tuple[int, int, str, int], list[int]] = {}
-    for source, destination, tag, count in messages:
+    by_source: dict[tuple[int, int, bool, str, int], list[int]] = {}
+    for source, destination, tag, is_handled, count in messages:
         place = _place(sent.get((source, destination, tag)))
-        by_source.setdefault((source, tag, place, count), []).append(destination)
-    by_target: dict[tuple[tuple[int, ...], int, str, int], list[int]] = {}
-    for (source, tag, place, count), destinations in by_source.items():
-        by_target.setdefault((tuple(destinations), tag, place, count), []).append(source)
+        by_source.setdefault((source, tag, is_handled, place, count), []).append(destination)
+    by_target: dict[tuple[tuple[int, ...], int, bool, str, int], list[int]] = {}
+    for (source, tag, is_handled, place, count), destinations in by_source.items():
+        by_target.setdefault((tuple(destinations), tag, is_handled, place, count), []).append(source)
     return [
-        (tuple(sources), destinations, tag, place, count * len(sources) * len(destinations))
-        for (destinations, tag, place, count), sources in by_target.items()
+        (tuple(sources), destinations, tag, is_handled, place, count * len(sources) * len(destinations))
+        for (destinations, tag, is_handled, place, count), sources in by_target.items()
     ]
 
 
 def _worded(row: _Row) -> "tuple[str, ...]":
-    sources, destinations, tag, place, count = row
-    cells = (
+    sources, destinations, tag, is_handled, place, count = row
+    cells: tuple[str, ...] = (
         counted(count, "message"),
         f"from {ranks_text(list(sources))}",
         f"to {ranks_text(list(destinations))}",
         f"tag {tag}",
     )
-    return (*cells, f"sent at {place}") if place else cells
+    if place:
+        cells += (f"sent at {place}",)
+    return (*cells, "for a handler that did not run") if is_handled else cells
 
 
 def _open(still_open: "list[tuple[int, bool, int, str, int, str]]", group: str, strict: bool) -> str:

@@ -73,6 +73,15 @@ LEFT = {
         1,
         [*(f"1 message from node 0 to node 0 tag {tag}" for tag in range(16)), "…"],
     ),
+    "for-a-handler": (
+        "@comm.handler(3)\ndef take(message):\n    print('took', message.data)\n"
+        "if comm.rank == 0:\n    comm.send(1, 1, tag=3)\n    comm.send(2, 1, tag=4)\n",
+        2,
+        [
+            "1 message from node 0 to node 1 tag 3 for a handler that did not run",
+            "1 message from node 0 to node 1 tag 4",
+        ],
+    ),
     "in-parts": (
         "comm.send(bytes(50_000), 0, tag=8)\ncomm.send(bytes(50_000), 0, tag=8)\n",
         1,
@@ -89,6 +98,13 @@ def test_messages_that_nobody_received(launch, case, start):
     result = run(launch, text, nodes, "--start", start, *buffers)
     assert result.code == 0 and rows(result) == lines, result
     assert result.err.count("never received") == 1 and "(spcomm explain SP106)" in result.last
+
+
+def test_messages_for_a_handler_have_their_own_advice(launch):
+    text = "@comm.handler(3)\ndef take(message):\n    pass\nif comm.rank == 0:\n    comm.send(1, 1, tag=3)\n"
+    result = run(launch, text, 2, "--boxes", "2")
+    assert rows(result) == ["1 message from node 0 to node 1 tag 3 for a handler that did not run"], result
+    assert "Try: let the handler run: in comm.poll(), " in result.last, result
 
 
 @pytest.mark.parametrize("case", each(3, LEFT))
