@@ -14,8 +14,9 @@ MESSAGES = "SP106"
 OPEN = "SP107"
 _ROWS = 16
 
-_Left = tuple[int, int, int, bool, int]  # source, destination, tag, whether a handler waits for them, number
-_Row = tuple[tuple[int, ...], tuple[int, ...], int, bool, str, int]  # sources, destinations, tag, …, place, number
+# Source, destination, tag, whether the destination has a handler for them, number; a row joins several of these.
+_Left = tuple[int, int, int, bool, int]
+_Row = tuple[tuple[int, ...], tuple[int, ...], int, bool, str, int]  # the place comes before the number
 
 
 def report(
@@ -89,9 +90,7 @@ def _place(place: "tuple[str, int] | None") -> str:
     return f"{os.path.basename(place[0])}:{place[1]}" if place is not None and place[1] else ""
 
 
-def _together(
-    messages: "list[_Left]", sent: "dict[tuple[int, int, int], tuple[str, int]]"
-) -> "list[_Row]":
+def _together(messages: "list[_Left]", sent: "dict[tuple[int, int, int], tuple[str, int]]") -> "list[_Row]":
     """Join messages in rows: first the messages from one node to several, then those from several to one."""
     by_source: dict[tuple[int, int, bool, str, int], list[int]] = {}
     for source, destination, tag, is_handled, count in messages:

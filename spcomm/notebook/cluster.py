@@ -141,8 +141,8 @@ class Cluster:
 
         Notes
         -----
-        Functions and arguments are pickled, by cloudpickle if it is installed: then lambdas, closures and functions of
-        a notebook will do. Collective calls are the nodes' own affair, as in any program.
+        Functions and arguments are pickled, by cloudpickle: lambdas, closures and functions of a notebook will do.
+        Collective calls are the nodes' own affair, as in any program.
 
         Examples
         --------

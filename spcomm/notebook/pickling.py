@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Objects on their way to nodes and back: by cloudpickle where it is installed, else by pickle."""
+"""Objects on their way to nodes and back: by cloudpickle."""
 
 import importlib.machinery
 import io
@@ -9,19 +9,12 @@ from collections import ChainMap
 from contextlib import contextmanager
 from types import CodeType
 
+import cloudpickle
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-try:
-    import cloudpickle
-except ImportError:
-    cloudpickle = None
-
-_WITHOUT = (
-    "without cloudpickle only functions and classes of importable modules can be sent; "
-    "pip install cloudpickle (or spcomm[notebook]) sends lambdas, closures and what a program or a cell defines"
-)
 _MOST = (1 << 31) - (1 << 20)  # bytes of one object: the limit of marshal, which writes the messages
 
 
@@ -30,18 +23,15 @@ def packed(value: object, what: str, function: object = None) -> bytes:
 
     `function` is the part of it that a node must be able to call.
     """
-    if cloudpickle is None and getattr(function, "__module__", None) == "__main__":
-        raise TypeError(f"{what}: {_WITHOUT}")
     try:
         with _by_value(function):
-            data = pickle.dumps(value, protocol=5) if cloudpickle is None else _dumps(value)
+            data = _dumps(value)
     except RecursionError:
         raise TypeError(f"{what}: it is nested too deeply to be pickled") from None
     except MemoryError:
         raise MemoryError(f"{what}: there is no memory for a copy of it") from None
     except Exception as error:
-        advice = "" if cloudpickle is not None else f"; {_WITHOUT}"
-        raise TypeError(f"{what}: it cannot be pickled ({error or type(error).__name__}){advice}") from None
+        raise TypeError(f"{what}: it cannot be pickled ({error or type(error).__name__})") from None
     if len(data) > _MOST:
         raise ValueError(
             f"{what}: it has {len(data)} bytes, and {_MOST} can go to or from a node at once; "
@@ -66,9 +56,8 @@ def _named(file: str, make: "Callable[..., CodeType]", arguments: tuple) -> Code
     return make(*arguments).replace(co_filename=file)
 
 
-if cloudpickle is not None:
-    _TABLE = ChainMap({CodeType: _reduced}, cloudpickle.CloudPickler.dispatch_table)
-    _Pickler = type("Pickler", (cloudpickle.CloudPickler,), {"dispatch_table": _TABLE})
+_TABLE = ChainMap({CodeType: _reduced}, cloudpickle.CloudPickler.dispatch_table)
+_Pickler = type("Pickler", (cloudpickle.CloudPickler,), {"dispatch_table": _TABLE})
 
 
 def unpacked(data: bytes) -> object:
@@ -79,7 +68,7 @@ def unpacked(data: bytes) -> object:
 def _by_value(function: object) -> "Iterator[None]":
     """Functions of a module that a node could not import, such as a test file, travel with their code."""
     module = sys.modules.get(getattr(function, "__module__", None) or "__main__")
-    if cloudpickle is None or not callable(function) or module is None or _can_be_imported(module.__name__):
+    if not callable(function) or module is None or _can_be_imported(module.__name__):
         yield
         return
     cloudpickle.register_pickle_by_value(module)

@@ -385,13 +385,6 @@ def test_a_very_long_message_of_an_exception_is_cut(cluster):
     assert len(text) < 2_000_000
 
 
-def test_without_cloudpickle_it_says_what_to_install(cluster, monkeypatch):
-    monkeypatch.setattr(pickling, "cloudpickle", None)
-    with pytest.raises(TypeError, match="pip install cloudpickle"):
-        cluster.run(lambda comm: 1)
-    assert cluster.map(abs, [-1, 2]) == [1, 2]
-
-
 def test_a_cluster_cannot_be_sent(cluster):
     with pytest.raises(TypeError, match="a Cluster cannot be pickled"):
         cluster.run(lambda comm, other: 1, cluster)
