@@ -61,6 +61,7 @@ def _internal_error() -> int:
 def _run(options: Options, signals: int) -> int:
     programs = plans.resolve_all(options)
     _note_late_number(options)
+    _note_mpi(options)
     _try_to_write(options.trace)
     session = None
     if options.room is not None or options.server is not None:
@@ -403,6 +404,24 @@ def _note_late_number(options: Options) -> None:
             f"spcomm: note: {given} after {name} is an argument of the program; a number of nodes comes before it: "
             f"spcomm run {given} {name}"
         )
+
+
+def _note_mpi(options: Options) -> None:
+    """Note that a program of mpi4py runs as separate programs of one process each, silently."""
+    for part in options.parts:
+        name = part.program or ""
+        try:
+            with open(name if name.endswith(".py") else os.devnull, "rb") as file:
+                text = file.read(1 << 16)
+        except (OSError, ValueError):
+            continue  # whoever starts it reports that
+        lines = [line.split() for line in text.splitlines() if b"mpi4py" in line]
+        if any(words[0] in (b"from", b"import") for words in lines) and b"spcomm" not in text:
+            number = f" -n {part.nodes}" if part.nodes else ""
+            _complain(
+                f"spcomm: note: {name} uses mpi4py and not spcomm, so each node is an MPI program of one process; "
+                f"mpiexec{number} python {name} runs it under MPI (the guide on MPI has the calls of both)"
+            )
 
 
 def _warn_if_stale() -> None:
