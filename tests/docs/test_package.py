@@ -29,6 +29,8 @@ def test_versions_agree():
 
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert (metadata.version("spcomm"), spcomm.__version__) == (wanted, wanted)
+    cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited is not None and cited[1] == wanted
 
 
 def test_what_only_a_communicator_has_is_said():
