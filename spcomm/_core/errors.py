@@ -262,7 +262,7 @@ def add_near(error: SpcommError, node: "Comm", source: int, tag: int) -> None:
 
     found = handle.near(node, source, tag)
     if found is not None:
-        error.args = (f"{error}. {exit_text.near(found, source, node.members)}.",)
+        error.args = (f"{error}.\n{exit_text.near(found, source, node.members)}.",)
 
 
 def failure(

@@ -10,7 +10,7 @@ def told(call):
     try:
         call()
     except spcomm.SpcommError as error:
-        print(type(error).__name__, error)
+        print(type(error).__name__, *str(error).splitlines())
 """
 TAG = "a different tag from the one requested (spcomm explain SP108)"
 SENDER = "a different sender from the one requested (spcomm explain SP108)"
