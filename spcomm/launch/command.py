@@ -76,21 +76,23 @@ def _run(options: Options, signals: int) -> int:
 
 
 def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signals: int) -> int:
+    groups, machines = None, [[plan] for plan in programs]
     if options.hosts is not None:
         from spcomm.launch.remote import hosts
 
-        spread = hosts.spread if session is None else session.spread
-        programs = spread(options, programs[0])
-    limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(programs), options)
+        groups, machines = hosts.spread(options, programs, session)
+    limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(machines), options)
     from spcomm.launch.local.fork_client import ForkClient
 
-    start = ForkClient if options.hosts is None else hosts.fork_client
     fork_clients: list[ForkClient] = []
     try:
         # First, so that they start while we read on.
-        for plan in programs:
-            fork_clients.append(start(plan, WHERE_SIGNAL, limit))
-        return _supervise(options, programs, fork_clients, session, signals)
+        for plans in machines:
+            if plans[0].host is None:
+                fork_clients.append(ForkClient(plans[0], WHERE_SIGNAL, limit))
+            else:
+                fork_clients.append(hosts.RemoteForkClient(plans))
+        return _supervise(options, programs, fork_clients, session, signals, groups)
     except UsageError:
         for fork_client in fork_clients:
             fork_client.kill()
@@ -99,9 +101,15 @@ def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signa
 
 
 def _supervise(
-    options: Options, programs: "list[plans.Plan]", fork_clients: "list[Any]", session: "Any", signals: int
+    options: Options,
+    programs: "list[plans.Plan]",
+    fork_clients: "list[Any]",
+    session: "Any",
+    signals: int,
+    groups: "list[Any] | None" = None,
 ) -> int:
-    from spcomm.launch.cmdline.groups import gather
+    """Prepare the run and supervise it. `groups`: they are known already if there are hosts."""
+    from spcomm.launch.cmdline.groups import busy, gather
     from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.supervise.supervisor import Supervisor
 
@@ -111,7 +119,11 @@ def _supervise(
     cores = segments.cores()
     for plan in programs:
         plan.nodes = plan.nodes or max(1, int(cores))
-    groups = gather(programs)
+    if options.boxes is not None:
+        from spcomm.launch.cmdline.boxes import place
+
+        place(options, programs)
+    groups = groups or gather(programs)
     if options.perturb and options.seed is None:
         options.seed = int.from_bytes(os.urandom(2))
         _complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
@@ -119,35 +131,27 @@ def _supervise(
     if options.debug is not None:
         from spcomm.launch.cmdline.debugging import prepare
 
-        run_processes.at_prompt = prepare(options, programs, groups, run_processes.names)
+        run_processes.at_prompt = prepare(options, run_processes.plans, groups, run_processes.names)
     stdin = _stdin(options, run_processes)
     run_processes.cpus = _places(options, run_processes)
-    if options.boxes is not None:
-        from spcomm.launch.cmdline.boxes import place
-
-        place(options, groups)
-    busy = run_processes.size + (
-        run_processes.boxes + 1 if run_processes.boxes > 1 else 0
-    )  # gateways and a server
     listen = options.listen
     if options.hosts is not None:
         from spcomm.launch.remote import hosts
 
-        hosts.place(programs, groups)
-        listen, busy = hosts.listen(options, programs), hosts.busy(programs)
-    _make_segments(segments, options, groups, busy > cores)
+        listen = hosts.listen(options, groups)
+    _make_segments(segments, options, groups, busy(groups) > cores)
     display = _display(options, run_processes)
     _warn_if_stale()
     transports = None
     try:
         if session is not None:
-            transports = session.begin(groups[0], options)
-        elif run_processes.boxes > 1:
+            transports = session.begin(groups, options)
+        elif any(group.boxes > 1 for group in groups):
             from spcomm.launch.remote.transport_processes import TransportProcesses
 
-            transports = TransportProcesses(groups[0], options.link_timeout, listen, route=options.route)
+            transports = TransportProcesses(groups, options.link_timeout, listen, route=options.route)
         if options.hosts is not None and session is None:
-            hosts.tell(programs, transports, listen)
+            hosts.tell(groups, transports, listen)
         code = Supervisor(run_processes, options, display, transports).run(signals, stdin)
         return _finish_trace(options, groups[0], code) if options.is_traced else code
     finally:
@@ -205,7 +209,7 @@ def _stdin(options: Options, run_processes: "Any") -> "Any":
         return Stdin(options.stdin.indices(run_processes.groups))
     if run_processes.at_prompt is not None:
         return Stdin(frozenset((run_processes.at_prompt,)))
-    in_panes = {index for fork_client in run_processes for index in fork_client.plan.in_panes}
+    in_panes = {index for plan in run_processes.plans for index in plan.in_panes}
     return Stdin(frozenset((0,)) - in_panes)
 
 
@@ -227,7 +231,7 @@ def _display(options: Options, run_processes: "Any") -> "Any":
     if windows:
         from spcomm.launch.local.windows import Windows
 
-        in_panes = [index for fork_client in run_processes for index in fork_client.plan.in_panes]
+        in_panes = [index for plan in run_processes.plans for index in plan.in_panes]
         display.windows = Windows(windows, run_processes.names, frozenset(in_panes), run_processes.groups)
         run_processes.keyboards = display.windows.keyboards
         if display.windows.hint:
@@ -295,25 +299,27 @@ def _make_segments(segments: "Any", options: Options, groups: "list[Any]", overs
     buffers: dict[str, Any] = {}
     try:
         mask = segments.disable_mask()
-        if options.buffers or len(groups) > 1 or groups[0].places:  # else the core's defaults fit
+        if options.buffers or len(groups) > 1 or groups[0].places:  # otherwise the core's defaults fit
             from spcomm.launch.cmdline.memory import sizes
 
             buffers = sizes(segments, options, groups, mask)
     except SpcommError as error:
         raise UsageError(f"spcomm run: {error}") from None
+    begun_ns = time.monotonic_ns()  # the same in all boxes
     for group in groups:
+        sizes_of_group = buffers
         if group.far:
             from spcomm.launch.remote import hosts
 
-            buffers = hosts.same_sizes(segments, group.size, mask, buffers)
+            sizes_of_group = hosts.same_sizes(segments, group.size, mask, buffers)
         for box in range(group.boxes):
+            more = dict(sizes_of_group)
             if group.places:
-                buffers.setdefault("begun_ns", time.monotonic_ns())  # the same in all boxes
-                buffers.update(boxes=group.boxes, box=box, places=group.places)
+                more.update(begun_ns=begun_ns, boxes=group.boxes, box=box, places=group.places)
             if box in group.far:
-                group.segments.append(hosts.far_segment(group, box, mask, options, buffers))
+                group.segments.append(hosts.far_segment(group, box, mask, options, more))
                 continue
-            group.segments.append(_segment(segments, group.size, oversubscribed, mask, options, buffers))
+            group.segments.append(_segment(segments, group.size, oversubscribed, mask, options, more))
 
 
 def _segment(
@@ -374,7 +380,7 @@ def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tupl
     each = _DESCRIPTORS_EACH + sum(
         option is not None for option in (options.output, options.window, options.stdin)
     )
-    boxes = (options.boxes or 0) * _DESCRIPTORS_BOX
+    boxes = (options.boxes or 0) * len({part.group for part in options.parts}) * _DESCRIPTORS_BOX
     needed = nodes * each + programs * _DESCRIPTORS_PROGRAM + boxes + _DESCRIPTORS_MORE
     if needed <= 256:
         return None

@@ -35,7 +35,7 @@ def _complete(path: str, options: "Options", group: "Any", code: int) -> int:
 
     version = sys.modules["spcomm"].__version__
     why = writing.write(
-        path, group, options.parts[0].name, version, lambda text: _say(f"spcomm: warning: {text}\n"), code
+        path, group, options.programs, version, lambda text: _say(f"spcomm: warning: {text}\n"), code
     )
     if why is not None:
         _say(f"spcomm: {why}\n")

@@ -85,7 +85,7 @@ class _Gathered:
             "nodes": group.size,
             "boxes": group.boxes,
             "map": self._places,
-            "program": os.path.basename(program),
+            "program": program,
             "cores": os.cpu_count(),
             "exit_code": code,
             "overwritten": [lost for _events, lost in found],

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from launching import stand_in_for_ssh
+
 PROGRAMS = Path(__file__).parent / "programs"
 
 
@@ -21,6 +23,58 @@ def test_c_and_python(half, start, compiler, launch):
         result
     )
     assert result.err == ""
+
+
+@pytest.mark.parametrize("where", ["boxes", "hosts"])
+def test_c_and_python_in_groups_over_boxes(where, compiler, launch):
+    """Of each group the C node is in another box than the Python node."""
+    program, python = compiler(PROGRAMS / "mixed.c", "-D_GNU_SOURCE"), PROGRAMS / "mixed.py"
+    run, c_host, python_host = ("--boxes", 2, "--map", "cyclic"), (), ()
+    if where == "hosts":
+        run, c_host, python_host = (
+            ("--ssh", stand_in_for_ssh(launch.folder)),
+            ("--host", "a"),
+            ("--host", "b"),
+        )
+    result = launch(
+        "--no-label", "-n", 1, "--group", 1, *run, *c_host, program, ":", "-n", 1, "--group", 1, *python_host, python,
+        ":", "-n", 1, *c_host, program, ":", "-n", 1, *python_host, python,
+    )  # fmt: skip
+    assert (result.code, sorted(result.lines)) == (0, ["C is done"] * 2 + ["Python is done"] * 2), result
+    assert result.err == ""
+
+
+def test_c_takes_the_count_of_its_box_and_the_number_of_its_group(compiler, launch):
+    """SpComm_StartUp's arguments are checked against the box and group of the node."""
+    life = compiler(PROGRAMS / "life.c", "-D_GNU_SOURCE")
+    group = ("--group", 7, life, "place")
+    result = launch("--no-label", "-n", 6, "--boxes", 2, *group, 3, 6, 7)
+    assert sorted(result.lines) == [f"node {rank} of 6 in group 7" for rank in range(6)], result
+    result = launch(
+        "--no-label",
+        "-n",
+        4,
+        "--map",
+        "0,0,1,1,0,1",
+        *group,
+        2,
+        4,
+        7,
+        ":",
+        "-n",
+        2,
+        "--group",
+        2,
+        life,
+        "place",
+        1,
+        2,
+        2,
+    )
+    places = [
+        f"node {rank} of {size} in group {group}" for group, size in ((2, 2), (7, 4)) for rank in range(size)
+    ]
+    assert result.code == 0 and sorted(result.lines) == sorted(places), result
 
 
 def printed(launch, *arguments):

@@ -17,16 +17,22 @@ import spcomm
 from launching import read_lines
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import boxes
-from spcomm.launch.cmdline.groups import Group
+from spcomm.launch.cmdline.groups import gather
 from spcomm.launch.cmdline.options import parse
+from spcomm.launch.cmdline.plan import Plan
 
 TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
 
 
-def group(size, places=()):
-    made = Group(0)
-    made.size, made.places = size, list(places)
-    return made
+def placed(*words):
+    """The groups of a command line, with the boxes of their nodes."""
+    options = parse(words)
+    plans = [Plan("script", part.name, []) for part in options.parts]
+    for plan, part in zip(plans, options.parts, strict=True):
+        plan.nodes, plan.group, plan.boxes = part.nodes, part.group, part.boxes
+    if options.boxes is not None:
+        boxes.place(options, plans)
+    return gather(plans)
 
 
 # ---- options
@@ -47,8 +53,7 @@ def group(size, places=()):
     ids=str,
 )
 def test_which_node_is_in_which_box(words, size, places):
-    found = group(size)
-    boxes.place(parse([*words, "x.py"]), [found])
+    [found] = placed("-n", str(size), *words, "x.py")
     assert found.places == places
     assert found.boxes == max(places, default=0) + 1
     assert sorted(rank for box in range(found.boxes) for rank in found.ranks(box)) == list(range(size))
@@ -70,7 +75,6 @@ def test_which_node_is_in_which_box(words, size, places):
         (["--map", "block"], ["--map block", "--boxes 2"]),
         (["--boxes", "3", "--map", "0,1"], ["--boxes 3 and --map 0,1", "2 boxes"]),
         (["--boxes", "1", "--map", "0,1"], ["--boxes 1 and --map 0,1"]),
-        (["-n", "1", "--boxes", "2", "--group", "4", "y.py", ":", "-n", "1"], ["groups 0, 4", "--group"]),
         (["-n", "1", "--boxes", "2", "y.py", ":", "-n", "1", "--boxes", "3"], ["--boxes 2 and --boxes 3"]),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
@@ -94,7 +98,7 @@ def test_wrong_command_lines_get_one_sentence(words, parts):
 )
 def test_boxes_and_maps_that_do_not_fit_the_nodes(words, size, text):
     with pytest.raises(UsageError) as caught:
-        boxes.place(parse([*words, "x.py"]), [group(size)])
+        placed("-n", str(size), *words, "x.py")
     assert str(caught.value) == f"spcomm run: {text}"
 
 
@@ -389,6 +393,157 @@ def test_stats_count_each_message_once(launch):
     assert [(row[0], row[5], row[6], row[9]) for row in rows[:3]] == [
         (str(rank), "10", "10", "1") for rank in range(3)
     ]
+
+
+# ---- groups, and several programs
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("-n 4 --group 1 --boxes 2 a : -n 2 --group 2 b", {1: ([0, 0, 0, 1], [0, 1]), 2: ([], [1])}),
+        (
+            "-n 4 --group 1 --boxes 2 --map cyclic a : -n 2 --group 2 b",
+            {1: ([0, 1, 0, 1], [0, 1]), 2: ([0, 1], [0, 1])},
+        ),
+        (
+            "-n 1 --group 1 --map 2,0,1,2 a : -n 1 b : -n 2 --group 1 c",
+            {1: ([1, 0, 1], [1, 2]), 0: ([], [0])},
+        ),
+        ("-n 2 --map 1,1,0 a : -n 1 b", {0: ([1, 1, 0], [0, 1])}),
+    ],
+)
+def test_nodes_are_placed_in_the_order_of_the_command_line(words, expected):
+    """A group numbers the boxes in which it has nodes from 0, in the order of the run's boxes."""
+    groups = placed(*words.split())
+    assert {group.number: (group.places, group.boxes_of_run) for group in groups} == expected
+
+
+GROUPS = (
+    "-n",
+    3,
+    "--group",
+    1,
+    "--map",
+    "0,1,1,1,0",
+)  # Table 1's nodes, of two groups: ranks 0 to 2, and 0 and 1
+TALKS = """
+    import sys, numpy as np, spcomm
+    comm, name = spcomm.startup(), sys.argv[1]
+    following, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for number in range(20):
+        comm.send((name, comm.rank, bytes(number ** 4)), following, tag=number % 3)
+        assert comm.recv(tag=number % 3) == (name, before, bytes(number ** 4))
+        assert comm.allreduce(np.full(100, comm.group_id)).tolist() == [comm.size * comm.group_id] * 100
+    print(comm.group_id, comm.rank, comm.size, comm.box, *(line.box for line in comm.layout))
+"""
+
+
+@pytest.mark.parametrize("route", ["relay", "direct"])
+def test_groups_over_boxes_never_mix(launch, start, route):
+    script = launch.script(TALKS)
+    result = launch(
+        *GROUPS, "--route", route, "--stats", *start, script, "a", ":", "-n", 2, "--group", 2, *start, script, "b"
+    )  # fmt: skip
+    assert result.code == 0, result
+    assert sorted(result.lines) == [
+        "1 0 3 0 0 1 1",
+        "1 1 3 1 0 1 1",
+        "1 2 3 1 0 1 1",
+        "2 0 2 1 1 0",
+        "2 1 2 0 1 0",
+    ]
+    rows = [line.split() for line in result.err.splitlines() if re.match(r"  [12]:", line)]
+    assert [row[0] for row in rows[:5]] == ["1:0", "1:1", "1:2", "2:0", "2:1"], result
+    boxes = [f"{group}:{box}" for group in (1, 2) for box in (0, 1) for _way in ("out", "in")]
+    assert [row[0] for row in rows[5:13]] == boxes, result
+    assert (
+        [row[0] for row in rows[13:]] == ["1:0-1"] * 2 + ["2:0-1"] * 2 if route == "direct" else not rows[13:]
+    )
+
+
+def test_a_group_in_one_box_beside_one_in_two(launch, start):
+    script = launch.script(TALKS)
+    result = launch(
+        "-n", 3, "--group", 7, "--boxes", 2, *start, script, "a", ":", "-n", 1, *start, script, "b",
+        ":", "-n", 1, "--group", 7, *start, script, "a",
+    )  # fmt: skip
+    assert result.code == 0 and result.err == "", result
+    assert sorted(result.lines) == [
+        "0 0 1 0 0",
+        *(f"7 {rank} 4 {box} 0 0 0 1" for rank, box in enumerate([0, 0, 0, 1])),
+    ]
+
+
+@pytest.mark.parametrize("guilty", [1, 2])
+def test_a_deadlock_of_a_group_names_it(launch, guilty):
+    program = f"""
+        import signal, spcomm
+        comm = spcomm.startup()
+        comm.barrier()
+        comm.recv((comm.rank + 1) % comm.size) if comm.group_id == {guilty} else signal.pause()
+    """
+    script = launch.script(program)
+    result = launch(*GROUPS, script, ":", "-n", 2, "--group", 2, script)
+    assert result.code == 99 and result.err.count("DEADLOCK") == 1, result
+    nodes = {1: "all 3 nodes", 2: "both nodes"}[guilty]
+    assert f"DEADLOCK — {nodes} of group {guilty} wait" in result.err, result
+
+
+def test_a_deadlock_of_a_group_in_one_box_beside_one_in_two(launch):
+    program = """
+        import signal, spcomm
+        comm = spcomm.startup()
+        comm.recv((comm.rank + 1) % comm.size) if comm.group_id == 2 else signal.pause()
+    """
+    script = launch.script(program)
+    result = launch("-n", 2, "--group", 1, "--map", "0,1,1,1", script, ":", "-n", 2, "--group", 2, script)
+    assert result.code == 99 and "DEADLOCK — both nodes of group 2 wait" in result.err, result
+
+
+def test_a_crash_over_boxes_names_the_node_of_its_group(launch, start):
+    script = launch.script(WAITS.replace("comm.rank", "comm.group_id, comm.rank"))
+    process = launch.start(*GROUPS, *start, script, ":", "-n", 2, "--group", 2, *start, script)
+    pids = {
+        (group, rank): pid for group, rank, pid in (map(int, line.split()) for line in read_lines(process, 5))
+    }
+    os.kill(pids[2, 1], signal.SIGSEGV)
+    result = launch.finish(process)
+    assert result.code == 139, result
+    assert result.last.startswith("spcomm: node 1 of group 2 was killed by SIGSEGV (exit code 139)"), result
+
+
+def test_a_killed_gateway_names_its_group(launch):
+    catches = """
+        import os, spcomm
+        comm = spcomm.startup()
+        print(comm.group_id, os.getpid(), flush=True)
+        try:
+            comm.recv()
+        except spcomm.ConnectionLostError as error:
+            print("lost", comm.group_id, flush=True)
+    """
+    script = launch.script(catches)
+    process = launch.start(*GROUPS, "--stall", 0, script, ":", "-n", 2, "--group", 2, "sleep", "1000")
+    nodes = [int(line.split()[1]) for line in read_lines(process, 3)]
+    os.kill(transports(launch, process, nodes)["spcomm gw 1:1"], signal.SIGKILL)
+    result = launch.finish(process)
+    assert result.code == 125 and result.lines == ["lost 1"] * 3, result
+    sentence = "the gateway of box 1 of group 1 was killed by SIGKILL; the nodes were stopped (exit code 125)"
+    assert result.last == f"spcomm: {sentence}"
+
+
+def test_what_a_group_leaves_is_told_with_its_name(launch):
+    leaves = """
+        import spcomm
+        comm = spcomm.startup()
+        if comm.rank == 0 and comm.group_id == 2: comm.send("never received", 1, tag=7)
+        comm.barrier()
+    """
+    script = launch.script(leaves)
+    result = launch(*GROUPS, "--strict", script, ":", "-n", 2, "--group", 2, script)
+    assert result.code == 1 and "of group 2" in result.last and "of group 1" not in result.err, result
+    assert "from node 0" in result.err and "sent at program.py:4" in result.err, result
 
 
 # ---- who may in

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 from rooming import Site
 from spcomm.launch.remote import hosts, relay, versions
-from spcomm.launch.remote.box_proxy import RemoteSegment
+from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
 from spcomm.launch.remote.framing import NONSENSE, FrameError
 from spcomm.launch.room.connect import hello
 
@@ -105,6 +105,7 @@ def says(chance, told):
         "name": chance.choice("abc"),
         "slots": 2,
         "group": chance.randrange(3),
+        "groups": chance.choice(([0], [1], [0, 2], [1, 1])),
         "program": "x",
         "room": True,
     }
@@ -121,7 +122,13 @@ def says(chance, told):
             [
                 "begin",
                 {
-                    "places": chance.choice(([0], [0, 1], [0, 0])),
+                    "groups": [
+                        {
+                            "places": chance.choice(([0], [0, 1], [0, 0])),
+                            "boxes": chance.choice(([0], [1], [0, 1])),
+                        }
+                        for _group in range(chance.choice((1, 1, 2)))
+                    ],
                     "boxes": chance.choice(([], ["a"], ["a", "b"])),
                 },
             ],
@@ -184,7 +191,12 @@ def test_what_a_box_says():
         ["closed", 1, 2],
         ["taken", 0, 10],
         ["trace", 0, 0],
-        ["answer", 1, {"nodes": [[0, 77, 0, "S"]], "waits": [], "traffic": 5, "now_ns": 7, "clock_ns": 5}],
+        [
+            "answer",
+            1,
+            {"groups": [[0, {"nodes": [[0, 77, 0, "S"]], "waits": [], "traffic": 5}]], "now_ns": 7},
+        ],
+        ["answer", 1, {"clock_ns": 5}],
         ["answer", 1, {"lines": [[0, "x.py:3"]], "left": [], "counts": []}],
         ["report", 0, "E"],
         ["report", 1, "X"],
@@ -192,29 +204,30 @@ def test_what_a_box_says():
         ["warning", "it rains"],
         ["missing", "x", "y\nz"],
         ["ready"],
-        ["started", 0, 1],
-        ["unstarted", 11, 0],
+        ["started", [0, 1], [77, 78]],
+        ["unstarted", [1], 0],
         ["exited", 0, 256, 3],
-        ["noted", {"left": [], "counts": [[0, 1]]}],
-        ["deadlock", []],
+        ["noted", [[0, {"left": [], "counts": [[0, 1]]}]]],
+        ["deadlock", 0, []],
         ["gone"],
     ]
     for seed in seeds():
         chance, sent = random.Random(seed), []
-        ends = [os.pipe() for _pipe in range(5)]
+        ends = [os.pipe() for _pipe in range(4)]
         made = Relay(SimpleNamespace(send=sent.append, fileno=lambda: -1))
         made._about = {"host": "there", "tunnel": False, "box": {}, "secrets": b""}
         made._frames = SimpleNamespace(send=lambda *_frame: None)
-        made._report = ends[4][1]
+        made._indices = {0, 1}
         made._outlets = {
             (rank, target): relay.Outlet(ends[2 * rank + target - 1][1])
             for rank in (0, 1)
             for target in (1, 2)
         }
         fork_client = hosts.RemoteForkClient.__new__(hosts.RemoteForkClient)
-        fork_client.plan = SimpleNamespace(indices=range(2), host=None)
+        box = RemoteBox("there")
+        fork_client._indices, fork_client._host = [0, 1], SimpleNamespace(far=box)
         fork_client._exited = set()
-        segment = RemoteSegment(2, "there", 100)
+        segment = box.segments[0] = RemoteSegment(2, box, 100)
         for _round in range(ROUNDS * 10):
             message, data = spoilt(chance, chance.choice(messages)), os.urandom(chance.choice((0, 5, 100)))
             if not message:
@@ -236,12 +249,12 @@ def take(fork_client, segment, message, seed):
     """As the supervisor does, up to where it knows what to make of it."""
     try:
         fork_client._check(*message)
-        if message[0] == "noted" and isinstance(message[-1], dict):
-            segment.known = message[-1]
+        if message[0] == "noted":
+            fork_client.far.noted(message[1])
             segment.left()
             segment.counts()
         elif message[0] == "answer" and isinstance(message[-1], dict):
-            segment.answer(message[1], message[-1])
+            fork_client.far.answer(message[1], message[-1])
             for rank in (0, 1):
                 segment.state(rank), segment.wait(rank), segment.process(rank), segment.vain(rank)
         elif message[0] == "trace":

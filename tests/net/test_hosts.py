@@ -2,7 +2,9 @@
 """Boxes on hosts that ssh reaches: a stand-in for ssh, and the real one on loopback where there is an sshd."""
 
 import fcntl
+import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -71,10 +73,15 @@ sys.exit(main())
             "verb == 'exited' and ['exited', rest[0]]",
             "verb == 'exited' and ['exited', 2, 0]",
             "verb == 'exited' and ['exited', rest[0], 1 << 40]",
-            "verb == 'exited' and ['deadlock', [[0, 1, 2]]]",
-            "verb == 'exited' and ['deadlock', [[0, 'ff' * 424, [1]]]]",
-            "verb == 'exited' and ['deadlock', 5]",
-            "verb == 'exited' and ['deadlock', []]",
+            "verb == 'exited' and ['exited', True, 0]",
+            "verb == 'exited' and ['report', 0, 'X']",
+            "verb == 'exited' and ['deadlock', 0, [[0, 1, 2]]]",
+            "verb == 'exited' and ['deadlock', 0, [[0, 'ff' * 424, [1]]]]",
+            "verb == 'exited' and ['deadlock', 0, 5]",
+            "verb == 'exited' and ['deadlock', 0, []]",
+            "verb == 'exited' and ['deadlock', 1, []]",
+            "verb == 'noted' and ['noted', [[1, {}]]]",
+            "verb == 'noted' and ['noted', 5]",
         ],
     ),
 )
@@ -90,23 +97,38 @@ def test_a_box_that_says_what_cannot_be(launch, ssh, tmp_path, forged):
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "hosts", "boxes"),
     [
-        (["--host", "a:4,b:2"], [("a", 4), ("b", 2)]),
-        (["--host=a,me@b:2"], [("a", 1), ("me@b", 2)]),
-        (["-n", "5", "--host", "a:4,b:4,c:4"], [("a", 4), ("b", 1)]),
+        ("--host a:4,b:2 x", "a b", "000011"),
+        ("--host=a,me@b:2 x", "a me@b", "011"),
+        ("-n 5 --host a:4,b:4,c:4 x", "a b", "00001"),
+        ("-n 8 --host b,c x", "b c", "00001111"),
+        ("-n 5 --host a:1,b,c x", "a b c", "01122"),
+        ("-n 1 --host a:1,b,c x", "a", "0"),
+        ("--host a:2,a:1 x", "a a", "001"),
+        ("--host a:3,b:1,c:2 --map cyclic x", "a b c", "012020"),
+        ("-n 4 --host a,b --map cyclic x", "a b", "0101"),
+        ("--host a,b --map 0,1,1,0 x", "a b", "0110"),
+        ("--host a:2,b:2,c --map 1,0 x", "a b", "10"),
+        ("-n 1 --host a m : -n 8 --host b,c w", "a b c", "0 11112222"),
+        ("-n 1 --host b m : --host a:2,b:1 w", "b a", "0 110"),
+        ("-n 1 --host a:1,a:1 m : --host a:1,a:2 w", "a a", "0 011"),
+        ("-n 2 m : -n 2 --host a,b w", "localhost a b", "00 12"),
+        ("-n 2 --host a,localhost m : -n 2 w", "a localhost", "01 11"),
+        ("-n 2 --host a m : -n 3 --host a,b --map 0,0,1,0,1 w", "a b", "00 101"),
     ],
 )
-def test_hosts_and_their_nodes(words, found):
-    options = parse([*words, "x.py"])
-    assert options.hosts == found
-    assert options.parts[0].nodes == sum(nodes for _host, nodes in found)
+def test_hosts_and_their_nodes(words, hosts, boxes):
+    options = parse(words.split())
+    assert options.hosts == hosts.split()
+    assert ["".join(map(str, part.boxes)) for part in options.parts] == boxes.split()
+    assert [part.nodes for part in options.parts] == [len(some) for some in boxes.split()]
 
 
 def test_a_file_of_hosts(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("# ours\nalpha slots=4\n\nbeta:2  # slow\ngamma\n")
-    assert machines.read("--hostfile", str(path)) == [("alpha", 4), ("beta", 2), ("gamma", 1)]
+    assert machines.read("--hostfile", str(path)) == [("alpha", 4), ("beta", 2), ("gamma", None)]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +142,15 @@ def test_a_file_of_hosts(tmp_path):
         (["--hostfile", "/nix/hosts"], ["/nix/hosts", "No such file"]),
         (["-n", "3", "--host", "a:2"], ["-n 3", "room for 2"]),
         (["--host", "a:2", "--boxes", "2"], ["--boxes", "leave one"]),
-        (["--host", "a:2", "--debug"], ["--debug"]),
+        (["--host", "a:2", "--map", "0,1"], ["--map 0,1", "names box 1", "boxes 0 to 0 (a)"]),
+        (["--host", "a:2,b:1", "--map", "0,1,1"], ["puts 2 nodes of x.py", "on b", "room for 1", "b:2"]),
+        (["-n", "4", "--host", "a,b", "--map", "0,1"], ["--map 0,1", "2 nodes", "4 nodes (-n 4)"]),
+        (
+            ["-n", "1", "--host", "a", "--map", "1,0", "m.py", ":", "-n", "1", "--host", "b"],
+            ["puts 1 node of m.py", "on b", "it runs on a"],
+        ),
+        (["-n", "1", "m.py", ":"], ["x.py: how many nodes?"]),
+        (["-n", "600", "m.py", ":", "-n", "600", "--host", "a"], ["group 0", "1200 nodes", "1024"]),
         (["--tunnel", "vpn"], ["--tunnel vpn", "ssh", "none"]),
         (["--ssh", "ssh"], ["--ssh", "--host"]),
         (["--host", "a:1", "--ssh", "ssh -o 'x"], ["ssh -o 'x", "No closing quotation"]),
@@ -335,6 +365,169 @@ def test_another_version_there(launch, tmp_path):
     result = launch("--host", "a:1", "--ssh", str(fake), launch.script(SUMS))
     assert result.code == 125 and "host a has spcomm 0.0.1" in result.last, result
     assert len(result.err.splitlines()) == 1, result
+
+
+# ---- several programs
+
+MEETS = """
+    import os, sys, spcomm
+    comm = spcomm.startup()
+    name, place = os.path.basename(sys.argv[0]), os.path.basename(os.getcwd())
+    print(name, comm.group_id, comm.rank, comm.box, comm.allreduce(10 ** comm.rank), place, os.environ.get("GIVEN"))
+"""
+
+
+def test_programs_on_hosts_of_their_own(launch, ssh):
+    master, worker = launch.script(MEETS, "master.py"), launch.script(MEETS, "worker.py")
+    (launch.folder / "below").mkdir()
+    result = launch(
+        "-n", 1, "--host", "a", "--ssh", ssh, "--stats", master,
+        ":", "-n", 3, "--host", "b,a", "-x", "GIVEN=1", "--wdir", "below", worker,
+    )  # fmt: skip
+    assert result.code == 0, result
+    here, total = launch.folder.name, 1111
+    assert sorted(result.lines) == [
+        f"master.py 0 0 0 {total} {here} None",
+        *(f"worker.py 0 {rank} {box} {total} below 1" for rank, box in ((1, 1), (2, 1), (3, 0))),
+    ]
+    assert re.findall(r"^  (\w+) ", result.err, re.MULTILINE)[:6] == ["node", "0", "1", "2", "3", "all"], (
+        result
+    )
+
+
+@pytest.mark.parametrize("start", ["fork", "exec"])
+def test_groups_and_programs_share_hosts(launch, ssh, start):
+    """A program without --host runs here; one of group 2 alone has no other box."""
+    script = launch.script(MEETS)
+    result = launch(
+        "-n", 1, "--group", 1, "--ssh", ssh, "--route", "direct", "--tunnel", "none", "--listen", "127.0.0.1", script,
+        ":", "-n", 3, "--host", "a:1,b:2", "--group", 1, "--start", start, script,
+        ":", "-n", 2, "--host", "b", "--group", 2, script,
+        ":", "-n", 2, "--host", "b,a", "--group", 3, script,
+    )  # fmt: skip
+    assert result.code == 0, result
+    boxes = {1: [0, 1, 2, 2], 2: [0, 0], 3: [1, 0]}
+    assert sorted(result.lines) == [
+        f"program.py {group} {rank} {box} {int('1' * len(of_group))} {launch.folder.name} None"
+        for group, of_group in boxes.items()
+        for rank, box in enumerate(of_group)
+    ]
+
+
+def test_a_map_of_hosts(launch, ssh):
+    script = launch.script(SUMS)
+    result = launch("--host", "localhost:3,b:2", "--map", "0,0,1,0,1", "--ssh", ssh, script)
+    table_1 = [(0, 0), (0, 1), (1, 0), (0, 2), (1, 1)]
+    assert result.code == 0, result
+    assert sorted(result.lines) == [f"{rank} {box} {local} 10" for rank, (box, local) in enumerate(table_1)]
+
+
+TWO = ("--host", "a,b")
+GOES_WRONG = """
+    import os, signal, sys, spcomm
+    comm = spcomm.startup()
+    comm.barrier()
+    if comm.group_id == 2 and comm.rank == 1:
+        {}
+    comm.barrier() if comm.group_id == 2 else signal.pause()
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "parts"),
+    [
+        (
+            "raise ValueError('so')",
+            1,
+            ["ValueError: so", "node 1 of group 2 ended with an uncaught ValueError"],
+        ),
+        (
+            "os.abort()",
+            134,
+            ["node 1 of group 2 was killed by SIGABRT (exit code 134), last at program.py:6"],
+        ),
+        ("sys.exit(7)", 7, ["node 1 of group 2 ended with exit code 7"]),
+        ("comm.recv(0)", 99, ["DEADLOCK", "of group 2"]),
+        (
+            "os.kill(os.getppid(), signal.SIGKILL)",
+            125,
+            ["the process that starts the nodes of ", "program.py there was killed"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("hosts", [TWO, pytest.param(("--host", "b"), marks=pytest.mark.slow)], ids=" ".join)
+def test_what_goes_wrong_in_a_group_names_its_node(launch, ssh, what, code, parts, hosts):
+    launch.script("import signal, spcomm; spcomm.startup().barrier(); signal.pause()", "other.py")
+    script = launch.script(GOES_WRONG.format(what))
+    if code == 99:
+        script.write_text(script.read_text().replace("comm.barrier() if", "comm.recv(1) if"))
+    result = launch(
+        "-n", 2, "--group", 1, *TWO, "--ssh", ssh, "--grace", 1, "other.py",
+        ":", "-n", 2, "--group", 2, *hosts, script,
+    )  # fmt: skip
+    assert result.code == code and all(part in result.err for part in parts), result
+
+
+def test_what_groups_leave_on_hosts(launch, ssh):
+    leaves = """
+        import spcomm
+        comm = spcomm.startup()
+        if comm.rank == 0: comm.send("never received", 1, tag=comm.group_id)
+        comm.barrier()
+    """
+    script = launch.script(leaves)
+    result = launch(
+        "-n",
+        2,
+        "--group",
+        1,
+        *TWO,
+        "--ssh",
+        ssh,
+        "--strict",
+        script,
+        ":",
+        "-n",
+        2,
+        "--group",
+        2,
+        *TWO,
+        script,
+    )
+    assert result.code == 1, result
+    for group in (1, 2):
+        assert re.search(rf"from node 0 +to node 1 +tag {group} +sent at program.py:4", result.err), result
+    assert "of group 1, node" in result.last and "of group 2" in result.last, result
+
+
+def test_a_trace_of_programs_on_hosts(launch, ssh):
+    one, two = launch.script(SUMS, "one.py"), launch.script(SUMS, "two.py")
+    path = launch.folder / "t.json"
+    result = launch("-n", 1, "--trace", path, "--ssh", ssh, one, ":", "-n", 2, "--host", "b,a", two)
+    about = json.loads(path.read_text())["otherData"]
+    assert result.code == 0 and about["program"] == "one.py : two.py" and about["map"] == [0, 1, 2], result
+    assert not about["missing"]
+
+
+# ---- a debugger there
+
+
+@pytest.mark.parametrize("start", ["fork", "exec"])
+def test_pdb_on_a_host(launch, ssh, start):
+    script = launch.script("import spcomm\ncomm = spcomm.startup()\ncomm.barrier()\n")
+    commands = b"next\nnext\np 'rank', comm.rank\nc\n"
+    result = launch(
+        "-n", 1, script, ":", "-n", 2, "--host", "a,b", "--ssh", ssh, "--debug=2", "--start", start, script,
+        stdin=commands,
+    )  # fmt: skip
+    assert result.code == 0 and "('rank', 2)" in result.out, result
+
+
+def test_a_debugger_there_has_no_pane_here(launch, ssh):
+    result = launch("-n", 2, "--host", "a", "--ssh", ssh, "--debug=all", "--window", "all", "-m", "this")
+    assert result.code == 125 and "nodes 0-1 on a: a pane has a keyboard of this machine" in result.last, (
+        result
+    )
 
 
 # ---- the real ssh

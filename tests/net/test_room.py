@@ -2,6 +2,7 @@
 """Rooms: `spcomm serve --room`, `spcomm join`, `spcomm run --room`; and `spcomm run --server`."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -321,6 +322,103 @@ def test_a_code_is_asked_for_again(room):
     room.members.append(member)
     room.close_room()
     os.close(ours)
+
+
+# ---- several programs
+
+MEETS = """
+    import os, sys, spcomm
+    comm = spcomm.startup()
+    place = open("place.txt").read()
+    print(sys.argv[1], comm.group_id, comm.rank, comm.box, comm.allreduce(10 ** comm.rank), place, flush=True)
+"""
+
+
+def test_several_programs_and_groups(two):
+    """Five nodes on two members, in the order of the command line: three on the first."""
+    two.script(MEETS, "master.py")
+    two.script(MEETS, "below/worker.py")
+    (two.folder / "place.txt").write_text("top")
+    (two.folder / "below" / "place.txt").write_text("below")
+    result = two.run(
+        "-n", 1, "--group", 1, "--stats", "master.py", "a", ":", "-n", 3, "--wdir", "below", "worker.py", "b",
+        ":", "-n", 1, "--group", 1, "master.py", "c",
+    )  # fmt: skip
+    assert result.code == 0, result
+    assert sorted(result.lines) == [
+        "a 1 0 0 11 top",
+        *(f"b 0 {rank} {box} 111 below" for rank, box in ((0, 0), (1, 0), (2, 1))),
+        "c 1 1 1 11 top",
+    ]
+    assert [line.split()[0] for line in result.err.splitlines() if re.match(r"  \d:\d +out", line)] == [
+        "0:0",
+        "0:1",
+        "1:0",
+        "1:1",
+    ], result
+    server, _ann, bob = two.close_room()
+    assert "runs master.py : worker.py (groups 1, 0), on ann, bob" in server.err, server
+    assert "runs master.py : worker.py here" in bob.err, bob
+
+
+def test_a_map_and_a_debugger_on_members(two):
+    """Ranks 0 and 2 are on the second member, and the debugger of rank 1 on the first has the standard input."""
+    two.script("import spcomm\ncomm = spcomm.startup()\nprint(comm.rank, comm.box, comm.local_rank)\n")
+    result = two.run(
+        "--map", "1,0,1", "--debug=1", "program.py", stdin=b"next\nnext\np 'rank', comm.rank\nc\n"
+    )
+    assert result.code == 0 and "('rank', 1)" in result.out, result
+    assert all(line in result.out for line in ("0 1 0\n", "1 0 0\n", "2 1 1\n")), result
+    result = two.run("-n", 3, "--map", "cyclic", "program.py")
+    assert sorted(result.lines) == ["0 0 0", "1 1 0", "2 0 1"], result
+
+
+def test_programs_in_two_folders_are_not_sent(two):
+    for name in ("one", "two"):
+        two.script("", f"../{name}/x.py")
+    result = two.run("-n", 1, "../one/x.py", ":", "-n", 1, "../two/x.py")
+    one_sentence(
+        result, "--room: sends one folder", "one", "two", "start the run in a folder that holds them all"
+    )
+
+
+def test_each_group_of_a_run_is_taken(two):
+    program = two.script(WAITS)
+    process = two.start(
+        "run", "--room", two.place, "-n", 1, "--group", 1, program, ":", "-n", 1, "--group", 2, program
+    )
+    read_lines(process, 2)
+    one_sentence(two.run("-n", 1, "--group", 2, program), "group 2 has a run already", "--group 0")
+    process.send_signal(signal.SIGINT)
+    assert two.finish(process).code == 130
+
+
+def test_a_group_that_ends_lets_the_other_go_on(two):
+    """The server hears of the end of each; the run is over with the last."""
+    os.mkfifo(two.folder / "gate")
+    waits = "import spcomm; c = spcomm.startup(); c.barrier(); c.rank or print('ready', flush=True); c.rank or input()"
+    two.script(waits + "; c.barrier()", "waits.py")
+    two.script("import spcomm; spcomm.startup().barrier(); print('over', flush=True)", "ends.py")
+    process = two.start(
+        "run", "--server", two.place, "--map", "0,1,0,1", "-n", 2, "waits.py", ":", "-n", 2, "--group", 1, "ends.py",
+        stdin=subprocess.PIPE,
+    )  # fmt: skip
+    assert sorted(read_lines(process, 3)) == ["over", "over", "ready"]
+    process.stdin.write(b"\n")
+    process.stdin.close()
+    process.stdin = None
+    assert two.finish(process).code == 0
+
+
+@pytest.mark.parametrize("role", ["room", "server"])
+def test_a_deadlock_of_a_group(two, role):
+    two.script("import spcomm, signal; spcomm.startup(); signal.pause()", "waits.py")
+    two.script("import spcomm; c = spcomm.startup(); c.recv(1 - c.rank)", "stuck.py")
+    where = (
+        ("--room", two.place) if role == "room" else ("--server", two.place, "--boxes", 2, "--map", "cyclic")
+    )
+    result = two("run", *where, "-n", 1, "waits.py", ":", "-n", 2, "--group", 4, "stuck.py")
+    assert result.code == 99 and "DEADLOCK — both nodes of group 4 wait" in result.err, result
 
 
 # ---- what goes wrong

@@ -275,10 +275,9 @@ def test_places():
     ("words", "parts"),
     [
         (["--room", "a", "--server", "b"], ["--room and --server"]),
-        (["--room", "a", "--boxes", "2"], ["--room and --boxes"]),
-        (["--room", "a", "--map", "0,1"], ["--room and --map"]),
+        (["--room", "a", "--boxes", "2"], ["--room and --boxes", "each member is a box"]),
+        (["-n", "3", "--room", "a", "--map", "0,1"], ["--map 0,1", "2 nodes", "3 nodes (-n 3)"]),
         (["--room", "a", "--host", "b:1"], ["--room and --host"]),
-        (["--room", "a", "--debug"], ["--room and --debug"]),
         (["--room", "a", "--link-timeout", "5"], ["--link-timeout", "spcomm serve"]),
         (["--members", "3"], ["--members 3", "--room"]),
         (["--room", "a", "--members", "0"], ["--members 0", "from 1 to 64"]),

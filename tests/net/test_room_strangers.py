@@ -197,7 +197,7 @@ def test_an_older_server_is_refused_in_one_sentence():
 
 # What members and runs say of themselves.
 OF = {"link": "0" * 32, "ticket": "0" * 64}
-ABOUT = {"name": "x", "slots": 1, "group": 7, "program": "x", "room": True, "members": 1}
+ABOUT = {"name": "x", "slots": 1, "group": 7, "groups": [7], "program": "x", "room": True, "members": 1}
 
 
 def guest(room):
@@ -294,6 +294,11 @@ def test_a_way_to_a_box_that_is_nobodys(busy):
         assert "has ended" in refused(busy, purpose, {"run": "0" * 32, "box": 0})
 
 
+def wish(places, *members):
+    """What a run of one group asks for: the box of each rank, and who has the boxes."""
+    return {"groups": [{"places": places, "boxes": list(range(max(places) + 1))}], "boxes": list(members)}
+
+
 def run_and_members(room):
     """A run, its token, and two members."""
     members = []
@@ -308,7 +313,7 @@ def run_and_members(room):
 def test_a_member_in_the_place_of_another(busy):
     """All members know the code, and those of a run its token: each end of a way to a box needs a ticket of its own."""
     run, token, *members = run_and_members(busy)
-    run.send(["begin", {"places": [0, 1], "boxes": ["member1", "member2"]}])
+    run.send(["begin", wish([0, 1], "member1", "member2")])
     reach = [
         {"run": token, "box": box, "ticket": one} for box, one in enumerate(run.following()[1]["tickets"])
     ]
@@ -335,7 +340,7 @@ def test_a_member_in_the_place_of_another(busy):
 def test_a_member_that_answers_without_end(busy):
     """A run hears of it once; and only of a member that was to run something for it."""
     run, token, member, other = run_and_members(busy)
-    run.send(["begin", {"places": [0, 0], "boxes": ["member1"]}])
+    run.send(["begin", wish([0, 0], "member1")])
     assert run.following()[0] == "granted"
     for one, times in ((other, 1), (member, 5000)):
         for _time in range(times):
@@ -354,7 +359,7 @@ def test_a_member_with_the_name_of_one_who_has_left(busy):
     read_until(busy.server.stderr, "member1 has left")
     again = Guest(busy, "join", ABOUT | {"name": "member1"})
     read_until(busy.server.stderr, "member1 has joined")
-    run.send(["begin", {"places": [0, 0], "boxes": ["member1"]}])
+    run.send(["begin", wish([0, 0], "member1")])
     assert run.following() == ["over", "member1 has left the room"]
     for frames in (run, other, again):
         frames.close()
@@ -365,23 +370,27 @@ def following(frames):
 
 
 IMPOSSIBLE = [
-    {"places": [0, 99], "boxes": []},
-    {"places": [-1, 0], "boxes": []},
-    {"places": [0, 1], "boxes": ["ann"]},
-    {"places": 5},
+    wish([0, 99]),
+    wish([-1, 0]),
+    wish([0, 1], "ann"),
+    {"groups": [{"places": [0, 1], "boxes": [0]}], "boxes": []},
+    {"groups": [{"places": [0, 1], "boxes": [0, 2]}], "boxes": ["ann", "zoe"]},
+    {"groups": [], "boxes": []},
+    {"groups": [{"places": [0], "boxes": [0]}] * 2, "boxes": []},
+    {"groups": 5},
 ]
 
 
 @pytest.mark.slow
 def test_a_run_that_asks_for_what_cannot_be(busy):
-    for wish in IMPOSSIBLE:
+    for impossible in IMPOSSIBLE:
         run = Guest(busy, "run", ABOUT)
         assert run.following()[0] == "members"
-        run.send(["begin", wish])
+        run.send(["begin", impossible])
         assert "does not know this connection any more" in run.why(), wish
     run = Guest(busy, "run", ABOUT)
     assert run.following()[0] == "members"
-    run.send(["begin", {"places": [0, 1], "boxes": ["ann", "zoe"]}])
+    run.send(["begin", wish([0, 1], "ann", "zoe")])
     assert run.following() == ["over", "zoe has left the room"]
     run.close()
 
@@ -391,7 +400,7 @@ def test_a_member_that_comes_while_a_run_decides(busy):
     run = Guest(busy, "run", ABOUT)
     assert run.following()[0] == "members"
     member = busy.join("zoe")
-    run.send(["begin", {"places": [0, 0], "boxes": ["ann"]}])
+    run.send(["begin", wish([0, 0], "ann")])
     assert run.following()[0] == "granted"
     run.close()
     assert member.poll() is None

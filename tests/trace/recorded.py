@@ -7,7 +7,7 @@ import zlib
 from spcomm._core.traces import Event
 
 from spcomm._core import traces
-from spcomm.launch.remote.box_proxy import RemoteSegment
+from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
 
 MOST = 1000
 
@@ -31,7 +31,10 @@ class Group:
     def __init__(self, *nodes, lost=None):
         self.size = self.boxes = len(nodes)
         self.places = list(range(self.size))
-        self.segments = [RemoteSegment(self.size, f"host{box}", MOST) for box in self.places]
+        self.boxes_there = [RemoteBox(f"host{box}") for box in self.places]
+        self.segments = [RemoteSegment(self.size, box, MOST) for box in self.boxes_there]
+        for box, segment in zip(self.boxes_there, self.segments, strict=True):
+            box.segments[0] = segment
         for rank, (segment, events) in enumerate(zip(self.segments, nodes, strict=True)):
             segment.clock.add(0, 0, 0)
             segment.add_trace(rank, lost[rank] if lost else 0, packed(events))

@@ -169,7 +169,7 @@ def test_a_box_that_was_lost(tmp_path):
 
 def test_clocks_are_as_good_as_they_are_said_to_be(tmp_path):
     group = Group(call(0, 10), call(0, 10))
-    group.segments[1].clock = type(group.segments[1].clock)()
+    group.boxes_there[1].clock = type(group.segments[1].clock)()
     group.segments[1].clock.add(0, 2000, 1000)
     errors = json.loads(written(tmp_path, group).read_text())["otherData"]["clock_error_us"]
     assert 1 <= errors[1] <= 1.1 and errors[0] < 0.1
@@ -179,16 +179,18 @@ def test_clocks_are_as_good_as_they_are_said_to_be(tmp_path):
     "answer", [{"clock_ns": "noon"}, {"clock_ns": None}, {"clock_ns": [1]}, {"clock_ns": 5}]
 )
 def test_clocks_that_say_nothing(answer):
-    group = Group([], [])
-    segment = group.segments[0]
-    segment.answer(1, answer)  # nobody has asked, or it is no number
-    assert segment.ask_clock() and segment.clock.ours(7) == 7
+    box = Group([], []).boxes_there[0]
+    box.answer(1, answer)  # nobody has asked, or it is no number
+    assert box.ask_clock() and box.clock.ours(7) == 7
 
 
 WRONG_ANSWERS = [
-    {"nodes": 5},
-    {"nodes": [[1]]},
-    {"nodes": [], "traffic": 1},
+    {"groups": 5},
+    {"groups": [[0, {"nodes": 5}]], "now_ns": 1},
+    {"groups": [[0, {"nodes": [[1]]}]], "now_ns": 1},
+    {"groups": [[0, {"nodes": [], "traffic": 1}]], "now_ns": 1},
+    {"groups": [[1, {"nodes": [], "traffic": 1, "waits": []}]], "now_ns": 1},
+    {"groups": [[0, {"nodes": [], "traffic": 1, "waits": []}]], "now_ns": "noon"},
     {"lines": 7},
     {"lines": [[1, 2, 3]]},
 ]
@@ -197,9 +199,9 @@ WRONG_ANSWERS = [
 @pytest.mark.parametrize("answer", WRONG_ANSWERS, ids=str)
 def test_answers_that_make_no_sense(answer):
     """Nobody knows then what its nodes do."""
-    segment = Group([], []).segments[0]
-    segment.answer(1, answer)
-    assert segment.answered == 1 and segment.silence == "box host0: it sent malformed answers"
+    box = Group([], []).boxes_there[0]
+    box.answer(1, answer)
+    assert box.answered == 1 and box.silence == "box host0: it sent malformed answers"
 
 
 # The disk

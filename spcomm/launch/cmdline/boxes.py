@@ -10,8 +10,10 @@ from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.cmdline.groups import Group
-    from spcomm.launch.cmdline.options import Options
+    from collections.abc import Iterable
+
+    from spcomm.launch.cmdline.options import Options, Part
+    from spcomm.launch.cmdline.plan import Plan
 
 
 def check(options: "Options") -> None:
@@ -29,30 +31,38 @@ def check(options: "Options") -> None:
         raise UsageError(
             f"spcomm run: --map {placing} divides nodes among boxes; it needs their number, as in --boxes 2"
         )
-    groups = sorted({part.group for part in options.parts})
-    if boxes > 1 and len(groups) > 1:
-        numbers = ", ".join(map(str, groups))
-        raise UsageError(
-            f"spcomm run: --boxes {boxes}: the programs are in groups {numbers}, and several groups share one box; "
-            "give them one --group, or leave --boxes out"
-        )
 
 
-def place(options: "Options", groups: "list[Group]") -> None:
-    """Set the box of each node in the group, if there is more than one. Raises `UsageError`."""
+def place(options: "Options", plans: "list[Plan]") -> None:
+    """Set in each plan the boxes of its nodes, which are numbered in the order of the command line.
+
+    Raises `UsageError`.
+    """
     boxes, placing = options.boxes or 1, options.placing
-    size = groups[0].size
-    if isinstance(placing, tuple) and len(placing) != size:
-        raise UsageError(
-            f"spcomm run: --map {spelt(placing)}: names the boxes of {counted(len(placing), 'node')}, and this run has "
-            f"{counted(size, 'node')} (-n {size})"
-        )
+    size = sum(plan.nodes for plan in plans)
+    if isinstance(placing, tuple):
+        check_length(placing, size)
     if boxes > size:
         raise UsageError(
             f"spcomm run: --boxes {boxes}: each box needs a node, and this run has {counted(size, 'node')} (-n {size})"
         )
-    if boxes > 1:
-        groups[0].places = places(placing or "block", boxes, size)
+    deal(plans, places(placing or "block", boxes, size))
+
+
+def deal(programs: "Iterable[Plan | Part]", boxes: "list[int]") -> None:
+    """Set the boxes of each program's nodes. `boxes`: of all nodes, in the order of the command line."""
+    at = 0
+    for program in programs:
+        nodes = program.nodes or 0
+        program.boxes, at = boxes[at : at + nodes], at + nodes
+
+
+def check_length(placing: "tuple[int, ...]", size: int) -> None:
+    if len(placing) != size:
+        raise UsageError(
+            f"spcomm run: --map {spelt(placing)}: names the boxes of {counted(len(placing), 'node')}, and this run has "
+            f"{counted(size, 'node')} (-n {size})"
+        )
 
 
 def places(placing: "str | tuple[int, ...]", boxes: int, size: int) -> "list[int]":

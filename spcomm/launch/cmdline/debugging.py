@@ -28,9 +28,15 @@ def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", name
         if mine:
             tool = debug.tool or ("pdb" if plan.python is not None else "gdb")
             plan.debugged = frozenset(mine)
-            plan.debug = {"tool": tool, "command": _command(tool, plan)}
+            plan.debug = {"tool": tool}
+            if plan.host is None:
+                plan.debug["command"] = command(tool, plan)
+            else:
+                plan.debug["host"] = plan.host.name
             if tool in _INTERACTIVE:
                 plan.in_panes = windows.intersection(mine)
+                if plan.in_panes and plan.host is not None:
+                    raise _no_pane(debug, plan, names)
                 needy += sorted(plan.debugged - plan.in_panes)
     if len(needy) > 1:
         raise UsageError(
@@ -51,13 +57,24 @@ def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", name
     return needy[0] if needy else None
 
 
+def _no_pane(debug: Debug, plan: "Plan", names: "Names") -> UsageError:
+    return UsageError(
+        f"spcomm run: {_spelt(debug)} and --window: {names.nodes(sorted(plan.in_panes))} on {plan.host.name}: "
+        "a pane has a keyboard of this machine, and a debugger there cannot have it as its terminal; debug one "
+        f"node, without --window, or use --debug=debugpy:{debug.ranks.text}"
+    )
+
+
 def _spelt(debug: Debug) -> str:
     tool = f"{debug.tool}:" if debug.tool else ""
     return f"--debug={tool}{debug.ranks.text}"
 
 
-def _command(tool: str, plan: "Plan") -> "list[str] | None":
-    """Return the command that is executed instead of the program; None: the debugger is a part of the node."""
+def command(tool: str, plan: "Plan") -> "list[str] | None":
+    """Return the command that is executed instead of the program; None: the debugger is a part of the node.
+
+    Called where the nodes are. Raises `UsageError` for a debugger that is missing there, or unsuitable.
+    """
     if tool == "gdb":
         return _gdb(plan)
     if plan.python is None:

@@ -6,6 +6,9 @@ each box has a segment with a place for all nodes, which holds the box's own nod
 an *index*, from 0 to the number of nodes of the run; the nodes of a group have consecutive ones, by rank. With one
 group only, which is nearly always, index and rank are the same. Ranks appear in the launcher's messages to nodes, its
 marks in shared memory and its output to the user, and nowhere else.
+
+A box of the run may hold nodes of several programs and groups. A group numbers its own boxes from 0, in the order of
+the run's boxes, and leaves out those in which it has no node: its nodes cannot tell that there are other groups.
 """
 
 TYPE_CHECKING = False
@@ -25,6 +28,7 @@ class Group:
         self.size = 0
         self.segments: list[Any] = []  # its shared memory, by box
         self.places: list[int] = []  # the box of each rank; empty: there is one box
+        self.boxes_of_run = [0]  # by box: its number among the boxes of the run
         self.far: dict[int, Host] = {}  # boxes on other machines
 
     @property
@@ -42,6 +46,12 @@ class Group:
         """The nodes of this box."""
         return [rank for rank in range(self.size) if self.box(rank) == box]
 
+    def put(self, boxes: "list[int]") -> None:
+        """Set the box of the run that each node is in, by rank."""
+        self.boxes_of_run = sorted(set(boxes))
+        number = {box: at for at, box in enumerate(self.boxes_of_run)}
+        self.places = [number[box] for box in boxes] if len(number) > 1 else []
+
     def rank(self, index: int) -> int:
         return index - self.first
 
@@ -50,7 +60,10 @@ class Group:
 
 
 def gather(plans: "list[Plan]") -> "list[Group]":
-    """Return the groups, in the order of the command line; set in each plan the indices of its nodes."""
+    """Return the groups, in the order of the command line; set in each plan the indices of its nodes.
+
+    `Plan.boxes` has the box of each node; empty: all are in one.
+    """
     groups: dict[int, Group] = {}
     for plan in plans:
         group = groups.setdefault(plan.group, Group(plan.group))
@@ -58,12 +71,22 @@ def gather(plans: "list[Plan]") -> "list[Group]":
     first = 0
     for group in groups.values():
         group.first, first = first, first + group.size
-    following = {number: group.first for number, group in groups.items()}
+    boxes: dict[int, list[int]] = {number: [] for number in groups}
     for plan in plans:
-        begin = following[plan.group]
-        plan.indices = range(begin, begin + plan.nodes)
-        following[plan.group] += plan.nodes
+        group, before = groups[plan.group], len(boxes[plan.group])
+        plan.indices = range(group.first + before, group.first + before + plan.nodes)
+        boxes[plan.group] += plan.boxes or [0] * plan.nodes
+    for number, group in groups.items():
+        group.put(boxes[number])
     return list(groups.values())
+
+
+def busy(groups: "list[Group]") -> int:
+    """Return the number of processes on this machine that use a core: nodes, and with several boxes the transport."""
+    carried = [group for group in groups if group.boxes > 1]
+    nodes = sum(group.box(rank) not in group.far for group in groups for rank in range(group.size))
+    gateways = sum(group.boxes - len(group.far) for group in carried)
+    return nodes + gateways + bool(carried)
 
 
 class Names:

@@ -6,20 +6,22 @@ Imported only if one of these options is given.
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_BOXES, MOST_NODES
+from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.cmdline.options import Options
 
 _EXAMPLE = "--host alpha:4,beta:4"
+HERE = "localhost"  # the host that needs no ssh, and that of a program without --host
 
 
-def parse(name: str, text: str) -> "list[tuple[str, int]]":
-    """Read `a:4,b:4`: hosts, and the number of nodes that fit on each (default: 1)."""
+def parse(name: str, text: str) -> "list[tuple[str, int | None]]":
+    """Read `a:4,b`: hosts, and the number of nodes that fit on each; None: not given."""
     return [_entry(f"{name} {text}", *item.strip().rpartition(":")) for item in text.split(",")]
 
 
-def read(name: str, path: str) -> "list[tuple[str, int]]":
+def read(name: str, path: str) -> "list[tuple[str, int | None]]":
     """Read a file with a host on each line: `alpha slots=4`, `alpha:4` or `alpha`; `#` begins a comment."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -41,11 +43,13 @@ def read(name: str, path: str) -> "list[tuple[str, int]]":
     return found
 
 
-def _entry(where: str, host: str, colon: str, slots: str) -> "tuple[str, int]":
+def _entry(where: str, host: str, colon: str, slots: str) -> "tuple[str, int | None]":
     if not colon:
-        host, slots = slots, "1"
+        host, slots = slots, ""
     if not host or host.startswith("-") or any(letter.isspace() for letter in host):
         raise UsageError(f"spcomm run: {where}: a host is a name or an address, as in {_EXAMPLE}")
+    if not colon:
+        return host, None
     if not (slots.isascii() and slots.isdecimal() and len(slots) < 6 and 1 <= int(slots) <= MOST_NODES):
         raise UsageError(
             f"spcomm run: {where}: {host}:{slots}: a host has from 1 to {MOST_NODES} nodes, as in {_EXAMPLE}"
@@ -54,54 +58,117 @@ def _entry(where: str, host: str, colon: str, slots: str) -> "tuple[str, int]":
 
 
 def check_hosts(options: "Options") -> None:
-    """Check the options about hosts together."""
-    if options.hosts is None:
+    """Check the options about hosts together. Set the hosts of the run's boxes, and in each program its nodes' boxes.
+
+    A host that several programs name is one box; a program that names a host again has another box there.
+    """
+    if all(part.hosts is None for part in options.parts):
         for field, option in (("ssh", "--ssh"), ("listen", "--listen"), ("tunnel", "--tunnel")):
             if getattr(options, field) is not None:
                 if field == "listen" and (options.boxes is not None or options.placing is not None):
                     continue
                 raise UsageError(f"spcomm run: {option} is about other machines, as in {_EXAMPLE}")
         return
-    for field, option in (("boxes", "--boxes"), ("placing", "--map"), ("debug", "--debug")):
-        if getattr(options, field) is not None:
-            also = "" if field == "debug" else "; each host is a box"
-            raise UsageError(
-                f"spcomm run: --host and {option} do not go together{also}; leave one of them out"
-            )
+    if options.boxes is not None:
+        raise UsageError(
+            "spcomm run: --host and --boxes do not go together; each host is a box; leave one of them out"
+        )
     if options.route == "direct" and tunnels(options):
         raise UsageError(
             "spcomm run: --route direct: messages between hosts go through their ssh, which connects each with this "
             "machine alone; add --tunnel none, or leave --route out"
         )
-    if len(options.parts) > 1:
-        raise UsageError("spcomm run: --host starts one program; leave out the others")
-    options.hosts = _filled(options.hosts, options.parts[0].nodes)
-    if len(options.hosts) > MOST_BOXES:
-        raise UsageError(
-            f"spcomm run: --host: names {len(options.hosts)} hosts; there are at most {MOST_BOXES}"
-        )
-    options.parts[0].nodes = sum(slots for _host, slots in options.hosts)
-    if options.parts[0].nodes > MOST_NODES:
-        raise UsageError(
-            f"spcomm run: --host: room for {options.parts[0].nodes} nodes; a run has at most {MOST_NODES}"
-        )
+    names: list[str] = []
+    hosts = [_numbered(part.hosts or [(HERE, None)], names) for part in options.parts]
+    if isinstance(options.placing, tuple):
+        _place_by_map(options, options.placing, hosts, names)
+    else:
+        for part, some in zip(options.parts, hosts, strict=True):
+            part.boxes = in_turn(_filled(some, part.nodes), options.placing == "cyclic")
+    used = sorted({box for part in options.parts for box in part.boxes})
+    if len(used) > MOST_BOXES:
+        raise UsageError(f"spcomm run: --host: names {len(used)} hosts; there are at most {MOST_BOXES}")
+    options.hosts = [names[box] for box in used]
+    for part in options.parts:
+        part.nodes, part.boxes = len(part.boxes), [used.index(box) for box in part.boxes]
 
 
-def _filled(hosts: "list[tuple[str, int]]", nodes: "int | None") -> "list[tuple[str, int]]":
-    """Distribute the number of nodes of -n, one host after the other."""
+def _numbered(hosts: "list[tuple[str, int | None]]", names: "list[str]") -> "list[tuple[int, int | None]]":
+    """Return the box of each host, and the number of nodes that fit on it; add new boxes to `names`."""
+    found: list[tuple[int, int | None]] = []
+    for host, slots in hosts:
+        taken = [box for box, _slots in found]
+        box = next((at for at, name in enumerate(names) if name == host and at not in taken), len(names))
+        if box == len(names):
+            names.append(host)
+        found.append((box, slots))
+    return found
+
+
+def _filled(hosts: "list[tuple[int, int | None]]", nodes: "int | None") -> "list[tuple[int, int]]":
+    """Distribute the nodes of -n, one host after the other. Hosts without a number share evenly what others leave."""
     if nodes is None:
-        return hosts
-    room = sum(slots for _host, slots in hosts)
-    if nodes > room:
+        return [(box, slots or 1) for box, slots in hosts]
+    room = sum(slots or 0 for _box, slots in hosts)
+    open_ended = [box for box, slots in hosts if slots is None]
+    if nodes > room and not open_ended:
         raise UsageError(
             f"spcomm run: -n {nodes}: the hosts have room for {room}; give more (alpha:4), or leave -n out"
         )
+    each, more = divmod(max(0, nodes - room), len(open_ended) or 1)
     found = []
-    for host, slots in hosts:
-        if nodes:
-            found.append((host, min(slots, nodes)))
+    for box, slots in hosts:
+        if slots is None:
+            found.append((box, each + (open_ended.index(box) < more)))
+        else:
+            found.append((box, min(slots, nodes)))
             nodes -= found[-1][1]
     return found
+
+
+def in_turn(counts: "list[tuple[int, int]]", is_cyclic: bool) -> "list[int]":
+    """Return the box of each node: one host after the other, or a node on each in turn, as long as it has room."""
+    if not is_cyclic:
+        return [box for box, count in counts for _node in range(count)]
+    turns = [(turn, at) for at, (_box, count) in enumerate(counts) for turn in range(count)]
+    return [counts[at][0] for _turn, at in sorted(turns)]
+
+
+def _place_by_map(
+    options: "Options",
+    placing: "tuple[int, ...]",
+    hosts: "list[list[tuple[int, int | None]]]",
+    names: "list[str]",
+) -> None:
+    """Set the box of each node as --map gives it. Raises `UsageError` for a node that is on no host of its program."""
+    from spcomm.launch.cmdline.boxes import check_length, deal, spelt
+
+    if len(options.parts) == 1:
+        options.parts[0].nodes = options.parts[0].nodes or len(placing)
+    for part, some in zip(options.parts, hosts, strict=True):
+        part.nodes = part.nodes or sum(slots or 1 for _box, slots in some)
+    check_length(placing, sum(part.nodes for part in options.parts))
+    deal(options.parts, list(placing))
+    given = f"spcomm run: --map {spelt(placing)}"
+    if max(placing) >= len(names):
+        raise UsageError(
+            f"{given}: names box {max(placing)}, and the hosts are boxes 0 to {len(names) - 1} ({', '.join(names)})"
+        )
+    for part, some in zip(options.parts, hosts, strict=True):
+        room = dict(some)
+        for box in sorted(set(part.boxes)):
+            count = part.boxes.count(box)
+            if box not in room:
+                own = ", ".join(names[at] for at in room)
+                raise UsageError(
+                    f"{given}: puts {counted(count, 'node')} of {part.name} in box {box}, on {names[box]}; it runs on "
+                    f"{own}: give {names[box]} to its --host, or give its nodes other boxes"
+                )
+            if count > (room[box] or count):
+                raise UsageError(
+                    f"{given}: puts {counted(count, 'node')} of {part.name} in box {box}, on {names[box]}, which has "
+                    f"room for {room[box]}; give it more ({names[box]}:{count})"
+                )
 
 
 def check_room(options: "Options") -> None:
@@ -113,19 +180,27 @@ def check_room(options: "Options") -> None:
     name = "--room" if options.room is not None else "--server"
     if "link_timeout" in options.said:
         raise UsageError(f"spcomm run: --link-timeout and {name}: give --link-timeout to spcomm serve")
-    wrong = ["hosts", "ssh", "tunnel", "listen"]
+    wrong = ["ssh", "tunnel", "listen"]
     if options.room is not None:
-        wrong += ["boxes", "placing", "debug"]
-        if len(options.parts) > 1:
-            raise UsageError("spcomm run: --room starts one program; leave out the others")
+        wrong.append("boxes")
     elif options.boxes is None and options.placing is None:
         raise UsageError(
             f"spcomm run: --server {options.server} serves runs of several boxes, as with --boxes 2"
         )
+    if any(part.hosts is not None for part in options.parts):
+        raise UsageError(f"spcomm run: {name} and --host do not go together; leave one of them out")
+    if options.room is not None and isinstance(options.placing, tuple):
+        from spcomm.launch.cmdline.boxes import check_length
+
+        if len(options.parts) == 1:
+            options.parts[0].nodes = options.parts[0].nodes or len(options.placing)
+        check_length(options.placing, sum(part.nodes or 0 for part in options.parts))
     for field in wrong:
         if getattr(options, field) is not None:
-            option = {"hosts": "--host", "placing": "--map"}.get(field, f"--{field}")
-            raise UsageError(f"spcomm run: {name} and {option} do not go together; leave one of them out")
+            why = "; each member is a box" if field == "boxes" else ""
+            raise UsageError(
+                f"spcomm run: {name} and --{field} do not go together{why}; leave one of them out"
+            )
 
 
 def tunnels(options: "Options") -> bool:

@@ -32,6 +32,8 @@ class Part:
         self.folder: str | None = None  # --wdir
         self.program: str | None = None
         self.arguments: list[str] = []
+        self.hosts: list[tuple[str, int | None]] | None = None  # with the number of nodes that fit on each
+        self.boxes: list[int] = []  # with hosts: the box of each node
 
     @property
     def name(self) -> str:
@@ -46,7 +48,7 @@ class Options:
         self.parts: list[Part] = []
         self.boxes: int | None = None
         self.placing: str | tuple[int, ...] | None = None  # --map
-        self.hosts: list[tuple[str, int]] | None = None  # with the number of nodes of each
+        self.hosts: list[str] | None = None  # by box: its host, or the member of a room
         self.ssh: str | None = None
         self.tunnel: str | None = None
         self.listen: str | None = None
@@ -81,6 +83,11 @@ class Options:
         self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
         self.help = False
         self.said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
+
+    @property
+    def programs(self) -> str:
+        """The names of its programs, without folders."""
+        return " : ".join(dict.fromkeys(part.name.rpartition("/")[2] for part in self.parts))
 
     @property
     def recorded(self) -> int:
@@ -126,7 +133,8 @@ class Options:
             from spcomm.launch.cmdline.machines import check_room
 
             check_room(self)
-        if self.hosts or self.ssh is not None or self.tunnel is not None or self.listen is not None:
+        has_hosts = any(part.hosts is not None for part in self.parts)
+        if has_hosts or self.ssh is not None or self.tunnel is not None or self.listen is not None:
             from spcomm.launch.cmdline.machines import check_hosts
 
             check_hosts(self)
@@ -141,7 +149,9 @@ class Options:
                 "spcomm run: --bind-to with processors is about this machine; other machines may have others: use "
                 "--bind-to core"
             )
-        if self.boxes is not None or self.placing is not None:
+        _check_groups(self.parts)
+        has_boxes = self.boxes is not None or self.placing is not None
+        if has_boxes and self.hosts is None and self.room is None:
             from spcomm.launch.cmdline.boxes import check
 
             check(self)
@@ -170,14 +180,13 @@ def parse(arguments: "list[str]") -> Options:
             raise UsageError(f"{error}{_HINT if at else ''}") from None
         if not part.program and part.module is None:
             raise _no_program(at, len(pieces))
-        if part.nodes is None and len(pieces) > 1:
+        if part.nodes is None and part.hosts is None and len(pieces) > 1:
             raise UsageError(
                 f"spcomm run: {part.name}: how many nodes? With several programs each needs its number, as in "
                 f"-n 2 a.py : -n 2 b.py{_HINT}"
             )
         options.parts.append(part)
         options.take(said)
-    _check_groups(options.parts)
     options.finish()
     return options
 

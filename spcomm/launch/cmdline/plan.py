@@ -11,6 +11,8 @@ from spcomm.launch.cmdline.options import Options, Part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spcomm.launch.remote.hosts import Host
 
 
@@ -31,9 +33,9 @@ class Plan:
         self.folder: str | None = None  # where it runs; None: here
         self.nodes = 0  # 0: as many as there are cores
         self.group = 0
-        self.indices = range(0)  # its nodes (groups.gather)
-        self.box: int | None = None  # the box of all its nodes; None: it may have nodes in several
-        self.host: Host | None = None  # if its box is elsewhere
+        self.indices: Sequence[int] = ()  # its nodes, in order (groups.gather)
+        self.boxes: list[int] = []  # the box of each of them (boxes.place); empty: all are in one
+        self.host: Host | None = None  # if its nodes are elsewhere
         self.python: list[str] | None = (
             None  # the words after `python` and its options; None: it is not a Python program
         )
@@ -92,7 +94,7 @@ def resolve_all(options: Options) -> "list[Plan]":
             plan = resolve(part)
             plan.folder = os.getcwd() if part.folder is not None else None
         plan.name, plan.preload, plan.environment = part.name, part.preload, environment
-        plan.nodes, plan.group = part.nodes or 0, part.group
+        plan.nodes, plan.group, plan.boxes = part.nodes or 0, part.group, part.boxes
         plans.append(plan)
     return plans
 

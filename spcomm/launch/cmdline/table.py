@@ -4,7 +4,7 @@
 from spcomm.launch.cmdline import ranks, values
 
 
-def _hosts(name: str, text: str) -> "list[tuple[str, int]]":
+def _hosts(name: str, text: str) -> "list[tuple[str, int | None]]":
     """Read hosts, with the number of nodes that fit on each: from a list or from a file."""
     from spcomm.launch.cmdline import machines
 
@@ -30,18 +30,18 @@ _OF_A_PROGRAM = (
     ("--env all|none", "environment", values.environment,
      "all: nodes inherit this environment (default); none: only the variables of -x"),
     ("--wdir FOLDER", "folder", values.folder, "run the program in that folder"),
+    ("--host HOST:N,…", "hosts", _hosts,
+     "run N nodes on each host, reached by ssh (default: one, or an even share of -n); each is a box. The program must "
+     "be there, at the same path; localhost needs no ssh. With several programs, one without --host runs here"),
+    ("--hostfile FILE", "hosts", _hosts, "the same from a file, with a line such as `alpha slots=4` for each"),
 )  # fmt: skip
 _OF_THE_RUN = (
     ("--boxes B", "boxes", values.boxes,
      "divide the nodes among B boxes: on this machine they share no memory, as if each were a machine of its own, and "
      "reach each other over the network (default: 1)"),
     ("--map block|cyclic|BOX,BOX,…", "placing", values.placing,
-     "which node is in which box. block: neighbours share one (default); cyclic: one box after another; or the box of "
-     "each node, as in 0,0,1,0,1"),
-    ("--host HOST:N,…", "hosts", _hosts,
-     "run N nodes on each host, reached by ssh (default: one); each is a box. The program must be there, at the same "
-     "path; localhost needs no ssh"),
-    ("--hostfile FILE", "hosts", _hosts, "the same from a file, with a line such as `alpha slots=4` for each"),
+     "which node is in which box, or on which host. block: neighbours share one (default); cyclic: one box after "
+     "another; or the box of each node, as in 0,0,1,0,1"),
     ("--ssh COMMAND", "ssh", values.shell_words,
      "the command that reaches a host (default: ssh -o BatchMode=yes, and timeouts)"),
     ("--tunnel ssh|none", "tunnel", values.tunnel,

@@ -103,7 +103,7 @@ class Node:
         if self.debug.get("tool") == "debugpy":
             from spcomm.launch.local import debugger
 
-            debugger.listen(self.member.rank)
+            debugger.listen(self.member.rank, self.debug.get("host", ""))
         _run_as_main(self.program, self.held, self.debug.get("tool") == "pdb")
 
     def _execute(self) -> None:

@@ -81,8 +81,8 @@ def module_code(name: str, main: dict) -> object:
     return code
 
 
-def listen(rank: int) -> None:
-    """Wait until a debugpy client connects to a port of this machine only.
+def listen(rank: int, name: str = "") -> None:
+    """Wait until a debugpy client connects to a port of this machine only, `name` to the launcher's.
 
     debugpy has no client passwords and no Unix sockets, so the first client at the port controls the node: only
     processes of this user may connect, where the system reports the owner of a connection.
@@ -95,7 +95,8 @@ def listen(rank: int) -> None:
     with _guarded() if is_guarded else contextlib.nullcontext():
         host, port = debugpy.listen(("127.0.0.1", 0))
     who = "no other user of this machine can" if is_guarded else _ANYBODY
-    text = f"spcomm: node {rank} waits for a debugger: attach to {host}:{port} (debugpy; {who})\n"
+    where = f" on {name}; from here: ssh -L {port}:{host}:{port} {name}" if name else ""
+    text = f"spcomm: node {rank} waits for a debugger: attach to {host}:{port}{where} (debugpy; {who})\n"
     os.write(2, text.encode())
     debugpy.wait_for_client()
 

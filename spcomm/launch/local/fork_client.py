@@ -12,7 +12,10 @@ from spcomm.launch.cmdline.plan import Plan, inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # imported once the fork server runs
+    from collections.abc import Sequence
+
     from spcomm.launch.cmdline.groups import Group
+    from spcomm.launch.remote.hosts import Host
 
 # Finds this package in any place, and without looking into the current directory, where a student may well have a
 # random.py. The fork server gives the program the sys.path[0] it has under plain Python.
@@ -75,21 +78,45 @@ class ForkClient:
     def fileno(self) -> int:
         return self._wire.fileno()
 
+    @property
+    def plans(self) -> "list[Plan]":
+        """The programs whose nodes it starts."""
+        return [self.plan]
+
+    @property
+    def indices(self) -> "Sequence[int]":
+        """The nodes that it starts."""
+        return self.plan.indices
+
+    @property
+    def host(self) -> "Host | None":
+        """The machine of its nodes; None: this one."""
+        return None
+
     def run(
-        self, group: "Group", report: int, where: int, cpus: "list[tuple[int, ...]] | None", stats: bool
+        self,
+        groups: "list[Group]",
+        reports: "list[int]",
+        where: int,
+        cpus: "list[tuple[int, ...]] | None",
+        stats: bool,
     ) -> None:
-        """Describe the run that nodes are about to join. `cpus`: the processors of nodes, in turn.
+        """Describe the run that nodes are about to join. `reports`: of each group. `cpus`: of nodes, in turn.
 
         `stats`: times of nodes are needed when they end.
         """
+        group, report = next(
+            pair for pair in zip(groups, reports, strict=True) if pair[0].number == self.plan.group
+        )
         self._first = group.first
-        own = group.segments[self.plan.box or 0]
+        boxes = {index - group.first: group.box(index - group.first) for index in self.plan.indices}
+        needed = sorted(set(boxes.values()))  # other boxes may be on other machines
+        segments = [group.segments[box] for box in needed]
         about = {
             "nodes": self.plan.nodes,
             "size": group.size,
-            "device": own.device,
-            "inode": own.inode,
             "group": group.number,
+            "places": {rank: needed.index(box) for rank, box in boxes.items()},
             "stats": stats,
             "stays": self.stays,
             "debug": {
@@ -98,18 +125,18 @@ class ForkClient:
             },
             "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
         }
-        self._send(("run", about), (own.fd, report, where))
-        for at in range(1, group.boxes if self.plan.box is None else 1, MOST_DESCRIPTORS):
-            more = group.segments[at : at + MOST_DESCRIPTORS]
-            same = [(segment.device, segment.inode) for segment in more]
-            self._send(("boxes", group.places, same), tuple(segment.fd for segment in more))
+        self._send(("run", about), (report, where))
+        for at in range(0, len(segments), MOST_DESCRIPTORS):
+            some = segments[at : at + MOST_DESCRIPTORS]
+            same = [(segment.device, segment.inode) for segment in some]
+            self._send(("segments", same), tuple(segment.fd for segment in some))
 
-    def batch(self) -> range:
+    def batch(self) -> "Sequence[int]":
         """Return the indices of the nodes to request now; empty if all were, or if too many are unanswered."""
         room = self.unanswered + BATCH <= _IN_FLIGHT and not self.ended
-        return self.plan.indices[self.asked : self.asked + BATCH if room else self.asked]
+        return self.indices[self.asked : self.asked + BATCH if room else self.asked]
 
-    def nodes(self, indices: range, streams: "list[int]") -> None:
+    def nodes(self, indices: "Sequence[int]", streams: "list[int]") -> None:
         """Request a batch of nodes; `streams` holds stdin, stdout and stderr of each.
 
         The answers are messages: started and unstarted.
@@ -128,7 +155,7 @@ class ForkClient:
 
     def signal(self, number: int, spared: "int | None" = None) -> None:
         """Signal the process groups of all running nodes but one."""
-        rank = spared - self._first if spared is not None and spared in self.plan.indices else None
+        rank = spared - self._first if spared is not None and spared in self.indices else None
         self._send(("signal", number, rank))
 
     def poke(self, index: int, number: int) -> None:

@@ -12,8 +12,8 @@ nodes. The kernel kills nodes when the fork server ends.
 
 Nodes are known by rank here. Programs of one group have a fork server each and share its ranks.
 
-Messages in:  ("program", {...})  ("run", {...}) + segment, report, where
-              ("boxes", box of each rank, device and inode of each) + segments of the boxes after the first
+Messages in:  ("program", {...})  ("run", {...}) + report, where
+              ("segments", device and inode of each) + segments of the boxes in which its nodes are
               ("nodes", ranks) + stdin, stdout, stderr of each
               ("signal", number, spared rank or None)  ("poke", rank, number)  ("end",)
 Messages out: ("ready", threads)  ("started", ranks, processes)  ("unstarted", ranks, errno)
@@ -66,7 +66,6 @@ class Server:
         self._left = 0  # nodes that have not ended, or not started
         self._run: dict = {}
         self._shared: dict[str, int] = {}
-        self._places: list[int] = []  # the box of each rank; empty: there is one
         self._segments: list[tuple[int, int, int]] = []  # of each box: descriptor, device, inode
 
     def warm_up(self) -> None:
@@ -145,12 +144,9 @@ class Server:
             self._forget()
             self._run = message[1]
             self._left = self._run["nodes"]
-            names = ("segment", "report", "where")
-            self._shared = dict(zip(names, descriptors, strict=True))
-            self._segments = [(descriptors[0], self._run["device"], self._run["inode"])]
-        elif verb == "boxes":
-            self._places = message[1]
-            self._segments += [(fd, *same) for fd, same in zip(descriptors, message[2], strict=True)]
+            self._shared = dict(zip(("report", "where"), descriptors, strict=True))
+        elif verb == "segments":
+            self._segments += [(fd, *same) for fd, same in zip(descriptors, message[1], strict=True)]
         elif verb == "nodes":
             return self._start(message[1], descriptors)
         elif verb == "signal":
@@ -163,8 +159,8 @@ class Server:
 
     def _forget(self) -> None:
         """Start another run, after all nodes of the last one have ended."""
-        child.close_all(list({*self._shared.values(), *(fd for fd, _device, _inode in self._segments)}))
-        self._places = []
+        child.close_all([*self._shared.values(), *(fd for fd, _device, _inode in self._segments)])
+        self._segments = []
 
     def _start(self, ranks: "list[int]", streams: "list[int]") -> "child.Node | None":
         """Fork a batch of nodes; `streams` holds three descriptors for each."""
@@ -205,7 +201,7 @@ class Server:
         """Set up the node in the forked process."""
         run, shared = self._run, self._shared
         self._wire.detach()
-        segment, device, inode = self._segments[self._places[rank] if self._places else 0]
+        segment, device, inode = self._segments[run["places"][rank]]
         others = [fd for fd, _device, _inode in self._segments if fd != segment]
         member = Membership(segment, rank, run["size"], device, inode, self._launcher, run["group"])
         node = child.Node(self._program, member, shared)

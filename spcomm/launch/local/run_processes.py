@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All fork servers of a run, one for each program, as one: starts nodes and signals them.
+"""All fork servers of a run, one for each program and one for each box elsewhere, as one: starts nodes, signals them.
 
 Nodes start when *every* fork server has finished its imports, so that a program which cannot start keeps the others
 from starting; a single program does not wait for that. Nodes are known by index.
@@ -15,8 +15,9 @@ from spcomm.launch.local.stdin import Stdin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.local.keyboard import Keyboard
 
 
@@ -38,14 +39,14 @@ class RunProcesses:
         return iter(self._fork_clients)
 
     @property
-    def boxes(self) -> int:
-        """The number of boxes; several groups share one."""
-        return max(group.boxes for group in self.groups)
+    def alone(self) -> bool:
+        """Whether there is one fork server only."""
+        return len(self._fork_clients) == 1
 
     @property
-    def alone(self) -> bool:
-        """Whether there is one program only."""
-        return len(self._fork_clients) == 1
+    def plans(self) -> "list[Plan]":
+        """The programs, those of each machine by themselves."""
+        return [plan for fork_client in self._fork_clients for plan in fork_client.plans]
 
     @property
     def ready(self) -> bool:
@@ -59,18 +60,27 @@ class RunProcesses:
 
     def of(self, index: int) -> ForkClient:
         """The fork client that starts this node."""
-        return next(fork_client for fork_client in self._fork_clients if index in fork_client.plan.indices)
+        return next(fork_client for fork_client in self._fork_clients if index in fork_client.indices)
+
+    def plan(self, index: int) -> "Plan":
+        """The program of this node."""
+        return next(plan for plan in self.of(index).plans if index in plan.indices)
 
     def group(self, index: int) -> Group:
         """The group of this node."""
         return next(group for group in self.groups if index in group)
 
+    def group_numbered(self, number: int) -> Group:
+        """The group with this id. Raises `ValueError`."""
+        for group in self.groups:
+            if group.number == number:
+                return group
+        raise ValueError(f"no group {number}")
+
     def run(self, reports: "list[int]", where: int) -> None:
         """Describe the run to all; `reports` holds the pipe of each group."""
-        numbers = [group.number for group in self.groups]
         for fork_client in self._fork_clients:
-            at = numbers.index(fork_client.plan.group)
-            fork_client.run(self.groups[at], reports[at], where, self.cpus, self.stats)
+            fork_client.run(self.groups, reports, where, self.cpus, self.stats)
 
     def start(self, forwarder: Forwarder, stdin: Stdin) -> None:
         """Request as many nodes as the limits allow now. `OSError` when this process has no descriptors left."""
@@ -81,7 +91,9 @@ class RunProcesses:
                 self._start(fork_client, batch, forwarder, stdin)
                 stdin.sent(batch)
 
-    def _start(self, fork_client: ForkClient, batch: range, forwarder: Forwarder, stdin: Stdin) -> None:
+    def _start(
+        self, fork_client: ForkClient, batch: "Sequence[int]", forwarder: Forwarder, stdin: Stdin
+    ) -> None:
         """Make two pipes and the standard input of each node, or a terminal; the fork server gets its ends."""
         ours: dict[int, list[int]] = {}
         theirs: list[int] = []

@@ -12,7 +12,7 @@ closed its standard input, delays no other node.
 import os
 import stat
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from spcomm.launch.base.loop import Loop
 
@@ -81,7 +81,7 @@ class Stdin:
             return self._opened[index]
         return 0
 
-    def sent(self, batch: range) -> None:
+    def sent(self, batch: "Sequence[int]") -> None:
         """Note that these nodes have their descriptors. The relay starts when all nodes have them."""
         for index in batch:
             if index in self._copies:

@@ -2,7 +2,8 @@
 """`spcomm box`: one box of a run whose launcher is on another machine. The launcher starts it through ssh.
 
 The box reads its orders and secrets from its standard input and writes its reports to its standard output, as
-frames. It has the fork server, the shared memory and the gateway that the launcher has for boxes of its own machine.
+frames. Like the launcher for boxes of its own machine, it has a fork server for each program, and for each group memory
+and, if the group has other boxes, a gateway. Nodes are known by index, see groups.
 Everything here ends with the standard input, or when the launcher has sent nothing for `--link-timeout` seconds.
 """
 
@@ -55,15 +56,13 @@ class Box:
         self._loop = Loop()
         self._frames = frames
         self._about: dict = {}
-        self._fork_client: Any = None
-        self._segment: Any = None
-        self._gateway: Any = None
-        self._reader: Any = None
-        self._ranks: list[int] = []
+        self._run: Any = None  # the nodes here: `RunProcesses`
+        self._gateways: list[Any] = []
+        self._threads = 1  # of the fork server that has most
+        self._readers: list[Any] = []  # of each group
         self._reported: set[int] = set()
-        self._started: dict[int, int] = {}  # rank → process, of running nodes
         self._answers: Any = None  # where nodes report their lines
-        self._pipes: dict[int, tuple[int, int]] = {}  # descriptor → rank, 1 or 2
+        self._pipes: dict[int, tuple[int, int]] = {}  # descriptor → index, 1 or 2
         self._inputs: dict[int, Outlet] = {}
         self._paused = False
         self._ending = False  # the launcher has a reason to end the run
@@ -136,162 +135,196 @@ class Box:
     def _start(self, secrets: bytes) -> None:
         from spcomm.launch.base import report
         from spcomm.launch.base.process import WHERE_SIGNAL
-        from spcomm.launch.cmdline.groups import Group
         from spcomm.launch.local import stack_probe
         from spcomm.launch.local.fork_client import ForkClient
+        from spcomm.launch.local.run_processes import RunProcesses
         from spcomm.launch.remote import boxparts
 
         about = self._about
-        plan = boxparts.plan(about)
-        self._ranks = list(plan.indices)
-        fork_client = self._fork_client = ForkClient(plan, WHERE_SIGNAL, boxparts.raise_limit())
-        group = Group(about["group"])
-        group.size, group.places = about["size"], about["places"]
-        group.segments = [None] * group.boxes
-        self._segment = group.segments[plan.box] = boxparts.segment(about, len(self._ranks))
-        if group.boxes > 1:
-            self._gateway = boxparts.gateway(about, self._segment, secrets)
-            self._loop.add(self._gateway.fileno(), self._hear_gateway)
-        else:  # no other process has the memory in which a deadlock can be proven
+        limit = boxparts.raise_limit()
+        clients = [ForkClient(boxparts.plan(one), WHERE_SIGNAL, limit) for one in about["programs"]]
+        groups = [boxparts.group(one, boxparts.is_busy(about)) for one in about["groups"]]
+        self._run = RunProcesses(clients, groups)
+        self._run.cpus, self._run.stats = boxparts.cpus(about, groups), about["stats"]
+        self._gateways = boxparts.gateways(about, groups, secrets)
+        for gateway in self._gateways:
+            self._loop.add(gateway.fileno(), lambda gateway=gateway: self._hear_gateway(gateway))
+        # Of a group without other boxes no other process has the memory in which a deadlock can be proven.
+        self._alone = [group for group in groups if group.boxes == 1]
+        if self._alone:
             self._loop.at("look", _LOOK_S, self._look)
-        self._reader = report.Reader()
+        self._readers = [report.Reader() for _group in groups]
         self._answers = stack_probe.ProbeReplies()
-        fork_client.run(
-            group, self._reader.write, self._answers.fileno(), boxparts.cpus(about), about["stats"]
-        )
+        self._run.run([reader.write for reader in self._readers], self._answers.fileno())
         self._answers.close_theirs()
-        os.close(self._reader.write)
-        self._loop.add(fork_client.fileno(), self._hear_starter)
-        self._loop.add(self._reader.fd, self._read_reports)
+        for client in clients:
+            self._loop.add(client.fileno(), lambda client=client: self._hear_starter(client))
+        for reader in self._readers:
+            os.close(reader.write)
+            self._loop.add(reader.fd, self._read_reports)
 
-    def _nodes(self, ranks: "list[int]", reading: "list[int]") -> None:
+    def _here(self) -> "list[tuple[Any, Any, list[int]]]":
+        """Each group, its memory here, and its nodes here."""
+        found = []
+        for group, about in zip(self._run.groups, self._about["groups"], strict=True):
+            found.append((group, group.segments[about["box"]], group.ranks(about["box"])))
+        return found
+
+    def _nodes(self, indices: "list[int]", reading: "list[int]") -> None:
         """Start these nodes; `reading`: those that have a standard input."""
-        streams, theirs, inputs = [], [], set(reading)
-        for rank in ranks:
-            if rank in inputs:
+        inputs = set(reading)
+        for client in self._run:
+            some = [index for index in indices if index in client.indices]
+            if some:
+                self._start_nodes(client, some, inputs)
+
+    def _start_nodes(self, client: "Any", indices: "list[int]", reading: "set[int]") -> None:
+        streams = []
+        for index in indices:
+            if index in reading:
                 stdin, write = os.pipe()
-                self._inputs[rank] = Outlet(write)
+                self._inputs[index] = Outlet(write)
             else:
                 stdin = os.open(os.devnull, os.O_RDONLY)
             streams.append(stdin)
             for target in (1, 2):
                 read, write = os.pipe()
                 os.set_blocking(read, False)
-                self._pipes[read] = rank, target
+                self._pipes[read] = index, target
                 if not self._paused:
                     self._loop.add(read, lambda read=read: self._read(read))
                 streams.append(write)
-        theirs += streams
-        self._fork_client.nodes(range(ranks[0], ranks[-1] + 1), streams)
-        for fd in theirs:
+        client.nodes(indices, streams)
+        for fd in streams:
             os.close(fd)
 
     # While it runs
 
     def _told(self, verb: str, *rest: "Any") -> None:
-        fork_client = self._fork_client
-        if fork_client is None:
+        if self._run is None:
             return
         if verb in ("poke", "ask"):
-            fork_client.poke(*rest) if verb == "poke" else self._asked(*rest)
+            self._run.poke(*rest) if verb == "poke" else self._asked(*rest)
             return
         self._ending = self._ending or verb == "end" or rest[0] == _signal.SIGKILL
-        if verb == "end":
-            fork_client.no_more()
-            if not fork_client.ready:
-                fork_client.kill()
-        else:
-            fork_client.go_on()
-            fork_client.signal(*rest)
+        for client in self._run:
+            if verb == "end":
+                client.no_more()
+                if not client.ready:
+                    client.kill()
+            else:
+                client.go_on()
+                client.signal(*rest)
         self._consider()
 
-    def _asked(self, number: int, question: str, ranks: "list[int]") -> None:
+    def _asked(self, number: int, question: str, indices: "list[int]") -> None:
         from spcomm.launch.remote import box_proxy
 
         if question == box_proxy.CLOCK:
             about = box_proxy.clock()
         elif question == box_proxy.LINES:
-            running = {rank: self._started[rank] for rank in ranks if rank in self._started}
-            about = box_proxy.lines(self._answers, self._fork_client.poke, running)
+            started = self._run.started
+            running = {index: started[index] for index in indices if index in started}
+            about = box_proxy.lines(self._answers, self._run.poke, running)
         else:
-            about = box_proxy.look(self._segment, self._ranks)
+            about = box_proxy.look([(group.number, segment, ranks) for group, segment, ranks in self._here()])
         self._frames.send(["answer", number, about])
 
-    def _hear_starter(self) -> None:
-        message = self._fork_client.receive()
+    def _hear_starter(self, client: "Any") -> None:
+        message = client.receive()
         if message is None or message[0] == "gone":
-            self._loop.remove(self._fork_client.fileno())
+            self._loop.remove(client.fileno())
             if message is None and not self._ending:
-                self._fail("the process that starts the nodes there was killed")
+                whose = "" if self._run.alone else f" of {client.plan.name}"
+                self._fail(f"the process that starts the nodes{whose} there was killed")
                 return
-            self._fork_client.wait()
-            self._nodes_gone = True
-            self._loop.at("carrying", _TRANSPORT_END_S, self._carried_too_long)
-            self._consider()
+            client.wait()
+            client.gone = True
+            if self._run.gone:
+                self._loop.at("carrying", _TRANSPORT_END_S, self._carried_too_long)
+                self._consider()
             return
         if message[0] == "ready":
-            self._fork_client.ready = True
-        elif message[0] == "started":
-            self._started.update(zip(message[1], message[2], strict=True))
+            client.ready, self._threads = True, max(self._threads, message[1])
+            if self._run.ready:
+                self._frames.send(["ready", self._threads])
+            return
+        if message[0] == "started":
+            self._run.started.update(zip(message[1], message[2], strict=True))
         elif message[0] == "exited":
-            self._exited(message[1], message[2], self._started.pop(message[1], 0))
+            self._exited(message[1], message[2], self._run.started.pop(message[1], 0))
         self._frames.send(list(message))
 
-    def _exited(self, rank: int, status: int, process: int) -> None:
+    def _exited(self, index: int, status: int, process: int) -> None:
         from spcomm.launch.base import report
 
         self._read_reports()
         line = self._answers.crash_line(process) if status & 0x7F else ""
         if line:
-            self._frames.send(["report", rank, report.CRASHED.decode()], line.encode())
-        if status == 0 and rank not in self._reported:
-            self._segment.mark_finished(rank)
+            self._frames.send(["report", index, report.CRASHED.decode()], line.encode())
+        group = self._run.group(index)
+        rank = group.rank(index)
+        if status == 0 and index not in self._reported:
+            group.segment(rank).mark_finished(rank)
         else:
-            self._segment.mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
+            group.segment(rank).mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
 
     def _read_reports(self) -> None:
         from spcomm.launch.base import report
 
-        if self._reader.ended:
-            return
-        for rank, kind, payload in self._reader.read():
-            self._frames.send(["report", rank, kind.decode("ascii", "replace")], payload)
-            if kind != report.TEXT and rank in self._ranks:
-                self._reported.add(rank)
-                self._segment.mark_failing(rank, int(payload) if kind == report.EXITING else 1)
-        if self._reader.ended:
-            self._loop.remove(self._reader.fd)
+        for (group, segment, ranks), reader in zip(self._here(), self._readers, strict=True):
+            if reader.ended:
+                continue
+            for rank, kind, payload in reader.read():
+                index = group.first + rank
+                self._frames.send(["report", index, kind.decode("ascii", "replace")], payload)
+                if kind != report.TEXT and rank in ranks:
+                    self._reported.add(index)
+                    segment.mark_failing(rank, int(payload) if kind == report.EXITING else 1)
+            if reader.ended:
+                self._loop.remove(reader.fd)
 
-    def _hear_gateway(self) -> None:
-        fd = self._gateway.fileno()
-        message = self._gateway.receive()
+    def _hear_gateway(self, gateway: "Any") -> None:
+        fd = gateway.fileno()
+        message = gateway.receive()
         if message is None:
             self._loop.remove(fd)
-            if self._gateway.status and not self._ending:
-                self._segment.mark_disconnected(self._gateway.box)
-                self._fail(f"the gateway there {self._gateway.how()}; the nodes were stopped (exit code 125)")
+            if gateway.status and not self._ending:
+                self._mark_disconnected(gateway)
+                self._fail(f"{self._name(gateway)} {gateway.how()}; the nodes were stopped (exit code 125)")
             self._consider()
         elif message[0] == "deadlock":
-            self._frames.send(list(message))
+            self._frames.send(["deadlock", gateway.group, message[1]])
         elif not self._ending:
             if message[0] != "failed":
                 sys.stderr.write(message[1])
+            several = len(self._run.groups) > 1
             text = (
-                message[1]
+                f"group {gateway.group}: " * several + message[1]
                 if message[0] == "failed"
-                else "its gateway has failed, an error of spcomm; report it"
+                else f"{self._name(gateway)} has failed, an error of spcomm; report it"
             )
             self._fail(f"{text}; the nodes were stopped (exit code 125)")
 
+    def _name(self, gateway: "Any") -> str:
+        several = len(self._run.groups) > 1
+        return f"the gateway of group {gateway.group} there" if several else "the gateway there"
+
+    def _mark_disconnected(self, gateway: "Any") -> None:
+        self._run.group_numbered(gateway.group).segments[gateway.box].mark_disconnected(gateway.box)
+
     def _look(self) -> None:
-        blocked = self._segment.look()
-        if not blocked:
-            self._loop.at("look", _LOOK_S, self._look)
-            return
         from spcomm._core import diagnose
 
-        waits = {rank: self._segment.wait(rank) for rank in blocked}
-        self._frames.send(["deadlock", diagnose.packed({rank: wait for rank, wait in waits.items() if wait})])
+        for group in self._alone:
+            segment = group.segments[0]
+            blocked = segment.look()
+            if blocked:
+                waits = {rank: segment.wait(rank) for rank in blocked}
+                packed = diagnose.packed({rank: wait for rank, wait in waits.items() if wait})
+                self._frames.send(["deadlock", group.number, packed])
+                return
+        self._loop.at("look", _LOOK_S, self._look)
 
     def _carried_too_long(self) -> None:
         self._fail("all nodes there have ended, and its gateway has not")
@@ -303,17 +336,17 @@ class Box:
             data = os.read(fd, _PIECE)
         except BlockingIOError:
             return
-        rank, target = self._pipes[fd]
+        index, target = self._pipes[fd]
         if data:
-            self._frames.send(["out", rank, target], data)
+            self._frames.send(["out", index, target], data)
             return
         self._loop.remove(fd)
         os.close(fd)
         del self._pipes[fd]
-        self._frames.send(["closed", rank, target])
+        self._frames.send(["closed", index, target])
 
-    def _stdin(self, rank: int, data: bytes) -> None:
-        outlet = self._inputs.get(rank)
+    def _stdin(self, index: int, data: bytes) -> None:
+        outlet = self._inputs.get(index)
         if outlet is not None:
             outlet.add(data)
             outlet.ending = not data
@@ -332,61 +365,62 @@ class Box:
                     self._loop.remove(fd)
                 else:
                     self._loop.add(fd, lambda fd=fd: self._read(fd))
-        for rank, outlet in list(self._inputs.items()):
+        for index, outlet in list(self._inputs.items()):
             taken = outlet.flush()
             if taken:
-                self._frames.send(["taken", rank, taken])
+                self._frames.send(["taken", index, taken])
             if outlet.kept:
                 self._loop.add(outlet.fd, _nothing, write=True)
                 continue
             self._loop.remove(outlet.fd)
             if taken is None or outlet.ending:
                 os.close(outlet.fd)
-                del self._inputs[rank]
+                del self._inputs[index]
             if taken is None:
-                self._frames.send(["taken", rank, -1])
+                self._frames.send(["taken", index, -1])
 
     # The end
 
     def _consider(self) -> None:
         """Send all final reports and end, after nodes and gateway are gone."""
-        if not self._nodes_gone or (
-            self._gateway is not None and not self._gateway.gone and not self._ending
-        ):
+        is_carrying = not self._ending and any(not gateway.gone for gateway in self._gateways)
+        if self._run is None or not self._run.gone or is_carrying:
             return
         self._read_reports()
         for fd in list(self._pipes):
             while fd in self._pipes and self._rest(fd):
                 pass
-        if self._about["segment"].get("trace_events"):
+        if self._about["is_traced"]:
             from spcomm.trace import remote_traces
 
-            for rank, lost, piece in remote_traces.packed(self._segment.fd, self._ranks):
-                self._frames.send(["trace", rank, lost], piece)
-        self._frames.send(["noted", self._known()])
+            for _group, segment, ranks in self._here():
+                for rank, lost, piece in remote_traces.packed(segment.fd, ranks):
+                    self._frames.send(["trace", rank, lost], piece)
+        known = [[group.number, self._known(segment, ranks)] for group, segment, ranks in self._here()]
+        self._frames.send(["noted", known])
         self._frames.send(["gone"])
         self._leave()
 
     def _rest(self, fd: int) -> bool:
         """Forward the rest of a pipe. A process that a node left behind may keep it open."""
-        rank, target = self._pipes[fd]
+        index, target = self._pipes[fd]
         try:
             data = os.read(fd, _PIECE)
         except BlockingIOError:
             return False
         if data:
-            self._frames.send(["out", rank, target], data)
+            self._frames.send(["out", index, target], data)
         return bool(data)
 
-    def _known(self) -> dict:
+    def _known(self, segment: "Any", ranks: "list[int]") -> dict:
         known: dict = {}
         if self._about["stats"]:
-            known["counts"] = self._segment.counts(self._ranks)
-        known["has_left"] = not self._ending and self._segment.has_left()
+            known["counts"] = segment.counts(ranks)
+        known["has_left"] = not self._ending and segment.has_left()
         if known["has_left"] or (self._about["strict"] and not self._ending):  # else lines are unused
             from spcomm.diagnose import unmatched
 
-            known["left"] = unmatched.packed([(self._segment.fd, self._ranks)])
+            known["left"] = unmatched.packed([(segment.fd, ranks)])
         return known
 
     def _fail(self, sentence: str, code: int = 125) -> None:
@@ -395,11 +429,12 @@ class Box:
 
     def _leave(self) -> None:
         """End everything here. No process is left."""
-        if self._gateway is not None:
-            self._gateway.close()
-        if self._fork_client is not None and not self._fork_client.ended:
-            self._fork_client.kill()
-            self._fork_client.wait()
+        for gateway in self._gateways:
+            gateway.close()
+        for client in self._run or ():
+            if not client.ended:
+                client.kill()
+                client.wait()
         from spcomm.launch.base.process import end_children
 
         end_children(set())

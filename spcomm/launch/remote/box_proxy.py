@@ -27,8 +27,16 @@ LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 # ---- in the box
 
 
-def look(segment: "Any", ranks: "list[int]") -> dict:
-    """Return the activity of its nodes: state and number of vain polls of each; its wait, as far as reports need it."""
+def look(groups: "list[tuple[int, Any, list[int]]]") -> dict:
+    """Return the activity of its nodes. `groups`: the number, the segment and the nodes here of each."""
+    return {
+        "groups": [[number, _look(segment, ranks)] for number, segment, ranks in groups],
+        "now_ns": time.monotonic_ns(),
+    }
+
+
+def _look(segment: "Any", ranks: "list[int]") -> dict:
+    """Return state and number of vain polls of each node; its wait, as far as reports need it."""
     from spcomm._core import diagnose
 
     nodes = []
@@ -43,13 +51,12 @@ def look(segment: "Any", ranks: "list[int]") -> dict:
         "nodes": nodes,
         "waits": diagnose.packed(waiting),
         "traffic": segment.traffic(),
-        "now_ns": time.monotonic_ns(),
     }
 
 
 def lines(answers: "ProbeReplies", poke: "Callable[[int, int], None]", processes: "dict[int, int]") -> dict:
-    """Return the lines at which these nodes are."""
-    running = [rank for rank, process in processes.items() if state_of(process) not in ("T", "Z")]
+    """Return the lines at which these nodes, known by index, are."""
+    running = [index for index, process in processes.items() if state_of(process) not in ("T", "Z")]
     return {"lines": list(answers.ask(poke, running, processes).items())}
 
 
@@ -61,28 +68,19 @@ def clock() -> dict:
 # ---- in the launcher
 
 
-class RemoteSegment:
-    """Replaces the shared memory of a box elsewhere: holds the box's reports. Marks are made there."""
+class RemoteBox:
+    """A box elsewhere: the questions to it, and its answers."""
 
-    fd = -1
-
-    def __init__(self, size: int, name: str, recorded: int = 0) -> None:
-        """`recorded`: the number of events that each node keeps, if the run is traced."""
-        self._size = size
-        self._name = name
-        self._recorded = recorded
-        self.known: dict = {}  # the box's final report
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.segments: dict[int, RemoteSegment] = {}  # by group
         self.silence = ""  # why the activity of its nodes is unknown
         self.lines: dict[int, str] = {}
         self.asked = 0  # the number of the last question
         self.answered = 0
         self.told: Callable[[], None] = _nothing  # called when it has answered
-        self._nodes: dict[int, tuple[int, int, str]] = {}  # process, vain polls, state
-        self._waits: dict[int, Wait] = {}
-        self._traffic = 0
         self._clock_ns: int | None = None  # our clock minus theirs, for waits
         self.clock = Clock()  # the same more exactly, for traces
-        self.traces: RemoteTraces | None = None
         self._clock_asked_ns = 0  # 0: not asked
 
     def ask_clock(self) -> bool:
@@ -91,6 +89,62 @@ class RemoteSegment:
             return False
         self._clock_asked_ns = time.monotonic_ns()
         return True
+
+    def answer(self, number: int, about: dict) -> None:
+        """Store an answer of the box."""
+        if "clock_ns" in about:
+            if self._clock_asked_ns and isinstance(about["clock_ns"], int):
+                self.clock.add(self._clock_asked_ns, time.monotonic_ns(), about["clock_ns"])
+            self._clock_asked_ns = 0
+            return
+        self.answered = number
+        self.silence = f"box {self.name}: its output is not read" if "held" in about else ""
+        try:
+            if self._clock_ns is None and "now_ns" in about:  # once: a wait is recognized by its start time
+                self._clock_ns = time.monotonic_ns() - about["now_ns"]
+            for group, seen in about.get("groups", ()):
+                self.segments[group].seen(seen, self._clock_ns)
+            self.lines = dict(about.get("lines", ()))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            self.silence = f"box {self.name}: it sent malformed answers"
+        self.told()
+
+    def noted(self, groups: list) -> None:
+        """Store the box's final report. Raises `ValueError` for a malformed one."""
+        for group, known in groups:
+            if not isinstance(known, dict) or group not in self.segments:
+                raise ValueError(f"noted: {group}")
+            self.segments[group].known = known
+
+    def give_up(self) -> None:
+        """Note that the box has not answered."""
+        self.silence = f"box {self.name} does not answer"
+
+
+class RemoteSegment:
+    """Replaces the shared memory of a group in a box elsewhere: holds the box's reports. Marks are made there."""
+
+    fd = -1
+
+    def __init__(self, size: int, box: RemoteBox, recorded: int = 0) -> None:
+        """`recorded`: the number of events that each node keeps, if the run is traced."""
+        self._size = size
+        self._box = box
+        self._recorded = recorded
+        self.known: dict = {}  # the box's final report
+        self._nodes: dict[int, tuple[int, int, str]] = {}  # process, vain polls, state
+        self._waits: dict[int, Wait] = {}
+        self._traffic = 0
+        self.traces: RemoteTraces | None = None
+
+    @property
+    def silence(self) -> str:
+        """Why the activity of its nodes is unknown; empty: it is known."""
+        return self._box.silence
+
+    @property
+    def clock(self) -> Clock:
+        return self._box.clock
 
     def add_trace(
         self, rank: object = None, lost: object = None, piece: object = None, *_more: object
@@ -106,7 +160,7 @@ class RemoteSegment:
 
     def trace_trouble(self, ranks: "list[int]") -> str:
         """Return why the trace of these nodes, all nodes there, is unusable; empty: it is usable."""
-        where = f"(host {self._name})"
+        where = f"(host {self._box.name})"
         if self.traces is None or self.traces.missing(ranks) or not self.known:
             wrong = "did not send all of its trace before its connection ended"
         elif not self.clock.is_known:
@@ -119,38 +173,16 @@ class RemoteSegment:
                 self.traces.forget(wrong)
         return f"{where} {wrong}" if wrong else ""
 
-    def answer(self, number: int, about: dict) -> None:
-        """Store an answer of the box."""
-        if "clock_ns" in about:
-            if self._clock_asked_ns and isinstance(about["clock_ns"], int):
-                self.clock.add(self._clock_asked_ns, time.monotonic_ns(), about["clock_ns"])
-            self._clock_asked_ns = 0
-            return
-        self.answered = number
-        self.silence = f"box {self._name}: its output is not read" if "held" in about else ""
-        try:
-            if "nodes" in about:
-                self._seen(about)
-            self.lines = dict(about.get("lines", ()))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            self.silence = f"box {self._name}: it sent malformed answers"
-        self.told()
-
-    def _seen(self, about: dict) -> None:
+    def seen(self, about: dict, clock_ns: int) -> None:
+        """Store the activity of its nodes. `clock_ns`: our clock minus the box's."""
         from spcomm._core import diagnose
 
-        if self._clock_ns is None:  # once: a wait is recognized by its start time
-            self._clock_ns = time.monotonic_ns() - about["now_ns"]
         self._nodes = {rank: (process, vain, state) for rank, process, vain, state in about["nodes"]}
         self._traffic = about["traffic"]
         self._waits = {
-            rank: wait._replace(since_ns=wait.since_ns + self._clock_ns)
+            rank: wait._replace(since_ns=wait.since_ns + clock_ns)
             for rank, wait in diagnose.unpacked(about["waits"]).items()
         }
-
-    def give_up(self) -> None:
-        """Note that the box has not answered."""
-        self.silence = f"box {self._name} does not answer"
 
     def close(self) -> None:
         pass

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def plan(about: dict) -> "Any":
-    """Find the program here as on the launcher's machine. Raises `UsageError`."""
+    """Find a program here as on the launcher's machine. Raises `UsageError`."""
     from spcomm.launch.base.usage import UsageError
     from spcomm.launch.cmdline import plan as plans
     from spcomm.launch.cmdline.options import Part
@@ -25,54 +25,93 @@ def plan(about: dict) -> "Any":
             f"{about['folder']}: {error.strerror}; a program and its folder have to be at the same place on all hosts"
         ) from None
     found = plans.resolve(part)
-    found.name, found.preload = part.name, part.preload
+    found.folder, found.name, found.preload = about["folder"], part.name, part.preload
     found.environment = {} if about["bare"] else dict(os.environ)
     found.environment.update(about["environment"])
-    found.group, found.box = about["group"], about["number"]
-    found.indices = range(about["first"], about["first"] + about["nodes"])
-    found.nodes = about["nodes"]
+    found.group, found.indices, found.nodes = about["group"], about["indices"], len(about["indices"])
+    if about["debugged"]:
+        from spcomm.launch.cmdline.debugging import command
+
+        found.debugged = frozenset(about["debugged"])
+        found.debug = {**about["debug"], "command": command(about["debug"]["tool"], found)}
     return found
 
 
-def segment(about: dict, nodes: int) -> "Any":
+def group(about: dict, busy: bool) -> "Any":
+    """Make a group, with its memory of this box. `busy`: the processes here share cores."""
     from spcomm._core import segments as core
+    from spcomm.launch.cmdline.groups import Group
 
     began = dict(about["segment"])
     if "begun_ns" in about:
         age = max(0, time.time_ns() - about["begun_ns"])
         began["begun_ns"] = max(1, time.monotonic_ns() - age)
-    return core.Segment(
-        about["size"],
-        oversubscribed=nodes + (2 if len(set(about["places"])) > 1 else 0) > core.cores(),
-        **began,
-    )
+    made = Group(about["number"])
+    made.first, made.size, made.places = about["first"], about["size"], about["places"]
+    made.segments = [None] * made.boxes
+    made.segments[about["box"]] = core.Segment(about["size"], oversubscribed=busy, **began)
+    return made
 
 
-def gateway(about: dict, segment: "Any", secrets: bytes) -> "Any":
+def is_busy(about: dict) -> bool:
+    """Whether the nodes and gateways here are more than the cores."""
+    from spcomm._core import segments as core
+
+    nodes = sum(len(program["indices"]) for program in about["programs"])
+    gateways = sum(bool(group["places"]) for group in about["groups"])
+    return nodes + (gateways + 1 if gateways else 0) > core.cores()
+
+
+def gateways(about: dict, groups: "list[Any]", secrets: bytes) -> "list[Any]":
+    """Start the gateway of each group that has other boxes. `secrets`: theirs, one after another."""
     from spcomm.launch.remote import transport_main
     from spcomm.launch.remote.transport_processes import TransportProcess
 
-    number, address = about["number"], (about["address"][0], about["address"][1])
+    memory = [
+        group.segments[of_group["box"]] for group, of_group in zip(groups, about["groups"], strict=True)
+    ]
+    found = []
+    for group, of_group in zip(groups, about["groups"], strict=True):
+        if group.boxes == 1:
+            continue
+        size = of_group["secret_bytes"]
+        own, secrets = secrets[:size], secrets[size:]
+        box, job = of_group["box"], of_group["job"]
+        address = about["address"][0], about["address"][1]
+        segment = group.segments[box]
+        others = [other for other in memory if other is not segment]
+        places = group.places if about["route"] == "direct" else None
 
-    def carry(wire: "Any") -> None:
-        places = about["places"] if about.get("route") == "direct" else None
-        transport_main.carry(
-            wire, address, secrets, about["job"], number, segment.fd, about["link_timeout"], places
+        def carry(
+            wire: "Any",
+            own: bytes = own,
+            job: int = job,
+            box: int = box,
+            address: "tuple[str, int]" = address,
+            segment: "Any" = segment,
+            places: "list[int] | None" = places,
+        ) -> None:
+            transport_main.carry(wire, address, own, job, box, segment.fd, about["link_timeout"], places)
+
+        found.append(
+            TransportProcess(
+                f"the gateway of box {box}", box, f"spcomm gw {box}", carry, segment.fd, others, group.number
+            )
         )
-
-    return TransportProcess(
-        f"the gateway of box {number}", number, f"spcomm gw {number}", carry, segment.fd, []
-    )
+    return found
 
 
-def cpus(about: dict) -> "list[tuple[int, ...]] | None":
-    """Return processors by rank, in turn over the nodes of this box."""
+def cpus(about: dict, groups: "list[Any]") -> "list[tuple[int, ...]] | None":
+    """Return processors by index, in turn over the nodes of this box."""
     if not about["bind"]:
         return None
     from spcomm.launch.local import binding
 
     cpus = binding.places()
-    return [cpus[max(0, rank - about["first"]) % len(cpus)] for rank in range(about["size"])]
+    here = sorted(index for program in about["programs"] for index in program["indices"])
+    turn = {index: at for at, index in enumerate(here)}
+    last = max(group.first + group.size for group in groups)
+    return [cpus[turn.get(index, 0) % len(cpus)] for index in range(last)]
 
 
 def raise_limit() -> "tuple[int, int] | None":

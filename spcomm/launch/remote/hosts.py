@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """`--host` and related options: the launcher's view of boxes on other machines.
 
-A program becomes one plan for each box. `relay` starts it on a host that ssh reaches; to the launcher the relay is
-an ordinary fork server, and `box` does there what the launcher does here. Imported only where hosts are given.
+`spread` divides each program among this machine and the boxes elsewhere. `relay` starts a box on a host that ssh
+reaches; to the launcher the relay is an ordinary fork server, and `box` does there what the launcher does here, for all
+programs and groups of the box. Imported only where hosts are given.
 """
 
 import copy
@@ -12,10 +13,11 @@ import sys
 import time
 
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.machines import tunnels, why
+from spcomm.launch.cmdline.groups import gather
+from spcomm.launch.cmdline.machines import HERE, tunnels, why
 from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.remote import handshake
-from spcomm.launch.remote.box_proxy import CLOCK, LINES, LOOK, NOW, RemoteSegment
+from spcomm.launch.remote.box_proxy import CLOCK, LINES, LOOK, NOW, RemoteBox, RemoteSegment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.options import Options, Part
     from spcomm.launch.cmdline.plan import Plan
+    from spcomm.launch.remote.transport_main import Job
     from spcomm.launch.remote.transport_processes import TransportProcesses
 
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=6"
 _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
 
 
-# ---- from one program to one for each box
+# ---- from programs to those of each box
 
 
 class Host:
@@ -38,14 +41,17 @@ class Host:
 
     relay = "remote.relay"  # the module that does it
 
-    def __init__(self, name: str, options: "Options", bare: bool) -> None:
+    def __init__(self, number: int, name: str, options: "Options") -> None:
+        """`number`: of the box, among those of the run."""
         self.name = name
         self.ssh = shlex.split(options.ssh or SSH)
         self.tunnel = tunnels(options)
-        self.box: dict[str, Any] = {"bare": bare, "strict": options.strict}  # orders for the box there
-        self.secrets = b""  # of the box
+        # Orders for the box there.
+        self.box: dict[str, Any] = {"number": number, "strict": options.strict, "programs": [], "groups": []}
+        self.secrets = b""  # of its groups, one after another
         self.port = 0
         self.descriptors: tuple[int, ...] = ()  # more descriptors that the relay needs
+        self.far = RemoteBox(name)
 
     def about(self) -> "dict[str, Any]":
         """The message to the relay."""
@@ -63,72 +69,104 @@ class Host:
         box = f"exec {shlex.quote(sys.executable)} -m spcomm box"
         return [*self.ssh, *(tunnel if self.tunnel and self.port else []), self.name, box]
 
+    def folder(self, part: "Part") -> str:
+        """The folder in which a program runs there."""
+        return os.path.abspath(part.folder or os.getcwd())
+
+    def take_jobs(self, jobs: "dict[int, Job]") -> None:
+        """Take the job of each group that has other boxes, and the secrets of this one."""
+        for about in self.box["groups"]:
+            if about["number"] in jobs:
+                job = jobs[about["number"]]
+                secrets = job.secrets[about["box"]]
+                about.update(job=job.number, secret_bytes=len(secrets))
+                self.secrets += secrets
+
 
 def _is_here(name: str) -> bool:
-    return name == "localhost" or name == os.uname().nodename
+    return name == HERE or name == os.uname().nodename
 
 
-def spread(options: "Options", plan: "Plan", make: "type[Host] | None" = None) -> "list[Plan]":
-    """Return a plan for each box. With `make`, no box is on this machine, and `make` creates the host of each."""
-    part = options.parts[0]
+def spread(
+    options: "Options", programs: "list[Plan]", session: "Any" = None
+) -> "tuple[list[Group], list[list[Plan]]]":
+    """Return the groups, and the programs by the fork client that starts their nodes.
+
+    A program of this machine has one of its own, and each box elsewhere has one for all programs. With `session` no box
+    is on this machine: its method `host` makes the host of each.
+    """
+    groups = gather(programs)
+    make = Host if session is None else session.host
+    hosts = [
+        None if session is None and _is_here(name) else make(number, name, options)
+        for number, name in enumerate(options.hosts or ())
+    ]
+    for group in groups:
+        far = [(box, hosts[number]) for box, number in enumerate(group.boxes_of_run)]
+        group.far = {box: host for box, host in far if host is not None}
+    machines = []
+    for host in dict.fromkeys(hosts):
+        plans = []
+        for plan, part in zip(programs, options.parts, strict=True):
+            pairs = zip(plan.indices, plan.boxes, strict=True)
+            indices = [index for index, number in pairs if hosts[number] is host]
+            if indices:
+                one = copy.copy(plan)
+                one.host, one.indices, one.nodes = host, indices, len(indices)
+                plans.append(one)
+                if host is not None:
+                    host.box["programs"].append(_described(one, part))
+        machines += [[plan] for plan in plans] if host is None else [plans]
+    return groups, machines
+
+
+def _described(plan: "Plan", part: "Part") -> "dict[str, Any]":
+    """Return the description of a program that a box needs."""
     names = {name for name, _value in part.exports}
-    plans = []
-    for box, (name, nodes) in enumerate(options.hosts or ()):
-        one = copy.copy(plan)
-        one.nodes, one.box = nodes, box
-        if make is not None or not _is_here(name):
-            one.host = (make or Host)(name, options, part.environment == "none")
-            _describe(one.host, part, plan.environment, names)
-        plans.append(one)
-    return plans
-
-
-def _describe(host: Host, part: "Part", environment: "dict[str, str]", names: "set[str]") -> None:
-    """Return the description of the program that a box needs."""
-    host.box["folder"] = os.path.abspath(part.folder or os.getcwd())
-    host.box["part"] = {
-        field: getattr(part, field) for field in ("start", "preload", "module", "program", "arguments")
+    return {
+        "bare": part.environment == "none",
+        "folder": plan.host.folder(part),
+        "part": {
+            field: getattr(part, field) for field in ("start", "preload", "module", "program", "arguments")
+        },
+        "environment": {
+            key: value
+            for key, value in plan.environment.items()
+            if key in names
+            or key == "PYTHONHASHSEED"
+            or (key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_")) and key != "SPCOMM_CODE")
+        },
+        "group": plan.group,
+        "indices": list(plan.indices),
     }
-    host.box["environment"] = {
-        key: value
-        for key, value in environment.items()
-        if key in names
-        or key == "PYTHONHASHSEED"
-        or (key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_")) and key != "SPCOMM_CODE")
-    }
-
-
-def place(plans: "list[Plan]", groups: "list[Group]") -> None:
-    """Set in the group where its nodes are, and which boxes are elsewhere."""
-    group = groups[0]
-    if len(plans) > 1:
-        group.places = [plan.box or 0 for plan in plans for _node in range(plan.nodes)]
-    group.far = {plan.box or 0: plan.host for plan in plans if plan.host is not None}
-
-
-def busy(plans: "list[Plan]") -> int:
-    """Return the number of processes of the run on this machine."""
-    here = sum(plan.nodes for plan in plans if plan.host is None)
-    return here + sum(plan.host is None for plan in plans) + (len(plans) > 1)
 
 
 def far_segment(
     group: "Group", box: int, mask: int, options: "Options", buffers: "dict[str, Any]"
 ) -> RemoteSegment:
-    """Return the stand-in for a box's memory; the box receives the orders to make it."""
-    sizes = {name: value for name, value in buffers.items() if name != "begun_ns"}
-    if "begun_ns" in buffers:  # another machine has another monotonic clock
-        group.far[box].box["begun_ns"] = time.time_ns() - (time.monotonic_ns() - buffers["begun_ns"])
-    group.far[box].box["link_timeout"], group.far[box].box["route"] = options.link_timeout, options.route
-    group.far[box].box["segment"] = {
-        **sizes,
-        "disable": mask,
-        "perturb": options.seed,
-        "rendezvous": options.rendezvous,
-        "prefault": options.prefault,
-        "trace_events": options.recorded,
+    """Return the stand-in for a group's memory in a box; the box receives the orders to make it."""
+    host = group.far[box]
+    about: dict[str, Any] = {
+        "number": group.number,
+        "first": group.first,
+        "size": group.size,
+        "places": group.places,
+        "box": box,
+        "segment": {
+            **{name: value for name, value in buffers.items() if name != "begun_ns"},
+            "disable": mask,
+            "perturb": options.seed,
+            "rendezvous": options.rendezvous,
+            "prefault": options.prefault,
+            "trace_events": options.recorded,
+        },
     }
-    return RemoteSegment(group.size, group.far[box].name, options.recorded)
+    if "begun_ns" in buffers:  # another machine has another monotonic clock
+        about["begun_ns"] = time.time_ns() - (time.monotonic_ns() - buffers["begun_ns"])
+    host.box["groups"].append(about)
+    host.box.update(link_timeout=options.link_timeout, route=options.route, is_traced=options.is_traced)
+    host.far.segments[group.number] = RemoteSegment(group.size, host.far, options.recorded)
+    return host.far.segments[group.number]
 
 
 def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]") -> "dict[str, Any]":
@@ -140,37 +178,49 @@ def same_sizes(segments: "Any", size: int, mask: int, buffers: "dict[str, Any]")
 # ---- the launcher's end
 
 
-def fork_client(plan: "Plan", where_signal: int, limit: "tuple[int, int] | None") -> ForkClient:
-    """Return the fork client of a plan."""
-    return ForkClient(plan, where_signal, limit) if plan.host is None else RemoteForkClient(plan)
-
-
 class RemoteForkClient(ForkClient):
-    """A box elsewhere, presented as a fork server of this machine."""
+    """A box elsewhere, presented as a fork server of this machine. Nodes are known by index there, too."""
 
-    def __init__(self, plan: "Plan") -> None:
-        self.plan = plan
+    def __init__(self, plans: "list[Plan]") -> None:
+        """`plans`: the programs of one box."""
+        self._plans = plans
+        self._host: Host = plans[0].host  # type: ignore[assignment]
+        self._indices = sorted(index for plan in plans for index in plan.indices)
         self._exited: set[int] = set()
-        self._spawn(plan.host.relay, ["-s"] if sys.flags.no_user_site else [], None, dict(os.environ))
+        self._spawn(self._host.relay, ["-s"] if sys.flags.no_user_site else [], None, dict(os.environ))
+
+    @property
+    def plans(self) -> "list[Plan]":
+        return self._plans
+
+    @property
+    def indices(self) -> "list[int]":
+        return self._indices
+
+    @property
+    def host(self) -> Host:
+        return self._host
+
+    @property
+    def far(self) -> RemoteBox:
+        """The answers of the box."""
+        return self._host.far
 
     def run(
-        self, group: "Group", report: int, where: int, cpus: "list[tuple[int, ...]] | None", stats: bool
+        self,
+        groups: "list[Group]",
+        reports: "list[int]",
+        where: int,
+        cpus: "list[tuple[int, ...]] | None",
+        stats: bool,
     ) -> None:
-        self._first = group.first
-        host = self.plan.host
-        self.far: RemoteSegment = group.segments[self.plan.box or 0]
-        host.box.update(
-            number=self.plan.box,
-            first=self.plan.indices.start - group.first,
-            nodes=self.plan.nodes,
-            size=group.size,
-            group=group.number,
-            places=group.places,
-            bind=cpus is not None,
-            stats=stats,
-        )
-        self._send(("run", host.about()), (report, *host.descriptors))
-        self._is_traced = bool(host.box["segment"]["trace_events"])
+        """Describe the run. Reports of nodes there come as messages."""
+        host = self._host
+        host.box.update(bind=cpus is not None, stats=stats)
+        for plan, about in zip(self._plans, host.box["programs"], strict=True):
+            about.update(debugged=sorted(plan.debugged), debug=plan.debug)
+        self._send(("run", host.about()), host.descriptors)
+        self._is_traced = host.box["is_traced"]
         if self._is_traced:  # it answers before its nodes begin: this gives a first reading of its clock
             self.ask_clock()
 
@@ -181,29 +231,29 @@ class RemoteForkClient(ForkClient):
         self._check(*message)
         if message[0] == "ready" and self._is_traced:
             self.ask_clock()
-        elif message[0] == "noted" and isinstance(message[-1], dict):
-            self.far.known = message[-1]
+        elif message[0] == "noted":
+            self.far.noted(message[1])
         elif message[0] == "answer" and isinstance(message[-1], dict):
             self.far.answer(message[1], message[-1])
-        elif message[0] == "trace":
-            self.far.add_trace(*message[1:])
+        elif message[0] == "trace":  # of the only group
+            for segment in self.far.segments.values():
+                segment.add_trace(*message[1:])
         return message
 
     def _check(self, verb: str, *rest: "Any") -> None:
-        """Check that a box reports only its own nodes, and the end of each once. Raises `ValueError`."""
-        told = rest[0] if verb in ("started", "unstarted") else rest[:1] if verb == "exited" else ()
-        if any(type(index) is not int or index not in self.plan.indices for index in told):
+        """Check that a box reports only its own nodes and groups, and the end of each once. Raises `ValueError`."""
+        told = (
+            rest[0] if verb in ("started", "unstarted") else rest[:1] if verb in ("exited", "report") else ()
+        )
+        if any(type(index) is not int or index not in self._indices for index in told):
+            raise ValueError(f"{verb}: {rest}")
+        if verb == "deadlock" and rest[0] not in self.far.segments:
             raise ValueError(f"{verb}: {rest}")
         if verb == "exited":
             index, status = rest[:2]
             if index in self._exited or type(status) is not int or not 0 <= status <= 0xFFFF:
                 raise ValueError(f"{verb}: {rest}")
             self._exited.add(index)
-
-    @property
-    def first(self) -> int:
-        """The index of node 0 of its group."""
-        return self._first
 
     def ask_clock(self) -> None:
         """Ask for its clock, see `box_proxy.clock`; not counted among the questions."""
@@ -214,26 +264,33 @@ class RemoteForkClient(ForkClient):
         """Ask for the activity of its nodes. See `inquiry`."""
         self._ask(NOW if now else LOOK, [])
 
-    def ask_lines(self, ranks: "list[int]") -> None:
+    def ask_lines(self, indices: "list[int]") -> None:
         """Ask for the lines at which these nodes are. See `box_proxy.lines`."""
-        self._ask(LINES, ranks)
+        self._ask(LINES, indices)
 
-    def _ask(self, question: str, ranks: "list[int]") -> None:
+    def _ask(self, question: str, indices: "list[int]") -> None:
         """Do nothing here: the answer comes as a message."""
         self.far.asked += 1
-        self._send(("ask", self.far.asked, question, ranks))
+        self._send(("ask", self.far.asked, question, indices))
 
 
-def tell(plans: "list[Plan]", transports: "TransportProcesses | None", listen: "str | None") -> None:
+def _far(groups: "list[Group]") -> "list[Host]":
+    """Return the boxes on other machines, in the order of the command line."""
+    found = {host.box["number"]: host for group in groups for host in group.far.values()}
+    return [host for _number, host in sorted(found.items())]
+
+
+def tell(groups: "list[Group]", transports: "TransportProcesses | None", listen: "str | None") -> None:
     """Send the boxes the server's address and their secrets. Log the address on which it listens."""
     said = set()
-    for plan in plans:
-        if plan.host is not None and transports is not None:
-            host, (address, port) = plan.host, transports.address
+    for host in _far(groups):
+        if transports is not None:
+            host.take_jobs(transports.jobs)
+            address, port = transports.address
             if address == "0.0.0.0":
                 address = _reaching(host.name)
-            host.secrets, host.port = transports.secrets[plan.box], port
-            host.box.update(job=transports.job, address=[address, port])
+            host.port = port
+            host.box.update(address=[address, port])
             said.add(f"{address}:{port}")
     if listen is not None and said and transports is not None:
         how = (
@@ -244,9 +301,9 @@ def tell(plans: "list[Plan]", transports: "TransportProcesses | None", listen: "
         os.write(2, f"spcomm: boxes connect to {', '.join(sorted(said))}; {how}\n".encode())
 
 
-def listen(options: "Options", plans: "list[Plan]") -> "str | None":
+def listen(options: "Options", groups: "list[Group]") -> "str | None":
     """Return the address on which the server listens; None: this machine only. Raises `UsageError`."""
-    far = [plan.host for plan in plans if plan.host is not None]
+    far = _far(groups)
     if not far or (tunnels(options) and options.listen is None):
         return None
     if options.listen is not None:

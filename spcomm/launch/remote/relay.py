@@ -5,9 +5,10 @@ It uses the protocol of `fork_server` with the launcher, so no other module ther
 to `box`, at the other end of ssh, and the output of nodes comes back through the pipes that the launcher reads. It
 never outlives the launcher, and ssh never outlives it; the end of ssh's input ends the box.
 
-Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)  ("text", text)
-("noted", final state of the box's memory)  ("deadlock", proof of its gateway)
-("answer", number of the question, answer of the box: see `box_proxy`)  ("trace", data packed by `remote_traces`)
+It knows nodes by index. Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)
+("text", text)  ("report", node, kind, payload: see `report`)  ("noted", final state of the box's memory, by group)
+("deadlock", group, proof of its gateway)  ("answer", number of the question, answer of the box: see `box_proxy`)
+("trace", data packed by `remote_traces`)
 """
 
 import _signal
@@ -18,7 +19,7 @@ import sys
 
 from spcomm.launch.base import process
 from spcomm.launch.base.loop import Loop
-from spcomm.launch.base.report import EXITING, HEADER, KINDS
+from spcomm.launch.base.report import EXITING, KINDS
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import box_proxy, versions
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, Frames, Outlet, one_line
@@ -45,7 +46,6 @@ class Relay:
         self._wire = wire
         self._loop = Loop()
         self._about: dict = {}
-        self._report = -1
         self._more: list[int] = []  # descriptors
         self._frames: Frames | None = None
         self._waiting: list[list] = []  # for the box, which has not started
@@ -53,9 +53,9 @@ class Relay:
         self._port = 0  # the tunnel's port at the other end
         self._hello: dict | None = None
         self._errors = b""  # error output of ssh
-        self._ranks: set[int] = set()  # of the nodes there
-        self._outlets: dict[tuple[int, int], Outlet] = {}  # (rank, 1 or 2) → the launcher's pipe
-        self._inputs: dict[int, list[int]] = {}  # rank → descriptor, bytes under way
+        self._indices: set[int] = set()  # of the nodes there
+        self._outlets: dict[tuple[int, int], Outlet] = {}  # (index, 1 or 2) → the launcher's pipe
+        self._inputs: dict[int, list[int]] = {}  # index → descriptor, bytes under way
         self._leaving = False
         self._paused = False
         self._asked = 0  # the last question sent to the box
@@ -77,7 +77,7 @@ class Relay:
         message, descriptors = received
         verb = message[0]
         if verb == "run":
-            self._about, self._report, *self._more = message[1], *descriptors
+            self._about, self._more = message[1], descriptors
             self._start()
         elif verb == "nodes":
             self._nodes(message[1], descriptors)
@@ -116,21 +116,21 @@ class Relay:
         self._frames.listen(self._loop, self._hear)
         self._loop.add(self._error_fd, self._hear_errors)
 
-    def _nodes(self, ranks: "list[int]", descriptors: "list[int]") -> None:
-        self._ranks.update(ranks)
+    def _nodes(self, indices: "list[int]", descriptors: "list[int]") -> None:
+        self._indices.update(indices)
         reading = []
         null = os.stat(os.devnull)
-        for at, rank in enumerate(ranks):
+        for at, index in enumerate(indices):
             stdin, stdout, stderr = descriptors[3 * at : 3 * at + 3]
-            self._outlets[rank, 1], self._outlets[rank, 2] = Outlet(stdout), Outlet(stderr)
+            self._outlets[index, 1], self._outlets[index, 2] = Outlet(stdout), Outlet(stderr)
             if os.fstat(stdin).st_rdev == null.st_rdev:
                 os.close(stdin)
             else:
-                reading.append(rank)
-                self._inputs[rank] = [stdin, 0]
+                reading.append(index)
+                self._inputs[index] = [stdin, 0]
                 if self._begun:
-                    self._listen(rank)
-        self._tell(["nodes", ranks, reading])
+                    self._listen(index)
+        self._tell(["nodes", indices, reading])
 
     def _tell(self, message: list) -> None:
         if self._begun:
@@ -163,9 +163,7 @@ class Relay:
             self._outlets[rest[0], rest[1]].ending = True
         elif verb == "report":
             self._check_report(*rest, data)
-            data = data[: 4096 - HEADER]  # one write that is not torn
-            head = int(rest[0]).to_bytes(4, "little") + rest[1].encode()[:1] + len(data).to_bytes(2, "little")
-            os.write(self._report, head + data)
+            self._wire.send((verb, rest[0], rest[1].encode(), data))
         elif verb == "taken":
             self._taken(*rest)
         elif verb == "trace":
@@ -186,14 +184,14 @@ class Relay:
         elif verb in ("ready", "started", "unstarted", "exited", "noted", "deadlock"):
             self._wire.send((verb, *rest))
 
-    def _check_report(self, rank: int, kind: str, payload: bytes) -> None:
+    def _check_report(self, index: int, kind: str, payload: bytes) -> None:
         """Raise `ValueError` unless a box reports about its own node, in a form the launcher can read."""
         if (
-            rank not in self._ranks
+            index not in self._indices
             or kind.encode() not in KINDS
             or (kind.encode() == EXITING and not payload.isdigit())
         ):
-            raise ValueError(f"report: {rank} {kind}")
+            raise ValueError(f"report: {index} {kind}")
 
     def _begin(self) -> None:
         """Start when both the box and, where there is one, its way back to the server are there."""
@@ -210,8 +208,8 @@ class Relay:
             about["address"] = ["127.0.0.1", self._port]
         self._frames.send(["begin", about], self._about["secrets"])
         self._begun = True
-        for rank in self._inputs:
-            self._listen(rank)
+        for index in self._inputs:
+            self._listen(index)
         for waiting in self._waiting:
             self._frames.send(waiting)
         self._waiting.clear()
@@ -273,36 +271,36 @@ class Relay:
 
     # Standard input of nodes there
 
-    def _listen(self, rank: int) -> None:
-        self._loop.add(self._inputs[rank][0], lambda: self._read(rank))
+    def _listen(self, index: int) -> None:
+        self._loop.add(self._inputs[index][0], lambda: self._read(index))
 
-    def _read(self, rank: int) -> None:
-        entry = self._inputs[rank]
+    def _read(self, index: int) -> None:
+        entry = self._inputs[index]
         try:
             data = os.read(entry[0], _PIECE)
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        self._frames.send(["stdin", rank], data)
+        self._frames.send(["stdin", index], data)
         entry[1] += len(data)
         if not data or entry[1] >= _WINDOW:
             self._loop.remove(entry[0])
         if not data:
-            os.close(self._inputs.pop(rank)[0])
+            os.close(self._inputs.pop(index)[0])
 
-    def _taken(self, rank: int, count: int) -> None:
+    def _taken(self, index: int, count: int) -> None:
         """Note that the node has read that much. A negative number: it reads no more."""
-        entry = self._inputs.get(rank)
+        entry = self._inputs.get(index)
         if entry is None:
             return
         if count < 0:
             self._loop.remove(entry[0])
-            os.close(self._inputs.pop(rank)[0])
+            os.close(self._inputs.pop(index)[0])
             return
         entry[1] -= count
         if entry[1] < _WINDOW:
-            self._listen(rank)
+            self._listen(index)
 
     # What waits
 

@@ -89,6 +89,8 @@ class _Segment:
 class _Run:
     """Boxes of one run: the attributes of a `Group` that `TransportProcesses` reads."""
 
+    number = 0
+
     def __init__(self) -> None:
         self.segments: list[_Segment] = []
         self.places: list[int] = []
@@ -133,7 +135,7 @@ class _Server:
 
         self._run.places = places
         try:
-            self._transports = TransportProcesses(self._run, link_timeout)  # type: ignore[arg-type]
+            self._transports = TransportProcesses([self._run], link_timeout)  # type: ignore[list-item]
         except (OSError, UsageError) as error:
             self._end()
             self._wire.send(("refused", f"boxes cannot be connected ({error})"))

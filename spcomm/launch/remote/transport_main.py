@@ -188,24 +188,38 @@ def make_secrets(boxes: int) -> "list[bytes]":
     ]
 
 
+class Job:
+    """The boxes of one group, to a server."""
+
+    def __init__(self, number: int, secrets: "list[bytes]") -> None:
+        self.number = number
+        self.secrets = secrets  # by box, of `make_secrets`
+
+
 def serve(
     wire: Wire,
     listener: "_socket.socket",
-    secrets: "list[bytes]",
-    job: int,
-    places: "list[int]",
+    jobs: "dict[int, Job]",
+    places: "dict[int, list[int]]",
     link_timeout: float,
 ) -> None:
-    """Run the server of one job until all of its boxes have ended. `secrets`: of `make_secrets`."""
+    """Run the server until all boxes have ended. `jobs` and `places` (the box of each rank): by group."""
     loop = Loop()
     server = net.Server(link_timeout, disable=segments.disable_mask())
-    server.add_job(job, places)
-    by_box = {(job, box): given[:SECRET_BYTES] for box, given in enumerate(secrets)}
+    by_box = {}
+    for group, job in jobs.items():
+        server.add_job(job.number, places[group])
+        by_box.update({(job.number, box): given[:SECRET_BYTES] for box, given in enumerate(job.secrets)})
     handshake.Gate(loop, listener, by_box, server.adopt).open()
     _until_over(loop, wire, server.run)
-    if job in server.failures:
-        raise ConnectionLostError(server.failures[job])
-    wire.send(("counted", {box: server.counts(job, box) for box in range(max(places) + 1)}))
+    for sentence in server.failures.values():
+        raise ConnectionLostError(sentence)
+    counts = {
+        (group, box): server.counts(job.number, box)
+        for group, job in jobs.items()
+        for box in range(len(job.secrets))
+    }
+    wire.send(("counted", counts))
 
 
 def carry(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Processes between the boxes of a run, seen from the launcher: a server, and a gateway in each box.
+"""Processes between the boxes of a run, seen from the launcher: a server, and a gateway in each box of each group.
 
 They are forked from the launcher, which has no threads, and run the loops of `transport_main`. Each has one wire to the
 launcher: it reports there why it ends, and ends when the launcher does. A gateway ends by itself when all nodes of the
@@ -38,13 +38,15 @@ class TransportProcess:
         work: "Callable[[Wire], None]",
         kept: int,
         forgotten: "list[Any]",
+        group: "int | None" = None,
     ) -> None:
         """Fork it. It runs `work`, and needs the descriptor `kept`; it gives up segments of other boxes.
 
-        `label` is its name in the system: 15 letters. `box`: of a gateway; -1: the server.
+        `label` is its name in the system: 15 letters. `box`, `group`: of a gateway; -1 and None: the server.
         """
         self.name = name
         self.box = box
+        self.group = group
         self.gone = False
         self.status = 0
         self.counted: dict = {}  # the counts of its links, once reported
@@ -118,7 +120,7 @@ class TransportProcesses:
 
     def __init__(
         self,
-        group: "Group",
+        groups: "list[Group]",
         link_timeout: float,
         listen: "str | None" = None,
         server: "Any | None" = None,
@@ -126,63 +128,66 @@ class TransportProcesses:
     ) -> None:
         """`listen`: the address of this machine on which boxes elsewhere connect. `server`: one that runs already."""
         self._link_timeout = link_timeout
-        self._places = group.places if route == "direct" else None
+        self._is_direct = route == "direct"
+        self._several = len(groups) > 1
+        self._groups = [group for group in groups if group.boxes > 1]
+        self._here = [segment for group in groups for segment in group.segments if segment.fd >= 0]
         self._all: list[TransportProcess] = []
         if server is not None:
-            self.secrets, self.job, self.address = server.session.secrets, server.session.job, server.address
+            self.jobs, self.address = server.session.jobs, server.address
             self._all.append(server)
             try:
-                self._start_gateways(group)
+                self._start_gateways()
             except BaseException:
                 self.close()
                 raise
             return
-        # By box; the fork hands them over, so they are in no file, and on no command line.
-        self.secrets = transport_main.make_secrets(group.boxes)
-        self.job = int.from_bytes(os.urandom(4), "little") or 1
+        # By group; the fork hands them over, so they are in no file, and on no command line.
+        self.jobs = {group.number: _job(group) for group in self._groups}
         listener = _listen(listen or "127.0.0.1")
         try:
-            self._start(group, listener)
+            self._start(listener)
         except BaseException:
             self.close()
             raise
         finally:
             listener.close()
 
-    def _start(self, group: "Group", listener: "_socket.socket") -> None:
+    def _start(self, listener: "_socket.socket") -> None:
         self.address = listener.getsockname()
-        here = [segment for segment in group.segments if segment.fd >= 0]
+        places = {group.number: group.places for group in self._groups}
 
         def serve(wire: Wire) -> None:
-            transport_main.serve(wire, listener, self.secrets, self.job, group.places, self._link_timeout)
+            transport_main.serve(wire, listener, self.jobs, places, self._link_timeout)
 
-        self._all.append(TransportProcess("the server", -1, "spcomm server", serve, listener.fileno(), here))
-        self._start_gateways(group)
+        self._all.append(
+            TransportProcess("the server", -1, "spcomm server", serve, listener.fileno(), self._here)
+        )
+        self._start_gateways()
 
-    def _start_gateways(self, group: "Group") -> None:
-        here = [segment for segment in group.segments if segment.fd >= 0]
-        for box, segment in enumerate(group.segments):
-            if segment.fd < 0:  # the box is elsewhere, and so is its gateway
-                continue
-            reached = self._reach(box, self.address)
+    def _start_gateways(self) -> None:
+        for group in self._groups:
+            for box, segment in enumerate(group.segments):
+                if segment.fd >= 0:  # otherwise the box is elsewhere, and so is its gateway
+                    self._start_gateway(group, box, segment)
 
-            def carry(
-                wire: Wire,
-                box: int = box,
-                segment: "Any" = segment,
-                reached: "tuple[str, int]" = reached,
-            ) -> None:
-                secrets = self.secrets[box]
-                transport_main.carry(
-                    wire, reached, secrets, self.job, box, segment.fd, self._link_timeout, self._places
-                )
+    def _start_gateway(self, group: "Group", box: int, segment: "Any") -> None:
+        reached, job = self._reach(box, self.address), self.jobs[group.number]
+        places = group.places if self._is_direct else None
 
-            others = [other for other in here if other is not segment]
-            self._all.append(
-                TransportProcess(
-                    f"the gateway of box {box}", box, f"spcomm gw {box}", carry, segment.fd, others
-                )
+        def carry(wire: Wire) -> None:
+            transport_main.carry(
+                wire, reached, job.secrets[box], job.number, box, segment.fd, self._link_timeout, places
             )
+
+        where = f" of group {group.number}" if self._several else ""
+        label = f"spcomm gw {group.number}:{box}" if self._several else f"spcomm gw {box}"
+        others = [other for other in self._here if other is not segment]
+        self._all.append(
+            TransportProcess(
+                f"the gateway of box {box}{where}", box, label, carry, segment.fd, others, group.number
+            )
+        )
 
     def _reach(self, box: int, address: "tuple[str, int]") -> "tuple[str, int]":
         """Return the address of the server for the gateway of this box."""
@@ -201,13 +206,15 @@ class TransportProcesses:
         server = self._all[0]
         return (server.gone and server.status == 0) or all(transport.gone for transport in self._all)
 
-    def counted(self) -> "list[dict[str, Any]]":
-        """Return the counts of the server's link to each box (see `net.counted`); none, if it did not end well."""
-        found = self._all[0].counted
-        return [found[box] for box in sorted(found)]
+    def counted(self) -> "dict[tuple[int, int], dict[str, Any]]":
+        """Return the counts of the server's link to each (group, box): see `net.counted`.
 
-    def between(self) -> "dict[str, dict[str, Any] | None]":
-        """Return the counts of links between gateways, from the first of the two: `0-1` for boxes 0 and 1.
+        None, if it did not end well.
+        """
+        return self._all[0].counted
+
+    def between(self) -> "dict[tuple[int, str], dict[str, Any] | None]":
+        """Return the counts of links between gateways of a group, from the first of the two: `0-1` for boxes 0 and 1.
 
         None: the server relays for them.
         """
@@ -215,7 +222,7 @@ class TransportProcesses:
         for transport in self._all[1:]:
             for other, counts in sorted(transport.counted.items()):
                 if transport.box < other:
-                    found[f"{transport.box}-{other}"] = counts
+                    found[transport.group or 0, f"{transport.box}-{other}"] = counts
         return found
 
     def left(self) -> str:
@@ -225,11 +232,16 @@ class TransportProcesses:
     def close(self, patience: float = 0.0) -> None:
         """End them all. `patience`: for gateways whose last messages are worth waiting for."""
         for transport in self._all:
-            if patience and self._places is not None:
+            if patience and self._is_direct:
                 transport.hear_out(patience)
             transport.kill()
         for transport in self._all:
             transport.close()
+
+
+def _job(group: "Group") -> transport_main.Job:
+    number = int.from_bytes(os.urandom(4), "little") or 1
+    return transport_main.Job(number, transport_main.make_secrets(group.boxes))
 
 
 def _listen(address: str) -> "_socket.socket":

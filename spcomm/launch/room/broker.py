@@ -46,6 +46,7 @@ _RETURN_S = 2.0  # for members whose connection has just broken, before a run do
 _PART_S = 2.0  # for all connections to receive the end
 _AWAY_MOST = 64  # members that were silent for too long, and may come back
 _BOXES_MOST = 64
+_GROUPS_MOST = 64  # of one run
 _NAME_MOST = 64
 RUNS_MOST = 16
 
@@ -69,23 +70,43 @@ class Connection:
         self.ending = False  # it is forgotten once it has received the kept messages
 
 
+class GroupJob:
+    """The boxes of one group of a run, and the server's job for them."""
+
+    def __init__(self, about: dict, boxes_of_run: int) -> None:
+        """`about`: the box of each rank, and the number in the run of each box. Raises `ValueError`."""
+        self.places = [int(box) for box in about["places"]]
+        self.of_run = [int(box) for box in about["boxes"]]
+        self.boxes = max(self.places, default=0) + 1
+        self.number = 0  # of the job; 0: one box has nothing to carry
+        self.is_over = True
+        self.counts: list[dict] = []  # of the links, at its end
+        if (
+            self.boxes > _BOXES_MOST
+            or min(self.places, default=0) < 0
+            or len(self.of_run) != self.boxes
+            or not all(0 <= box < boxes_of_run for box in self.of_run)
+        ):
+            raise ValueError(about)
+
+
 class Run:
     """One run that asks this server for boxes, or for a job."""
 
     def __init__(self, runner: Connection, about: dict) -> None:
         self.runner = runner
         self.token = os.urandom(16).hex()
-        self.group = int(about["group"])
+        self.groups = [int(group) for group in about["groups"]]
         self.program = one_line(about["program"], 200)
         self.is_room = bool(about["room"])
         self.wanted = max(1, int(about.get("members") or 1))
-        self.job = 0
-        self.boxes = 0
+        self.jobs: list[GroupJob] = []  # of its groups
+        if not 1 <= len(self.groups) == len(set(self.groups)) <= _GROUPS_MOST:
+            raise ValueError(about)
         self.offered: dict[str, Connection] | None = None  # the offered members; the run chooses
         self.has_waited = False  # for members that are out of reach
         self.begun = False
         self.is_over = False  # it has got the reason why it cannot go on
-        self.is_carried = False  # the server has a job for it
         self.members: list[Connection] = []  # by box
         self.ends: dict[tuple[str, int], Connection] = {}
         self.tickets: dict[tuple[str, int], str] = {}  # for these ends
@@ -344,7 +365,7 @@ class Broker:
         reaches = any(
             role == "reach" and end.number in self.connections for (role, _box), end in run.ends.items()
         )
-        return reaches or (run.is_carried and not run.is_over)
+        return reaches or (not run.is_over and any(not job.is_over for job in run.jobs))
 
     # Members
 
@@ -380,9 +401,10 @@ class Broker:
         run = Run(connection, about)
         if run.is_room and not self._about["room"]:
             return "this server has no room: it was started without --room; spcomm run --server uses it, with --boxes"
-        taken = self._taken(run.group)
-        if taken:
-            return taken
+        for group in run.groups:
+            taken = self._taken(group)
+            if taken:
+                return taken
         if len(self._runs) >= RUNS_MOST:
             return f"the server is full: it has {RUNS_MOST} runs, the most that it serves; try again later"
         if run.wanted > self._about["most"] and run.is_room:
@@ -394,7 +416,11 @@ class Broker:
 
     def _taken(self, group: int) -> str:
         """Return why no other run can have this group; empty: one can."""
-        groups = {run.group: f"{run.program}, of {run.runner.name}" for run in self._runs.values()}
+        groups = {
+            group: f"{run.program}, of {run.runner.name}"
+            for run in self._runs.values()
+            for group in run.groups
+        }
         groups.update({one.group: one.who() for one in self._meetings if not one.is_over})
         if group not in groups:
             return ""
@@ -430,43 +456,39 @@ class Broker:
 
     def _begin(self, run: Run, about: dict) -> None:
         """The run has decided which members run its boxes."""
-        places = [int(box) for box in about["places"]]
         names = [str(name) for name in about["boxes"]]
-        boxes = max(places, default=0) + 1
-        if (
-            run.offered is None
-            or run.begun
-            or boxes > _BOXES_MOST
-            or min(places, default=0) < 0
-            or (names and len(names) != boxes)
-        ):
+        jobs = [GroupJob(of_group, len(names) or _BOXES_MOST) for of_group in about["groups"]]
+        if run.offered is None or run.begun or len(names) > _BOXES_MOST or len(jobs) != len(run.groups):
             raise ValueError
-        run.begun, run.boxes = True, boxes
+        run.begun, run.jobs = True, jobs
         # A name may belong to another member by now.
         missing = [name for name in names if run.offered.get(name) is not self._members.get(name, run)]
         if missing:
             self._over(run, f"{missing[0]} has left the room")
             return
-        secrets = [os.urandom(SECRET_BYTES) for _box in range(boxes)]
-        if boxes > 1:
-            run.job = int.from_bytes(os.urandom(4), "little") or 1
-            self._server.add_job(run.job, places)
-            run.is_carried = True
-            self._secrets.update({(run.job, box): secret for box, secret in enumerate(secrets)})
+        given = []
+        for job in jobs:
+            secrets = [os.urandom(SECRET_BYTES) for _box in range(job.boxes)] if job.boxes > 1 else []
+            if secrets:
+                job.number = int.from_bytes(os.urandom(4), "little") or 1
+                self._server.add_job(job.number, job.places)
+                job.is_over = False
+                self._secrets.update({(job.number, box): secret for box, secret in enumerate(secrets)})
+            given.append([job.number, *(secret.hex() for secret in secrets)])
         run.members = [self._members[name] for name in names]
         run.tickets = {
             (role, box): os.urandom(16).hex() for role in ("reach", "box") for box in range(len(names))
         }
         tickets = [run.tickets["reach", box] for box in range(len(names))]
-        told = {"job": run.job, "secrets": [secret.hex() for secret in secrets], "tickets": tickets}
-        run.runner.link.send(["granted", told])
+        run.runner.link.send(["granted", {"jobs": given, "tickets": tickets}])
         for box, member in enumerate(run.members):
             about = {"run": run.token, "box": box, "ticket": run.tickets["box", box]}
             member.link.send(["run", {**about, "program": run.program, "from": run.runner.name}])
         if names:
             self._loop.at(f"boxes {run.token}", _BOXES_S, lambda: self._missing(run))
         where = f", on {', '.join(names)}" if names else ""
-        self._say(f"{run.runner.name} runs {run.program} (group {run.group}){where}")
+        groups = f"group{'s' * (len(run.groups) > 1)} {', '.join(map(str, run.groups))}"
+        self._say(f"{run.runner.name} runs {run.program} ({groups}){where}")
 
     def _missing(self, run: Run) -> None:
         silent = [member.name for box, member in enumerate(run.members) if ("box", box) not in run.ends]
@@ -506,14 +528,15 @@ class Broker:
         self._loop.forget(f"return {run.token}")
         for end in run.ends.values():
             self._end(end)
-        if self._withdraw(run):
-            self._server.fail_job(run.job, "the run has ended")
+        for job in run.jobs:
+            if self._withdraw(job.number, job.boxes):
+                self._server.fail_job(job.number, "the run has ended")
         if run.begun:
             self._say(f"{run.program} of {run.runner.name} has ended")
 
-    def _withdraw(self, run: "Run | Meeting") -> bool:
-        """Let no gateway of a run in any more. False: none was let in before."""
-        withdrawn = [self._secrets.pop((run.job, box), None) for box in range(run.boxes if run.job else 0)]
+    def _withdraw(self, job: int, boxes: int) -> bool:
+        """Let no gateway of a job in any more. False: none was let in before."""
+        withdrawn = [self._secrets.pop((job, box), None) for box in range(boxes if job else 0)]
         return any(withdrawn)
 
     # Boxes without a launcher
@@ -591,7 +614,7 @@ class Broker:
             self._tell_waiting()
             return
         self._meetings.remove(meeting)
-        if self._withdraw(meeting):
+        if self._withdraw(meeting.job, meeting.boxes):
             self._server.fail_job(meeting.job, "the run has ended")
 
     # The server of frames, in a thread of its own
@@ -609,22 +632,28 @@ class Broker:
             if meeting is not None:
                 self._meeting_carried(meeting, sentence)
                 continue
-            run = next((one for one in self._runs.values() if one.job == job), None)
-            if sentence is None:
-                counts = [self._server.counts(job, box) for box in range(run.boxes if run is not None else 0)]
-                self._server.remove_job(job)
-                if run is not None:
-                    run.is_carried = False
-                if run is not None and self._withdraw(run):
-                    run.runner.link.send(["over", "", counts])
-            elif run is not None:
-                self._over(run, _with_names(sentence, run))
+            pairs = [(run, one) for run in self._runs.values() for one in run.jobs if one.number == job]
+            if sentence is not None:
+                for run, of_group in pairs:
+                    self._over(run, _with_names(sentence, run, of_group))
+                continue
+            for _run, of_group in pairs:
+                of_group.counts = [self._server.counts(job, box) for box in range(of_group.boxes)]
+            self._server.remove_job(job)
+            for run, of_group in pairs:
+                self._group_carried(run, of_group)
+
+    def _group_carried(self, run: Run, job: GroupJob) -> None:
+        """All gateways of a group have ended: after the last group the run is told."""
+        job.is_over = True
+        if self._withdraw(job.number, job.boxes) and all(one.is_over for one in run.jobs):
+            run.runner.link.send(["over", "", [one.counts for one in run.jobs]])
 
     def _meeting_carried(self, meeting: Meeting, sentence: "str | None") -> None:
         """All gateways of it have ended, or `sentence` says why they cannot go on."""
         if sentence is None:
             self._server.remove_job(meeting.job)
-            self._withdraw(meeting)
+            self._withdraw(meeting.job, meeting.boxes)
         self._end_meeting(meeting, 0 if sentence is None else 125, sentence or "")
 
     # Waiting messages
@@ -673,10 +702,12 @@ class Broker:
         os.close(self._tell)
 
 
-def _with_names(sentence: str, run: Run) -> str:
+def _with_names(sentence: str, run: Run, job: GroupJob) -> str:
     """Replace box numbers by the names of the machines, which users know."""
     names = [
-        f"box {box} is {member.name}" for box, member in enumerate(run.members) if f"box {box} " in sentence
+        f"box {box} is {run.members[number].name}"
+        for box, number in enumerate(job.of_run)
+        if number < len(run.members) and f"box {box} " in sentence
     ]
     return f"{sentence} ({', '.join(names)})" if names else sentence
 

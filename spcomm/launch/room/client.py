@@ -9,6 +9,7 @@ from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import FrameError, one_line
+from spcomm.launch.remote.transport_main import Job
 from spcomm.launch.room import prompt
 
 TYPE_CHECKING = False
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
     from spcomm.launch.cmdline.groups import Group
-    from spcomm.launch.cmdline.options import Options
+    from spcomm.launch.cmdline.options import Options, Part
     from spcomm.launch.cmdline.plan import Plan
+    from spcomm.launch.remote.hosts import Host
     from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
     from spcomm.launch.room.room_link import ClientLink
 
@@ -31,11 +33,14 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
     from spcomm.launch.room import connect, join_code
 
     where = prompt.place(_COMMAND, options.room or options.server or "")
-    part, packed = options.parts[0], None
+    packed = None
     if options.room is not None:
         from spcomm.launch.room import folder
 
-        path, part.program = folder.choose(part)
+        path, inside = folder.choose_for_all(options.parts)
+        for part, plan, (place, program) in zip(options.parts, plans, inside, strict=True):
+            part.folder, part.program = place, program
+            plan.name = part.name
         packed = folder.pack(path)
     key = join_code.key(prompt.code(_COMMAND, prompt.spelt(where), signals))
     for plan in plans:
@@ -43,6 +48,8 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
     session = Session(where, key, packed, signals)
     try:
         session.ask(options)
+        for plan, part in zip(plans, options.parts, strict=True):
+            plan.nodes, plan.boxes = part.nodes or 0, part.boxes
     except connect.EntryError as error:
         session.close()
         raise UsageError(f"{_COMMAND}: {error}") from None
@@ -66,8 +73,7 @@ class Session:
         self.key = key
         self.packed = packed
         self.token = ""
-        self.job = 0
-        self.secrets: list[bytes] = []  # of the boxes
+        self.jobs: dict[int, Job] = {}  # of the groups with several boxes
         self.tickets: list[str] = []  # for the ways to the boxes
         self._loop = Loop()  # until the supervisor's takes over
         self._loop.add(signals, lambda: prompt.interrupted(_COMMAND, signals))
@@ -78,13 +84,14 @@ class Session:
         """Ask for members. Put the answer into the options."""
         from spcomm.launch.room.room_link import ClientLink
 
-        part, is_room = options.parts[0], options.room is not None
+        parts, is_room = options.parts, options.room is not None
+        placing = options.placing if isinstance(options.placing, tuple) else ()
         about = {
             "name": os.uname().nodename,
-            "group": part.group,
-            "program": os.path.basename(part.name),
+            "groups": list(dict.fromkeys(part.group for part in parts)),
+            "program": options.programs,
             "room": is_room,
-            "members": options.members,
+            "members": max(options.members or 1, max(placing, default=0) + 1),
         }
         self.link = ClientLink(self._loop, self.where, self.key, "run", about)
         self.link.listen(self._loop, _nothing)
@@ -95,35 +102,46 @@ class Session:
         _members, self.token, there, link_timeout = message
         options.link_timeout = link_timeout
         if is_room:
-            options.hosts = _spread(there, part.nodes)
-            part.nodes = sum(count for _name, count in options.hosts)
+            from spcomm.launch.cmdline.boxes import deal
+            from spcomm.launch.cmdline.machines import in_turn
 
-    def spread(self, options: "Options", plan: "Plan") -> "list[Plan]":
-        """A plan for each member."""
-        from spcomm.launch.remote import hosts
+            if placing:
+                members, boxes = there[: max(placing) + 1], list(placing)
+            else:
+                members = _spread(there, parts[0].nodes and sum(part.nodes or 0 for part in parts))
+                counts = [(box, count) for box, (_name, count) in enumerate(members)]
+                boxes = in_turn(counts, options.placing == "cyclic")
+            options.hosts = [str(name) for name, _count in members]
+            if len(parts) == 1:
+                parts[0].nodes = len(boxes)
+            deal(parts, boxes)
 
-        if options.parts[0].program is not None:
-            plan.name = options.parts[0].program
-        plans = hosts.spread(options, plan, _member_class())
-        for one in plans:
-            one.host.session = self
-        return plans
+    def host(self, number: int, name: str, options: "Options") -> "Host":
+        """The host of a box: the member with this name."""
+        member = _member_class()(number, name, options)
+        member.session = self
+        return member
 
-    def begin(self, group: "Group", options: "Options") -> "TransportProcesses | ServerTransport | None":
-        """Give the server a job, and each member a box. Return the object that the launcher watches, if any."""
-        names = [name for name, _count in options.hosts or ()]
-        self.link.send(["begin", {"places": group.places, "boxes": names}])
+    def begin(
+        self, groups: "list[Group]", options: "Options"
+    ) -> "TransportProcesses | ServerTransport | None":
+        """Give the server a job for each group, and each member a box. Return the object that the launcher watches."""
+        told = [{"places": group.places, "boxes": group.boxes_of_run} for group in groups]
+        self.link.send(["begin", {"groups": told, "boxes": options.hosts or []}])
         about = self._next()[1]
-        self.job, self.tickets = about["job"], about["tickets"]
-        self.secrets = [bytes.fromhex(secret) for secret in about["secrets"]]
-        for host in group.far.values():
-            host.box.update(job=self.job)
-        server = Server(self)
+        self.tickets = about["tickets"]
+        for group, (number, *secrets) in zip(groups, about["jobs"], strict=True):
+            if number:
+                self.jobs[group.number] = Job(number, [bytes.fromhex(secret) for secret in secrets])
+        for group in groups:
+            for host in group.far.values():
+                host.take_jobs(self.jobs)
+        server = Server(self, [group.number for group in groups])
         if options.room is not None:
             return ServerTransport(server)
         from spcomm.launch.remote.transport_processes import TransportProcesses
 
-        return TransportProcesses(group, options.link_timeout, None, server)
+        return TransportProcesses(groups, options.link_timeout, None, server)
 
     def _next(self) -> list:
         from spcomm.launch.room import connect
@@ -166,14 +184,21 @@ def _member_class() -> "Any":
         relay = "room.room_relay"
         session: Session
 
+        def folder(self, part: "Part") -> str:
+            return part.folder or os.curdir  # in the folder that is sent
+
         def about(self) -> "dict[str, Any]":
             session = self.session
             room = {"place": list(session.where), "key": session.key, "run": session.token}
-            number = self.box["number"]
-            room["ticket"] = session.tickets[number]
+            room["ticket"] = session.tickets[self.box["number"]]
             self.descriptors = (session.packed.fileno(),)
-            secrets = session.secrets[number]
-            return {"host": self.name, "room": room, "secrets": secrets, "box": self.box, "tunnel": False}
+            return {
+                "host": self.name,
+                "room": room,
+                "secrets": self.secrets,
+                "box": self.box,
+                "tunnel": False,
+            }
 
     return Member
 
@@ -181,15 +206,16 @@ def _member_class() -> "Any":
 class Server:
     """The server, as the launcher sees it: quacks like a `TransportProcess`."""
 
-    box = -1
+    box, group = -1, None
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, groups: "list[int]") -> None:
         self.session = session
+        self._groups = groups
         self.name = f"the server at {prompt.spelt(session.where)}"
         self.address = session.link.peer
         self.gone = False
         self.status = 0
-        self.counted: dict[int, dict[str, Any]] = {}  # as a transport has it
+        self.counted: dict[tuple[int, int], dict[str, Any]] = {}  # as a transport has it
 
     def listen(self, loop: Loop, call: "Callable[[], None]") -> None:
         """Over the link, which is made anew when it breaks."""
@@ -213,8 +239,9 @@ class Server:
         if sentence:
             return "failed", one_line(sentence), -1
         self.counted = {
-            box: {name: tuple(one) if isinstance(one, list) else one for name, one in counts.items()}
-            for box, counts in enumerate(counts[0])
+            (group, box): {name: tuple(one) if isinstance(one, list) else one for name, one in about.items()}
+            for group, by_box in zip(self._groups, counts[0], strict=True)
+            for box, about in enumerate(by_box)
         }
         return None
 
@@ -243,16 +270,16 @@ class ServerTransport:
     @property
     def over(self) -> bool:
         """Whether all has been carried. One box has nothing to carry."""
-        return self._server.gone or not self._server.session.job
+        return self._server.gone or not self._server.session.jobs
 
-    def counted(self) -> "list[dict[str, Any]]":
+    def counted(self) -> "dict[tuple[int, int], dict[str, Any]]":
         """As of `TransportProcesses`."""
-        return list(self._server.counted.values())
+        return self._server.counted
 
     def left(self) -> str:
         return self._server.name
 
-    def between(self) -> "dict[str, dict[str, Any]]":
+    def between(self) -> "dict[tuple[int, str], dict[str, Any]]":
         """There are no links between gateways."""
         return {}
 

@@ -42,13 +42,35 @@ def choose(part: "Part") -> "tuple[str, str | None]":
         inside = inside if os.path.isabs(name) else name
     else:
         folder, inside = os.path.dirname(path), os.path.join(os.curdir, os.path.basename(path))
+    _check_home(folder)
+    return folder, inside
+
+
+def _check_home(folder: str) -> None:
     home = os.path.realpath(os.path.expanduser("~"))
     if os.path.commonpath((folder, home)) == folder:
         raise UsageError(
             f"spcomm run: --room: sends the folder of the program to all members, and {folder} is or holds your home "
             "folder; put the program into a folder of its own, and start it there"
         )
-    return folder, inside
+
+
+def choose_for_all(parts: "list[Part]") -> "tuple[str, list[tuple[str, str | None]]]":
+    """Return the folder to send for several programs; and for each the folder below it, where it runs, and its name.
+
+    Raises `UsageError` if no folder of a program, nor the one in which the run is started, holds all of them.
+    """
+    chosen = [choose(part) for part in parts]
+    folders = [folder for folder, _inside in chosen]
+    top = os.path.commonpath(folders)
+    if top not in folders and top != os.path.realpath(os.curdir):
+        where = ", ".join(sorted(set(folders)))
+        raise UsageError(
+            f"spcomm run: --room: sends one folder to all members, and the programs are in {where}; start the run in a "
+            "folder that holds them all"
+        )
+    _check_home(top)
+    return top, [(os.path.relpath(folder, top), inside) for folder, inside in chosen]
 
 
 def pack(folder: str) -> "BinaryIO":

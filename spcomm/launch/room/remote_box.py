@@ -75,8 +75,9 @@ class RoomBox(Box):
         except (OSError, ValueError) as error:
             self._fail(f"the program's folder cannot be unpacked there ({error})")
         self._packed.close()
-        about["folder"] = self._of["folder"]
-        about["environment"]["PWD"] = self._of["folder"]
+        for program in about["programs"]:
+            program["folder"] = os.path.normpath(os.path.join(self._of["folder"], program["folder"]))
+            program["environment"]["PWD"] = program["folder"]
         about["address"] = list(self._server)
         self._begin(about, secrets)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.local.fork_client import ForkClient
     from spcomm.launch.local.run_processes import RunProcesses
-    from spcomm.launch.remote.box_proxy import RemoteSegment
+    from spcomm.launch.remote.box_proxy import RemoteBox
     from spcomm.launch.remote.hosts import RemoteForkClient
 
 ANSWER_S = 2.0  # seconds for a box to answer
@@ -32,13 +32,13 @@ class Inquiry:
     def __init__(self, run_processes: "RunProcesses", hear: "Callable[[ForkClient], None]") -> None:
         """`hear` handles a received message."""
         self._fork_clients: list[RemoteForkClient] = [
-            fork_client for fork_client in run_processes if fork_client.plan.host is not None
+            fork_client for fork_client in run_processes if fork_client.host is not None
         ]
         self._hear = hear
 
-    def box(self, index: int) -> "RemoteSegment | None":
+    def box(self, index: int) -> "RemoteBox | None":
         """Return the box of this node; None: this machine."""
-        return next((one.far for one in self._fork_clients if index in one.plan.indices), None)
+        return next((one.far for one in self._fork_clients if index in one.indices), None)
 
     def silence(self, index: int) -> str:
         """Return why the activity of this node is unknown; empty: it is known."""
@@ -83,15 +83,15 @@ class Inquiry:
         """Return the lines of these nodes, as far as they answer in time; and the result of `meanwhile`."""
         asked = []
         for fork_client in self._able():
-            ranks = [index - fork_client.first for index in indices if index in fork_client.plan.indices]
-            if ranks and not fork_client.far.silence:
+            there = [index for index in indices if index in fork_client.indices]
+            if there and not fork_client.far.silence:
                 asked.append(fork_client)
                 fork_client.far.lines = {}
-                fork_client.ask_lines(ranks)
+                fork_client.ask_lines(there)
         found = dict(meanwhile())
         self._wait(asked, _LINES_S)
         for fork_client in asked:
-            found.update({fork_client.first + rank: line for rank, line in fork_client.far.lines.items()})
+            found.update(fork_client.far.lines)
         return found
 
     def _able(self) -> "list[RemoteForkClient]":

@@ -70,21 +70,23 @@ class Stats:
 
     def _links(self) -> str:
         """Return the counts of the links of the boxes; empty, if there are none, or the run did not end well."""
-        links = self._transports.counted() if self._transports is not None else []
+        links = self._transports.counted() if self._transports is not None else {}
         if not links:
             return ""
-        kinds = _used(links)
+        kinds = _used(list(links.values()))
         lines: list[tuple[str, ...]] = [("box", "", *map(str.lower, kinds), "MB")]
-        for box, link in enumerate(links):  # from the server's side: it received the frames that the box sent
-            lines += [(str(box), "out", *_moved(link, kinds, 2)), (str(box), "in", *_moved(link, kinds, 0))]
+        for (group, box), link in sorted(links.items()):  # the server received the frames that the box sent
+            name = self._prefix(group) + str(box)
+            lines += [(name, "out", *_moved(link, kinds, 2)), (name, "in", *_moved(link, kinds, 0))]
         note = "out: from the box, in: to it; retransmissions are not counted"
         return f"spcomm: frames between boxes ({note})\n{aligned(lines)}{self._between()}"
 
     def _between(self) -> str:
         """Return the counts of links between gateways."""
         found = self._transports.between() if self._transports is not None else {}
-        links = {name: link for name, link in found.items() if link is not None}
-        relayed = [name for name in found if name not in links]
+        names = {key: self._prefix(key[0]) + key[1] for key in found}
+        links = {names[key]: link for key, link in found.items() if link is not None}
+        relayed = [name for name in names.values() if name not in links]
         kinds = _used(list(links.values()))
         lines: list[tuple[str, ...]] = [("boxes", "", *map(str.lower, kinds), "MB")]
         for name, link in links.items():
@@ -96,6 +98,9 @@ class Stats:
         if relayed:
             text += f"spcomm: no direct connection between boxes {', '.join(relayed)}: the server relayed\n"
         return text
+
+    def _prefix(self, group: int) -> str:
+        return f"{group}:" if len(self._run_processes.groups) > 1 else ""
 
     def _name(self, index: int) -> str:
         return self._run_processes.names.label(index).decode().strip("[] ")

@@ -134,7 +134,7 @@ class Supervisor:
     # Messages of the fork servers
 
     def _hear(self, fork_client: ForkClient) -> None:
-        if fork_client.plan.host is None:
+        if fork_client.host is None:
             self._heard(fork_client, fork_client.receive())
             return
         from spcomm.launch.remote.framing import NONSENSE
@@ -142,9 +142,7 @@ class Supervisor:
         try:
             self._heard(fork_client, fork_client.receive())
         except NONSENSE:  # not an error of this machine: the user of a box there can make it send anything
-            self._host_failed(
-                f"host {fork_client.plan.host.name}: the box there sent a malformed message", 125
-            )
+            self._host_failed(f"host {fork_client.host.name}: the box there sent a malformed message", 125)
 
     def _heard(self, fork_client: ForkClient, message: "tuple | None") -> None:
         verb = message[0] if message is not None else "gone"
@@ -170,7 +168,9 @@ class Supervisor:
         elif verb == "failed":  # it is on another host
             self._host_failed(message[1], message[2])
         elif verb == "deadlock":  # the gateway there
-            self._watchdog.proven(message[1])
+            self._watchdog.proven(message[1], message[2])
+        elif verb == "report":  # of a node there
+            self._reported(message[1], message[2], message[3])
         elif verb == "warning":
             self._say(f"warning: {message[1]}")
         elif verb == "text":
@@ -219,7 +219,8 @@ class Supervisor:
             if fork_client.ready
             else "while it imported modules; --start exec avoids it"
         )
-        whose = "" if self._run_processes.alone else f" of {fork_client.plan.name}"
+        names = dict.fromkeys(plan.name for plan in fork_client.plans)
+        whose = "" if self._run_processes.alone else f" of {', '.join(names)}"
         self._sentence = f"the process that starts the nodes{whose} {how} {doing}"
         self._end("spcomm", _signal.SIGTERM, 125)
 
@@ -246,7 +247,7 @@ class Supervisor:
 
         A node that never joined may not use spcomm: it is to blame only if some node turns out to wait for it.
         """
-        plan = self._run_processes.of(node).plan
+        plan = self._run_processes.plan(node)
         if node not in plan.debugged or plan.debug["tool"] != "gdb":
             return False
         from spcomm._core.segments import LIVE, STARTING
@@ -273,25 +274,32 @@ class Supervisor:
         if message is None:
             transport.leave(self._loop)
             if transport.status:  # otherwise its work is over
-                self._disconnected(f"{transport.name} {transport.how()}", transport.box)
+                self._disconnected(f"{transport.name} {transport.how()}", transport.box, transport.group)
         elif message[0] == "deadlock":
-            self._watchdog.proven(message[1])
+            self._watchdog.proven(transport.group, message[1])
         elif message[0] == "failed":
             from spcomm.launch.remote.framing import one_line
 
-            self._disconnected(one_line(message[1]), message[2])
+            several = transport.group is not None and len(self._run_processes.groups) > 1
+            where = f"group {transport.group}: " if several else ""
+            self._disconnected(where + one_line(message[1]), message[2], transport.group)
         else:
             self._forwarder.write_text(message[1])
-            self._disconnected(f"{transport.name} has failed: an error of spcomm; report it", transport.box)
+            sentence = f"{transport.name} has failed: an error of spcomm; report it"
+            self._disconnected(sentence, transport.box, transport.group)
 
-    def _disconnected(self, sentence: str, culprit: int) -> None:
-        """Mark the connection as lost: nodes that wait learn of it at once, and end by themselves, as a rule."""
+    def _disconnected(self, sentence: str, culprit: int, number: "int | None" = None) -> None:
+        """Mark the connection as lost: nodes that wait learn of it at once, and end by themselves, as a rule.
+
+        `number`: of the group whose connection it is; None: of all groups that have one.
+        """
         if self._reason:
             return
         self._sentence = f"{sentence}; the nodes were stopped (exit code 125)"
         for group in self._run_processes.groups:
-            for segment in group.segments:
-                segment.mark_disconnected(culprit)
+            if group.boxes > 1 and number in (None, group.number):
+                for segment in group.segments:
+                    segment.mark_disconnected(culprit)
         self._end("spcomm", _signal.SIGTERM, 125, parting=_PARTING)
 
     def _end_carriers(self) -> None:

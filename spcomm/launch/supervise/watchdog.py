@@ -49,6 +49,7 @@ class Watchdog:
         self._answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # of each group, by its first node
+        self._looked_at: list[Group] = []
         self._vain: set[tuple[int, int]] = set()  # reported waits in vain: nodes and start
         self._stopped = False
         self._due_until = 0.0
@@ -61,7 +62,9 @@ class Watchdog:
         For a traced run, compare the clocks of boxes elsewhere with ours.
         """
         self._answers, self._ended = answers, ended
-        if self._run_processes.boxes == 1:  # otherwise the gateways look, and one of them calls `proven`
+        # In a group of several boxes the gateways look, and one of them calls `proven`.
+        self._looked_at = [group for group in self._run_processes.groups if group.boxes == 1]
+        if self._looked_at:
             self._loop.at("look", _LOOK_S, self._look)
         if self._stall_s:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
@@ -77,7 +80,7 @@ class Watchdog:
     # Deadlocks
 
     def _look(self) -> None:
-        for group in self._run_processes.groups:
+        for group in self._looked_at:
             blocked = group.segments[0].look()
             if blocked:
                 self._tell(group, self._waits_of(group, blocked))
@@ -100,11 +103,11 @@ class Watchdog:
             self._vain |= told
             self._warn(core.report(waits, group.size, self._of(group), in_vain=True))
 
-    def proven(self, rows: list) -> None:
-        """Handle a proof by the gateways of several boxes: these wait for ever (`diagnose.packed`)."""
+    def proven(self, number: int, rows: list) -> None:
+        """Handle a proof by the gateways of a group: these of its nodes wait for ever (`diagnose.packed`)."""
         from spcomm._core import diagnose
 
-        group = self._run_processes.groups[0]
+        group = self._run_processes.group_numbered(number)
         known = {rank: wait for rank, wait in diagnose.unpacked(rows).items() if rank < group.size}
         if not known:
             raise ValueError("none of these nodes is in the run")
@@ -239,8 +242,8 @@ class Watchdog:
         return {rank: found.get(rank) or (self._far.silence(group.first + rank), "") for rank in ranks}
 
     def _state(self, group: Group, rank: int) -> str:
-        far = self._far.box(group.first + rank)
-        return far.state(rank) if far is not None else state_of(group.segment(rank).process(rank))
+        segment = group.segment(rank)
+        return segment.state(rank) if segment.fd < 0 else state_of(segment.process(rank))
 
     def _ask(self, indices: "list[int]") -> "dict[int, str]":
         return self._far.lines(indices, lambda: self._ask_here(indices))
@@ -254,7 +257,7 @@ class Watchdog:
         return self._answers.ask(self._run_processes.poke, running, processes)
 
     def _is_able(self, index: int) -> bool:
-        return self._run_processes.of(index).plan.locatable
+        return self._run_processes.plan(index).locatable
 
     def places(self) -> "dict[int, str]":
         """Describe the place of every node: index -> text."""
