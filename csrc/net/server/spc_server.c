@@ -512,8 +512,7 @@ spc_link_state_t spc_server_link_state(spc_server_t *server, uint32_t job, uint1
 
 enum {
     EVENTS_MAX = 64,
-    SHARERS =
-        20, /* nodes and gateways that may have a turn on this core before a yield returns; an upper estimate */
+    SHARERS = 20, /* nodes and gateways that may have a turn on this core before a yield returns */
     POLL_COSTS = 16, /* cost of a poller look, in polls of a word (spc_waiter_init measures these) */
 };
 
