@@ -16,7 +16,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Distribution, Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_clib import build_clib
 from setuptools.command.build_ext import build_ext
@@ -68,6 +68,12 @@ def lasting_folders(distribution):
     return usual.build_temp, usual.build_lib
 
 
+# Where shells look for completions, below share.
+COMPLETIONS = {
+    "bash": "bash-completion/completions/spcomm",
+    "zsh": "zsh/site-functions/_spcomm",
+    "fish": "fish/vendor_completions.d/spcomm.fish",
+}
 HEADERS = found("csrc", "*.h")
 SOURCES = found("csrc", "*.c")
 
@@ -230,6 +236,20 @@ class BuildModules(build_py):
         return outputs if self.editable_mode else outputs + [str(copy) for _, copy in self.data_copies()]
 
 
+class InstallData(Distribution().get_command_class("install_data")):
+    """Write manual pages and completions, whose texts are those of `--help`, into share."""
+
+    def run(self):
+        folder = Path(self.get_finalized_command("build").build_temp, "share")
+        self.data_files = []
+        for path, text in shared_texts().items():
+            written = folder / path
+            written.parent.mkdir(parents=True, exist_ok=True)
+            written.write_text(text, encoding="utf-8")
+            self.data_files.append((str(Path("share", path).parent), [str(written)]))
+        super().run()
+
+
 class InstallModules(install_lib):
     """Strip debug information, four fifths of the size, from what is packed or installed; the build keeps its own."""
 
@@ -239,6 +259,17 @@ class InstallModules(install_lib):
         if compiled and (strip := shutil.which("strip")):
             subprocess.run([strip, "-S", *compiled], check=True)
         return copies
+
+
+def shared_texts():
+    """{path below share: text} of what man and the shells find by themselves."""
+    sys.path.insert(0, os.getcwd())
+    try:
+        from spcomm import completion, manual
+    finally:
+        del sys.path[0]
+    texts = {Path("man/man1", manual.file_name(name)): manual.page(name) for name in manual.pages()}
+    return texts | {Path(place): completion.script(shell) for shell, place in COMPLETIONS.items()}
 
 
 EXTENSIONS = [
@@ -276,10 +307,12 @@ CORE = {
 setup(
     libraries=[("spc", CORE)] if SOURCES else [],
     ext_modules=EXTENSIONS,
+    data_files=[("share/man/man1", [])],  # InstallData finds all of them
     cmdclass={
         "build_clib": BuildCore,
         "build_ext": BuildExtensions,
         "build_py": BuildModules,
+        "install_data": InstallData,
         "install_lib": InstallModules,
     },
 )
