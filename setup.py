@@ -130,6 +130,7 @@ class BuildExtensions(build_ext):
         self.translate()
         super().run()
         self.copy_core()
+        write_stubs(Path("." if self.inplace else self.build_lib, "spcomm", "_core"))
 
     def copies(self):
         """(built file, its copy) of the core: in the checkout if the extensions are there, too."""
@@ -198,6 +199,15 @@ def with_docstrings(stub, docstrings):
     return "\n".join(lines) + "\n"
 
 
+def write_stubs(folder):
+    """Write the stubs beside the extensions, with the docstrings of the .pyx files: editors show both together."""
+    for stub in map(Path, found("spcomm/_core/stubs", "*.pyi")):
+        text = with_docstrings(stub.read_text(), docstrings_of(f"spcomm/_core/{stub.stem}.pyx"))
+        written = folder / stub.name
+        if not written.exists() or written.read_text() != text:
+            written.write_text(text)
+
+
 class BuildModules(build_py):
     """Copy modules, headers, and examples, exercises and documents as data; an editable install uses the checkout's."""
 
@@ -209,10 +219,6 @@ class BuildModules(build_py):
             for origin, copy in self.data_copies():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(origin, copy)
-            for stub in Path(self.build_lib, "spcomm", "_core").glob("*.pyi"):
-                stub.write_text(
-                    with_docstrings(stub.read_text(), docstrings_of(f"spcomm/_core/{stub.stem}.pyx"))
-                )
 
     def forget_old_files(self):
         """Remove what an earlier build left in build/lib: a wheel must not carry files that are gone."""
