@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Help of a command: one description from which `--help`, the man page and the completion of shells are made."""
 
+import os
 import re
 import textwrap
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 _LABEL = 20
+_FILES = ("FILE", "TABLE", "GRADES", "OUT")  # values that are names of files
+_FOLDERS = ("FOLDER", "DIR")
 
 
 class CommandHelp:
@@ -66,6 +69,51 @@ class CommandHelp:
             if shown.startswith("-")
             for name, value in spellings(shown)
         ]
+
+    def words_at(self, before: "list[str]", word: str) -> "Arguments":
+        """Return what may stand in place of a word after these: FILE, FOLDER, or words, each with a text."""
+        options: dict[str, str] = {"-h": "", "--help": ""}
+        texts = {"-h": "the most used options"} if self.program_after is not None else {}
+        texts["--help"] = "explain the options"
+        for name, value, text in self.options():
+            options[name] = options.get(name) or value
+            texts.setdefault(name, text)
+        waiting, arguments, is_program = "", [], False
+        for each in before:
+            if is_program:
+                is_program = each != ":"
+            elif waiting:
+                is_program = waiting in (self.program_after or ())
+                waiting = ""
+            elif options.get(each, "=")[:1] not in ("", "="):
+                waiting = each
+            elif each == "--" or not each.startswith("-"):
+                is_program = self.program_after is not None
+                arguments += [] if each == "--" else [each]
+        if is_program:
+            return "FILE"
+        if waiting:
+            return _values(options[waiting])
+        name, equals, _value = word.partition("=")
+        if equals and name in options:
+            found = _values(options[name].removeprefix("="))
+            return found if isinstance(found, str) else [(f"{name}={value}", text) for value, text in found]
+        if word.startswith("-"):
+            return list(texts.items())
+        return self.arguments(arguments) if callable(self.arguments) else self.arguments
+
+
+def _values(shown: str) -> "Arguments":
+    """Return the values of an option whose value is shown as FILE, or as `fork|exec`."""
+    if shown in _FILES:
+        return "FILE"
+    if shown in _FOLDERS:
+        return "FOLDER"
+    if shown.startswith("VAR"):
+        return [(name, "") for name in sorted(os.environ)]
+    if shown.endswith("RANKS"):
+        return [("all", "all nodes"), ("none", "no node")]
+    return [(each, "") for each in shown.split("|") if "|" in shown and each.islower()]
 
 
 def spellings(shown: str) -> "list[tuple[str, str]]":

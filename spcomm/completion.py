@@ -6,7 +6,6 @@ this version accepts. The answer is a line FILE or FOLDER, for names that the sh
 word, with a tab before its description.
 """
 
-import os
 import sys
 
 from spcomm.command_help import CommandHelp
@@ -68,8 +67,6 @@ end
 complete -c spcomm -f -a '(__spcomm_complete)'
 """
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-_FILES = ("FILE", "TABLE", "GRADES", "OUT")
-_FOLDERS = ("FOLDER", "DIR")
 
 
 def command_help() -> CommandHelp:
@@ -146,49 +143,4 @@ def _allowed(before: "list[str]", word: str) -> "Arguments":
     if before[0] == "help":
         return [("--man", "as a manual page"), *summaries().items()] if before[1:] in ([], ["--man"]) else []
     found = help_of(before[0])
-    return _of(found, before[1:], word) if found is not None else []
-
-
-def _of(command: CommandHelp, before: "list[str]", word: str) -> "Arguments":
-    """Return what may follow these words of a command."""
-    options: dict[str, str] = {"-h": "", "--help": ""}
-    texts = {"-h": "the most used options" if command.program_after else "", "--help": "explain the options"}
-    for name, value, text in command.options():
-        options[name] = options.get(name) or value
-        texts.setdefault(name, text)
-    waiting, arguments, is_program = "", [], False
-    for each in before:
-        if is_program:
-            is_program = each != ":"
-        elif waiting:
-            is_program = waiting in (command.program_after or ())
-            waiting = ""
-        elif options.get(each, "=")[:1] not in ("", "="):
-            waiting = each
-        elif each == "--" or not each.startswith("-"):
-            is_program = command.program_after is not None
-            arguments += [] if each == "--" else [each]
-    if is_program:
-        return "FILE"
-    if waiting:
-        return _values(options[waiting])
-    name, equals, _value = word.partition("=")
-    if equals and name in options:
-        found = _values(options[name].removeprefix("="))
-        return found if isinstance(found, str) else [(f"{name}={value}", text) for value, text in found]
-    if word.startswith("-"):
-        return list(texts.items())
-    return command.arguments(arguments) if callable(command.arguments) else command.arguments
-
-
-def _values(shown: str) -> "Arguments":
-    """Return the values of an option whose value is shown as FILE, or as `fork|exec`."""
-    if shown in _FILES:
-        return "FILE"
-    if shown in _FOLDERS:
-        return "FOLDER"
-    if shown.startswith("VAR"):
-        return [(name, "") for name in sorted(os.environ)]
-    if shown.endswith("RANKS"):
-        return [("all", "all nodes"), ("none", "no node")]
-    return [(each, "") for each in shown.split("|") if "|" in shown and each.islower()]
+    return found.words_at(before[1:], word) if found is not None else []

@@ -69,6 +69,7 @@ IMPORTS = {
         "_core.comm",
         "_core.exit_text",
         "_core.errors",
+        "command_help",
         "config",
         "diagnose",
         "joining",
