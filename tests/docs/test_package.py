@@ -48,6 +48,35 @@ def test_what_only_a_communicator_has_is_said():
         spcomm.rnk
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Get_rank", "; in spcomm mpi4py's Get_rank() is comm.rank"),
+        ("isend", "; in spcomm mpi4py's isend() is comm.send(), which copies"),
+        ("Isend", "; in spcomm mpi4py's Isend() is comm.send(), which copies"),
+        ("Allreduce", "; in spcomm mpi4py's Allreduce() is comm.allreduce(), also for arrays"),
+        ("sise", ""),
+        ("Win", ""),
+    ],
+)
+def test_names_of_mpi4py_are_recognized(name, words):
+    import spcomm
+
+    with pytest.raises(AttributeError) as caught:
+        getattr(spcomm.startup(), name)
+    assert caught.value.name == name
+    assert str(caught.value).startswith(f"'Comm' object has no attribute {name!r}{words}")
+    assert words or str(caught.value).endswith("'")
+
+
+def test_every_method_that_a_hint_names_exists():
+    from spcomm._core import names
+    from spcomm._core.comm import Comm
+
+    for hint in names._MPI.values():
+        assert all(hasattr(Comm, name) for name in re.findall(r"comm\.(\w+)", hint)), hint
+
+
 def test_errors_go_by_the_names_that_programs_catch():
     import pickle
 
