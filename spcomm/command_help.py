@@ -113,7 +113,7 @@ def _values(shown: str) -> "Arguments":
         return [(name, "") for name in sorted(os.environ)]
     if shown.endswith("RANKS"):
         return [("all", "all nodes"), ("none", "no node")]
-    return [(each, "") for each in shown.split("|") if "|" in shown and each.islower()]
+    return [(each, "") for each in shown.split("|") if each.islower()]
 
 
 def spellings(shown: str) -> "list[tuple[str, str]]":

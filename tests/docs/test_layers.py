@@ -41,7 +41,7 @@ IMPORTS = {
     "text": set(),
     "command_help": set(),
     "argument_parser": {"command_help", "text"},
-    "config": {"_core"},
+    "config": {"_core", "text"},
     "_core": {"net_types", "config", "text"},
     "joining": {"_core", "config", "forking", "text"},
     "forking": {"_core", "config"},

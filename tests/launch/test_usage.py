@@ -195,6 +195,8 @@ def test_sizes(text, value):
         (["--output=", "x.py"], ["--output needs the name of a folder"]),
         (["--debug", "0", "x.py"], ["--debug 0", "--debug=0, without a space"]),
         (["--debug", "pdb:1", "x.py"], ["--debug=pdb:1, without a space"]),
+        (["--stats=most", "x.py"], ["--stats most", "nodes", "all"]),
+        (["--stats", "all", "x.py"], ["--stats=all, without a space"]),
         (["--debug=ddd", "x.py"], ["no debugger ddd", "pdb, debugpy or gdb"]),
         (["--debug=pdb:x", "x.py"], ["'x' is not a rank"]),
         (["--debug", "--timeout", "5", "x.py"], ["--timeout 5 and --debug", "leave --timeout out"]),

@@ -276,7 +276,7 @@ def test_a_folder_of_some_size_arrives(two):
 
 @pytest.mark.slow
 def test_statistics(two):
-    result = two.run("-n", 2, "--stats", two.script(SUMS))
+    result = two.run("-n", 2, "--stats=all", two.script(SUMS))
     assert result.code == 0 and "statistics of the nodes" in result.err, result
     assert "frames between boxes" in result.err, result
     assert [line.split()[:2] for line in result.err.splitlines()[-4:]] == [

@@ -65,7 +65,7 @@ def test_texts_and_parts(trace, capsys):
     assert main(["t.json", "--summary", "--matrix", "--from", "20us", "--to=8e-5", "--min-bytes", "900"]) == 0
     out = capsys.readouterr().out
     assert out.count("60.0 µs, from 2e-05 s to 8e-05 s, messages from 900 B on") == 2
-    assert "all      0  0    0" in out
+    assert out.endswith("\n\nno messages\n")
 
 
 def test_to_after_the_end_is_the_end(trace, capsys):

@@ -68,7 +68,7 @@ class Options:
         self.stall: float | None = None  # 0: never
         self.close_timeout: float | None = None  # 0: never gives up
         self.strict = False
-        self.stats = False
+        self.stats: str | None = None  # nodes or all
         self.watch = False
         self.trace: str | None = None  # the file
         self.virtual = False

@@ -98,9 +98,9 @@ _TIME_LIMITS = (
      "how long a Python node goes on sending at its end (default: 10; 0: until everything is taken)"),
 )  # fmt: skip
 _MEASURING = (
-    ("--stats", "stats", None,
-     "print a table at the end: time, messages, bytes and collectives of each node, and, with several boxes, frames "
-     "between them"),
+    ("--stats", "stats", values.stats,
+     "print a table at the end: time, messages, bytes and collectives of each node"),
+    ("--stats=all", "stats", values.stats, "the same and, with several boxes, the frames between them"),
     ("--watch", "watch", None,
      "show at the terminal what each node does while the program runs: state, call, line, messages per second (needs "
      "rich)"),
@@ -178,7 +178,7 @@ WHOLE = frozenset(row[1] for row in _OF_THE_RUN if row[1]) - frozenset(BUFFERS)
 
 # The value of an option whose value is optional; a given value follows `=`, since the next word is the
 # program.
-ALONE = {"--debug": "0"}
+ALONE = {"--debug": "0", "--stats": "nodes"}
 
 
 def _options() -> "dict[str, tuple]":

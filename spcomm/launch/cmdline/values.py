@@ -106,6 +106,10 @@ def tunnel(name: str, text: str) -> str:
     return _one_of(name, text, through)
 
 
+def stats(name: str, text: str) -> str:
+    return _one_of(name, text, {"nodes": "a line for each node", "all": "frames between boxes, too"})
+
+
 def route(name: str, text: str) -> str:
     ways = {
         "relay": "messages between boxes go through the server",
