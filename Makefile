@@ -17,7 +17,7 @@ export PYTHON
 C_FILES := $(shell find csrc spcomm tests examples -name '*.[ch]' 2>/dev/null)
 CXX_FILES := $(shell find csrc tests examples -name '*.[ch]pp' 2>/dev/null)
 CXX_STYLE := $(STAMPS)/clang-format-cxx
-COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
+COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' -o -path '*/stubs/*.pyi' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
 .PHONY: help demo test near test-slow test-all build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel sdist versions clean force
@@ -198,6 +198,7 @@ clean: ## remove everything that was made, .venv too
 	rm -rf build dist *.egg-info $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf spcomm/lib
 	find spcomm -name '*.so' -delete
+	rm -f spcomm/_core/*.pyi
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 force:

@@ -16,7 +16,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Distribution, Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_clib import build_clib
 from setuptools.command.build_ext import build_ext
@@ -68,6 +68,12 @@ def lasting_folders(distribution):
     return usual.build_temp, usual.build_lib
 
 
+# Where shells look for completions, below share.
+COMPLETIONS = {
+    "bash": "bash-completion/completions/spcomm",
+    "zsh": "zsh/site-functions/_spcomm",
+    "fish": "fish/vendor_completions.d/spcomm.fish",
+}
 HEADERS = found("csrc", "*.h")
 SOURCES = found("csrc", "*.c")
 
@@ -124,6 +130,7 @@ class BuildExtensions(build_ext):
         self.translate()
         super().run()
         self.copy_core()
+        write_stubs(Path("." if self.inplace else self.build_lib, "spcomm", "_core"))
 
     def copies(self):
         """(built file, its copy) of the core: in the checkout if the extensions are there, too."""
@@ -192,6 +199,15 @@ def with_docstrings(stub, docstrings):
     return "\n".join(lines) + "\n"
 
 
+def write_stubs(folder):
+    """Write the stubs beside the extensions, with the docstrings of the .pyx files: editors show both together."""
+    for stub in map(Path, found("spcomm/_core/stubs", "*.pyi")):
+        text = with_docstrings(stub.read_text(), docstrings_of(f"spcomm/_core/{stub.stem}.pyx"))
+        written = folder / stub.name
+        if not written.exists() or written.read_text() != text:
+            written.write_text(text)
+
+
 class BuildModules(build_py):
     """Copy modules, headers, and examples, exercises and documents as data; an editable install uses the checkout's."""
 
@@ -203,10 +219,6 @@ class BuildModules(build_py):
             for origin, copy in self.data_copies():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(origin, copy)
-            for stub in Path(self.build_lib, "spcomm", "_core").glob("*.pyi"):
-                stub.write_text(
-                    with_docstrings(stub.read_text(), docstrings_of(f"spcomm/_core/{stub.stem}.pyx"))
-                )
 
     def forget_old_files(self):
         """Remove what an earlier build left in build/lib: a wheel must not carry files that are gone."""
@@ -230,6 +242,20 @@ class BuildModules(build_py):
         return outputs if self.editable_mode else outputs + [str(copy) for _, copy in self.data_copies()]
 
 
+class InstallData(Distribution().get_command_class("install_data")):
+    """Write manual pages and completions, whose texts are those of `--help`, into share."""
+
+    def run(self):
+        folder = Path(self.get_finalized_command("build").build_temp, "share")
+        self.data_files = []
+        for path, text in shared_texts().items():
+            written = folder / path
+            written.parent.mkdir(parents=True, exist_ok=True)
+            written.write_text(text, encoding="utf-8")
+            self.data_files.append((str(Path("share", path).parent), [str(written)]))
+        super().run()
+
+
 class InstallModules(install_lib):
     """Strip debug information, four fifths of the size, from what is packed or installed; the build keeps its own."""
 
@@ -239,6 +265,17 @@ class InstallModules(install_lib):
         if compiled and (strip := shutil.which("strip")):
             subprocess.run([strip, "-S", *compiled], check=True)
         return copies
+
+
+def shared_texts():
+    """{path below share: text} of what man and the shells find by themselves."""
+    sys.path.insert(0, os.getcwd())
+    try:
+        from spcomm import completion, manual
+    finally:
+        del sys.path[0]
+    texts = {Path("man/man1", manual.file_name(name)): manual.page(name) for name in manual.pages()}
+    return texts | {Path(place): completion.script(shell) for shell, place in COMPLETIONS.items()}
 
 
 EXTENSIONS = [
@@ -276,10 +313,12 @@ CORE = {
 setup(
     libraries=[("spc", CORE)] if SOURCES else [],
     ext_modules=EXTENSIONS,
+    data_files=[("share/man/man1", [])],  # InstallData finds all of them
     cmdclass={
         "build_clib": BuildCore,
         "build_ext": BuildExtensions,
         "build_py": BuildModules,
+        "install_data": InstallData,
         "install_lib": InstallModules,
     },
 )

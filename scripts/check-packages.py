@@ -11,6 +11,13 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADERS = sorted(f"spcomm/{path.name}" for path in ROOT.glob("csrc/include/spcomm/*.h*"))
 EXTENSIONS = sorted(path.stem for path in ROOT.glob("spcomm/_core/*.pyx"))
 PAGE = sorted(path.name for path in ROOT.glob("spcomm/trace/page/*"))
+SHARED = (
+    "man/man1/spcomm.1",
+    "man/man1/spcomm-run.1",
+    "bash-completion/completions/spcomm",
+    "zsh/site-functions/_spcomm",
+    "fish/vendor_completions.d/spcomm.fish",
+)
 
 
 def require(names, *endings):
@@ -38,6 +45,7 @@ def check_wheel(path):
         "spcomm/data/exercises/solutions/01_hello.py",
         "spcomm/data/documents/README.md",
         "licenses/LICENSE",
+        *[f"data/share/{name}" for name in SHARED],
     )
     complaints += require(
         names,

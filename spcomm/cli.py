@@ -10,14 +10,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # an import before `main` is one that Ctrl-C ends with a traceback
     from collections.abc import Callable
 
+    from spcomm.command_help import CommandHelp
+
 
 def main(arguments: "list[str] | None" = None) -> int:
     """Entry point of `spcomm` and of `python -m spcomm`; return or end with the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     name = words[0] if words else "help"
     entry = _COMMANDS.get(_ALIASES.get(name, name))
-    if name in ("box", "meet"):  # users never type these
-        return _box(words[1:]) if name == "box" else _meet(words[1:])
+    if name in _INTERNAL:
+        return _INTERNAL[name](words[1:])
     if entry is None:
         return _unknown(name)
     for stream in (sys.stdout, sys.stderr):  # a message may have letters that a terminal lacks
@@ -43,98 +45,29 @@ def main(arguments: "list[str] | None" = None) -> int:
         return 130
 
 
-def _run(words: "list[str]") -> int:
-    from spcomm.launch.command import main as run
+class _Command:
+    """A command whose module is imported when it is called."""
 
-    code = run(words)
-    if sys.stdout is not None:  # it is None when the launcher was started with its stdout closed
-        sys.stdout.flush()
-    # Everything is written and every process has ended; taking the interpreter apart would only cost time.
-    os._exit(code)
+    def __init__(self, module: str) -> None:
+        self.module = module
 
+    def __call__(self, words: "list[str]") -> int:
+        return __import__(self.module, fromlist=("main",)).main(words)
 
-def _box(words: "list[str]") -> int:
-    from spcomm.launch.remote.box import main as box
-
-    return box(words)
+    def help(self) -> "CommandHelp":
+        """Return the help of the command."""
+        return __import__(self.module, fromlist=("main",)).command_help()
 
 
-def _meet(words: "list[str]") -> int:
-    from spcomm.launch.room.meet import main as meet
+class _Run(_Command):
+    """`spcomm run`."""
 
-    return meet(words)
-
-
-def _serve(words: "list[str]") -> int:
-    from spcomm.launch.room.server import main as serve
-
-    return serve(words)
-
-
-def _join(words: "list[str]") -> int:
-    from spcomm.launch.room.member import main as join
-
-    return join(words)
-
-
-def _doctor(words: "list[str]") -> int:
-    from spcomm.launch.room.doctor import main as doctor
-
-    return doctor(words)
-
-
-def _demo(words: "list[str]") -> int:
-    from spcomm.demo import main as demo
-
-    return demo(words) or 0
-
-
-def _bench(words: "list[str]") -> int:
-    from spcomm.bench import main as bench
-
-    return bench(words) or 0
-
-
-def _config(words: "list[str]") -> int:
-    from spcomm.compiling import main as config
-
-    return config(words)
-
-
-def _info(words: "list[str]") -> int:
-    from spcomm.info import main as info
-
-    return info(words)
-
-
-def _explain(words: "list[str]") -> int:
-    from spcomm.diagnose.explain import main as explain
-
-    return explain(words)
-
-
-def _check(words: "list[str]") -> int:
-    from spcomm.learn.command import main as check
-
-    return check(words)
-
-
-def _trace(words: "list[str]") -> int:
-    from spcomm.trace.command import main as trace
-
-    return trace(words)
-
-
-def _learn(words: "list[str]") -> int:
-    from spcomm.learn.learning import main as learn
-
-    return learn(words)
-
-
-def _examples(words: "list[str]") -> int:
-    from spcomm.learn.examples import main as examples
-
-    return examples(words)
+    def __call__(self, words: "list[str]") -> int:
+        code = super().__call__(words)
+        if sys.stdout is not None:  # it is None when the launcher was started with its stdout closed
+            sys.stdout.flush()
+        # Everything is written and every process has ended; taking the interpreter apart would only cost time.
+        os._exit(code)
 
 
 def _version(_words: "list[str]") -> int:
@@ -148,6 +81,8 @@ def _version(_words: "list[str]") -> int:
 
 
 def _help(words: "list[str]") -> int:
+    if words[:1] == ["--man"]:
+        return _manual(words[1:])
     entry = _COMMANDS.get(words[0]) if words else None
     if words and entry is None:
         return _unknown(words[0])
@@ -155,9 +90,30 @@ def _help(words: "list[str]") -> int:
         return entry[0](["--help"])
     print("usage: spcomm COMMAND [arguments]\n")
     for name, (_call, text) in _COMMANDS.items():
-        print(f"  {name:<10}{text}")
-    print("\nspcomm COMMAND --help has the details.")
+        print(f"  {name:<12}{text}")
+    print("\nspcomm COMMAND --help has the details; spcomm help --man COMMAND prints its manual page.")
     return 0
+
+
+def _manual(words: "list[str]") -> int:
+    from spcomm import manual
+
+    name = words[0] if words else ""
+    if name not in manual.pages():
+        return _unknown(name)
+    sys.stdout.write(manual.page(name))
+    return 0
+
+
+def summaries() -> "dict[str, str]":
+    """Return each command and its purpose."""
+    return {name: text for name, (_call, text) in _COMMANDS.items()}
+
+
+def help_of(name: str) -> "CommandHelp | None":
+    """Return the help of a command; None if it has none, or there is no such command."""
+    call = _COMMANDS[name][0] if name in _COMMANDS else None
+    return call.help() if isinstance(call, _Command) else None
 
 
 def _unknown(name: str) -> int:
@@ -174,20 +130,40 @@ def _unknown(name: str) -> int:
 
 
 _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
-    "run": (_run, "run a program as N cooperating nodes"),
-    "serve": (_serve, "serve runs of several boxes, or make a room that machines join"),
-    "join": (_join, "let programs of a room run on this machine"),
-    "doctor": (_doctor, "find out why a server cannot be reached"),
-    "demo": (_demo, "three example programs on real input"),
-    "learn": (_learn, "exercises at the terminal, checked whenever they are saved"),
-    "examples": (_examples, "list the examples, print one, copy all of them to a folder"),
-    "bench": (_bench, "measure spcomm beside the other libraries that are installed"),
-    "trace": (_trace, "show a trace of `spcomm run --trace`: text, a page, pictures"),
-    "check": (_check, "grade solutions of exercises"),
-    "info": (_info, "this machine on one page: cores, memory, features, versions"),
-    "config": (_config, "print the flags for a C or C++ compiler"),
-    "explain": (_explain, "explain a code in a message (SP101) by example"),
+    "run": (_Run("spcomm.launch.command"), "run a program as N cooperating nodes"),
+    "serve": (
+        _Command("spcomm.launch.room.server"),
+        "serve runs of several boxes, or make a room that machines join",
+    ),
+    "join": (_Command("spcomm.launch.room.member"), "let programs of a room run on this machine"),
+    "doctor": (_Command("spcomm.launch.room.doctor"), "find out why a server cannot be reached"),
+    "demo": (_Command("spcomm.demo"), "three example programs on real input"),
+    "learn": (
+        _Command("spcomm.learn.learning"),
+        "exercises at the terminal, checked whenever they are saved",
+    ),
+    "examples": (
+        _Command("spcomm.learn.examples"),
+        "list the examples, print one, copy all of them to a folder",
+    ),
+    "bench": (
+        _Command("spcomm.bench.command"),
+        "measure spcomm beside the other libraries that are installed",
+    ),
+    "trace": (
+        _Command("spcomm.trace.command"),
+        "show a trace of `spcomm run --trace`: text, a page, pictures",
+    ),
+    "check": (_Command("spcomm.learn.command"), "grade solutions of exercises"),
+    "info": (_Command("spcomm.info"), "this machine on one page: cores, memory, features, versions"),
+    "config": (_Command("spcomm.compiling"), "print the flags for a C or C++ compiler"),
+    "explain": (_Command("spcomm.diagnose.explain"), "explain a code in a message (SP101) by example"),
+    "completion": (_Command("spcomm.completion"), "print what makes a shell complete words of spcomm"),
     "version": (_version, "print the version"),
     "help": (_help, "this text; help COMMAND is COMMAND --help"),
+}
+_INTERNAL = {  # users never type these
+    "box": _Command("spcomm.launch.remote.box"),
+    "meet": _Command("spcomm.launch.room.meet"),
 }
 _ALIASES = {"-h": "help", "--help": "help", "--version": "version", "-V": "version"}

@@ -5,19 +5,25 @@ import shlex
 import sys
 from pathlib import Path
 
-USAGE = """usage: spcomm config [--cflags] [--libs] [--includedir] [--library] [--version]
+from spcomm.command_help import CommandHelp
 
-Prints compiler flags for a program that includes spcomm/spcomm.h (C) or spcomm/speedescomm.hpp (C++):
 
-  cc program.c $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program
-
-  --cflags      options for compiling
-  --libs        options for linking: the static library, and the system libraries that it needs
-  --includedir  the folder of the headers
-  --library     the static library
-  --version     the version of spcomm
-
-Without options, it prints all of these."""
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm config`."""
+    rows = [
+        ("--cflags", "options for compiling"),
+        ("--libs", "options for linking: the static library, and the system libraries that it needs"),
+        ("--includedir", "the folder of the headers"),
+        ("--library", "the static library"),
+        ("--version", "the version of spcomm"),
+    ]
+    return CommandHelp(
+        "spcomm config [--cflags] [--libs] [--includedir] [--library] [--version]",
+        "Prints compiler flags for a program that includes spcomm/spcomm.h (C) or spcomm/speedescomm.hpp (C++):\n\n"
+        "  cc program.c $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program",
+        ("", rows),
+        closing="Without options, it prints all of these.",
+    )
 
 
 def include_dir() -> Path:
@@ -81,7 +87,7 @@ _OPTIONS = {
 def main(words: "list[str]") -> int:
     """Entry point of `spcomm config`; return the exit code."""
     if "-h" in words or "--help" in words:
-        print(USAGE)
+        print(command_help().text(), end="")
         return 0
     wrong = [word for word in words if word not in _OPTIONS]
     if wrong:

@@ -80,11 +80,13 @@ def strict() -> bool:
 
 def close_timeout() -> "float | None":
     """Return the seconds a node goes on sending at its end. None: no limit (``--close-timeout 0``, or a debugger)."""
-    try:
-        seconds = float(os.environ.get(CLOSE_VARIABLE, CLOSE_S))
-    except ValueError:
+    text = os.environ.get(CLOSE_VARIABLE)
+    if text is None:
         return CLOSE_S
-    return seconds if seconds > 0 else None
+    from spcomm.text import duration_s
+
+    seconds = duration_s(text)
+    return CLOSE_S if seconds is None else seconds or None
 
 
 def traced() -> bool:

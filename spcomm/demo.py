@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`spcomm demo`: three example programs on real input, each checked against a computation on one node."""
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -9,6 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+
+from spcomm.argument_parser import ArgumentParser, whole
+from spcomm.command_help import CommandHelp
 
 NODES = 8
 MOST_NODES = 64  # the most that the examples' inputs allow
@@ -90,23 +92,29 @@ def shorter(path: str | Path) -> str:
     return relative if len(relative) < len(str(path)) else str(path)
 
 
-def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(
-        prog="spcomm demo", description="Run three example programs; each checks itself against one node."
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm demo`."""
+    return parser().command_help()
+
+
+def parser() -> ArgumentParser:
+    result = ArgumentParser(
+        "spcomm demo",
+        "spcomm demo [-n N] [FILE...]",
+        "Runs three example programs; each checks itself against one node.",
+        completed="FILE",
     )
     result.add_argument(
-        "-n", type=node_count, default=NODES, metavar="N", help=f"number of nodes (default {NODES})"
+        "-n",
+        type=whole(1, MOST_NODES, "nodes"),
+        default=NODES,
+        metavar="N",
+        help=f"number of nodes (default: {NODES})",
     )
     result.add_argument(
         "files", nargs="*", metavar="FILE", help="texts to count the words of (default: own documents)"
     )
     return result
-
-
-def node_count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_NODES:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes from 1 to {MOST_NODES}")
-    return int(text)
 
 
 if __name__ == "__main__":

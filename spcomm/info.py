@@ -4,17 +4,23 @@
 import os
 import sys
 
-_USAGE = """usage: spcomm info [--json]
+from spcomm.command_help import CommandHelp
 
-Prints a page about this machine: cores, memory, features that the system allows (each was tried), versions, tools.
---json prints the same for programs.
-"""
+
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm info`."""
+    return CommandHelp(
+        "spcomm info [--json]",
+        "Prints a page about this machine: cores, memory, features that the system allows (each was tried), versions, "
+        "tools.",
+        ("", [("--json", "print the same for programs")]),
+    )
 
 
 def main(words: "list[str]") -> int:
     """Print the page and return the exit code."""
     if words in (["-h"], ["--help"]):
-        print(_USAGE, end="")
+        print(command_help().text(), end="")
         return 0
     if words not in ([], ["--json"]):
         print(

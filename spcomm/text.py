@@ -61,18 +61,51 @@ def ranks_text(ranks: "Sequence[int]") -> str:
     return f"node{'s' if len(ranks) != 1 else ''} {ranges_text(ranks)}"
 
 
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+TIME_GRAMMAR = (
+    "a number with a unit, ns, us, ms, s, m, h or d, as in 200ms or 1.5h; without a unit it is in seconds"
+)
+SIZE_GRAMMAR = "a number of bytes, or of K, M or G (1024 of the former each), as in 64K"
+_UNIT_S = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 0.001,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+_SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
+_LONGEST = 20  # digits; Python reads at most some thousand
 
 
 def duration_s(text: str) -> "float | None":
-    """Return the seconds in `90`, `0.5`, `200ms`, `90s`, `5m`, `8h`, `2d`; None: another text."""
-    number = text.rstrip("mshdin")
+    """Return the seconds in `90`, `0.5`, `10us`, `200ms`, `90s`, `5m`, `8h`, `2d`; None: another text."""
+    number = text.rstrip("nuµμmshdi")
     unit = _UNIT_S.get(text[len(number) :] or "s")
     try:
         value = float(number)
     except ValueError:
         return None
     return value * unit if unit is not None and 0 <= value < 1e9 and "_" not in number else None
+
+
+def whole_number(text: str) -> "int | None":
+    """Return the number that ASCII digits spell; one of more than 20 digits is cut. None: another text."""
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    return int(text) if len(text.lstrip("0")) <= _LONGEST else 10**_LONGEST
+
+
+def size_bytes(text: str) -> "int | None":
+    """Return the bytes in `4096`, `64K`, `64KB`, `64KiB`, `2M`, `1G`; None: another text."""
+    digits = text.upper().removesuffix("B")
+    digits = digits.removesuffix("I") if digits[-2:-1] in ("K", "M", "G") else digits
+    unit = digits.lstrip("0123456789")
+    number = whole_number(digits.removesuffix(unit))
+    return None if number is None or unit not in _SHIFTS else number << _SHIFTS[unit]
 
 
 def printable(text: str, kept: str = "\n\t") -> str:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spcomm.text import aligned, counted, duration_s, printable, ranks_text, width
+from spcomm.text import aligned, counted, duration_s, printable, ranks_text, size_bytes, whole_number, width
 
 
 def test_the_first_column_is_flush_left_and_the_others_flush_right():
@@ -32,12 +32,23 @@ def test_width(text, columns):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 90), ("0.5", 0.5), ("1e3", 1000), ("200ms", 0.2), ("90s", 90), ("5m", 300), ("5min", 300), ("8h", 28800),
-     ("2d", 172800), ("0", 0), ("-1", None), ("nan", None), ("inf", None), ("", None), ("m", None), ("1_0", None),
-     ("5 weeks", None), ("5mm", None), ("soon", None)],
+    [("90", 90), ("0.5", 0.5), ("1e3", 1000), ("5ns", 5e-9), ("10us", 1e-5), ("10µs", 1e-5), ("200ms", 0.2),
+     ("90s", 90), ("5m", 300), ("5min", 300), ("8h", 28800), ("2d", 172800), ("0", 0), ("-1", None), ("nan", None),
+     ("inf", None), ("", None), ("m", None), ("1_0", None), ("5 weeks", None), ("5mm", None), ("soon", None)],
 )  # fmt: skip
 def test_duration(text, seconds):
-    assert duration_s(text) == seconds
+    assert duration_s(text) == (seconds if seconds is None else pytest.approx(seconds))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("4096", 4096), ("0", 0), ("64K", 65536), ("64k", 65536), ("64KB", 65536), ("64KiB", 65536), ("2M", 2 << 20),
+     ("1G", 1 << 30), ("7B", 7), ("", None), ("K", None), ("-1", None), ("1.5M", None), ("4X", None), ("4IB", None),
+     ("1_0", None), ("٣", None), ("9" * 5000, 10**20)],
+)  # fmt: skip
+def test_sizes_and_whole_numbers(text, number):
+    assert size_bytes(text) == number
+    assert whole_number(text) == (number if text.isdigit() and text.isascii() else None)
 
 
 @pytest.mark.parametrize(

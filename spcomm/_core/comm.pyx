@@ -126,6 +126,9 @@ cdef class Comm(Handle):
     def __reduce__(self):
         raise TypeError("a Comm cannot be pickled or sent: every node has its own, from spcomm.startup()")
 
+    def __getattr__(self, name):
+        raise names.missing(name, Comm)
+
     @property
     def rank(self):
         """This node's number, an int from 0 to ``size - 1`` (SpeedesComm 2.1, GetNodeId)."""

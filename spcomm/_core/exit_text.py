@@ -103,6 +103,8 @@ def _tell(words: str, code: int, file: str, line: int, function: str) -> None:
 
 def raised(error: BaseException) -> None:
     """Note that an uncaught exception ends this node."""
+    if isinstance(error, AttributeError) and getattr(error.obj, "__module__", "") == "spcomm.joining":
+        error.add_note(f"Try: comm = spcomm.startup(), with parentheses, then comm.{error.name}")
     _tell(f"an uncaught {type(error).__name__}", 1, *call_site.of_error(error))
 
 

@@ -39,6 +39,38 @@ PROC_NULL = Constant(
 )
 
 
+# Methods of mpi4py that have another name here, or another form.
+_MPI = {
+    "Get_rank": "comm.rank",
+    "Get_size": "comm.size",
+    "isend": "comm.send(), which copies and never waits for the receiver",
+    "issend": "comm.ssend()",
+    "irecv": "comm.recv() at a later time: until then messages wait, sorted by source and tag",
+    "iprobe": "comm.try_recv_message()",
+    "improbe": "comm.try_recv_message()",
+    "mprobe": "comm.recv_message()",
+    "ibarrier": "comm.fuzzy_barrier()",
+    "gatherv": "comm.gather()",
+    "scatterv": "comm.scatter()",
+    "allgatherv": "comm.allgather()",
+    "alltoallv": "comm.alltoall()",
+    "Abort": "sys.exit(3), or any uncaught exception",
+    "Dup": "comm.split(0)",
+    "Free": "comm.close()",
+}
+
+
+def missing(name: str, kind: type) -> AttributeError:
+    """Return the error of a communicator without such an attribute, perhaps with what mpi4py's name is here."""
+    here = _MPI.get(name) or _MPI.get(name.lower())
+    if here is None and name[:1].isupper() and hasattr(kind, name.lower()):
+        here = f"comm.{name.lower()}(), also for arrays"
+    text = f"'Comm' object has no attribute {name!r}"
+    if here is None:
+        return AttributeError(text)  # Python adds the name, and with it a suggestion
+    return AttributeError(f"{text}; in spcomm mpi4py's {name}() is {here}", name=name)
+
+
 class Message(NamedTuple):
     """A received message: its data, its sender and its tag.
 

@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TextIO
 
+from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.bench import peers
 from spcomm.bench.measure import Plan, measure
 from spcomm.bench.report import Report
 from spcomm.bench.rows import Row, benchmarks, summary
+from spcomm.command_help import CommandHelp
+from spcomm.text import whole_number
 
 ROUNDS, SECONDS, LIMIT = 7, 0.25, 330.0
 QUICK_ROUNDS, QUICK_SECONDS, QUICK_LIMIT = 3, 0.06, 50.0
@@ -59,18 +62,23 @@ def rows_at(module: ModuleType, nodes: tuple[int, ...]) -> list[Row]:
     return module.rows(fitting) if fitting else []
 
 
-def parser() -> argparse.ArgumentParser:
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm bench`."""
+    return parser().command_help()
+
+
+def parser() -> ArgumentParser:
     known = benchmarks()
-    lines = [f"  {name:11} {summary(module)}" for name, module in known.items()]
-    result = argparse.ArgumentParser(
-        prog="spcomm bench",
-        description="Measure spcomm beside its peers, mpi4py on Open MPI and on MPICH, in the same run.",
-        epilog="\n".join(
-            ["benchmarks:", *lines, "  all        all of them but boxes_many, in one table (default)"]
-        )
-        + f"\n\nThe peers come with: {peers.INSTALL}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    rows = [(name, summary(module)) for name, module in known.items()]
+    rows.append(("all", "all of them but boxes_many, in one table (default)"))
+    result = ArgumentParser(
+        "spcomm bench",
+        "spcomm bench [BENCHMARK...] [options]",
+        "Measures spcomm beside its peers, mpi4py on Open MPI and on MPICH, in the same run.",
+        f"The peers come with: {peers.INSTALL}",
+        completed=rows,
     )
+    result.sections.append(("Benchmarks:", rows))
     result.add_argument(
         "names",
         nargs="*",
@@ -84,7 +92,10 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--quick", action="store_true", help="all in less than a minute, and noisier")
     result.add_argument(
-        "--rounds", type=rounds, metavar="N", help=f"rounds (default {ROUNDS}; quick {QUICK_ROUNDS})"
+        "--rounds",
+        type=whole(1, 1000, "rounds"),
+        metavar="N",
+        help=f"rounds (default: {ROUNDS}; quick: {QUICK_ROUNDS})",
     )
     result.add_argument(
         "--peers",
@@ -106,7 +117,7 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
 
 
 def node_counts(text: str) -> tuple[int, ...]:
-    counts = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
+    counts = [whole_number(part.strip()) or 0 for part in text.split(",")]
     if not all(2 <= count <= MOST_NODES for count in counts):
         message = f"{text!r} is not a list of node counts from 2 to {MOST_NODES}, such as 2,8,32"
         raise argparse.ArgumentTypeError(message)
@@ -119,12 +130,6 @@ def new_file(text: str) -> TextIO:
         return open(text, "w", encoding="utf-8")
     except OSError as error:
         raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from error
-
-
-def rounds(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rounds from 1 to 1000")
-    return int(text)
 
 
 def peer_names(text: str) -> list[str]:

@@ -8,17 +8,26 @@ fixed. tests/diagnose runs all of them.
 import os
 import sys
 
+from spcomm.command_help import CommandHelp
+
 _WIDTH = 100  # of paragraphs; programs and output stay as they are
 _PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages")
+
+
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm explain`."""
+    return CommandHelp(
+        "spcomm explain [CODE]",
+        "Explains a code in a message, such as SP101, by example. Without a code, it lists all of them.",
+        closing="A word of its title works, too: spcomm explain deadlock",
+        arguments=lambda before: [] if before else [(code, title(code)) for code in codes()],
+    )
 
 
 def main(words: "list[str]") -> int:
     """Print the page of a code, or the list of all codes; return the exit code."""
     if words and words[0] in ("-h", "--help"):
-        print(
-            "usage: spcomm explain [CODE]\n\nExplains a code such as SP101 by example. Without a code: all codes.\n"
-            "A word of its title works, too: spcomm explain deadlock"
-        )
+        print(command_help().text(), end="")
         return 0
     if len(words) > 1:
         return _complain(f"give one code, not {len(words)}; {_allowed()}")

@@ -92,7 +92,7 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
             advice = f"see that the loop there ends; give {who} less to do at a time"
         else:
             advice = f"give {who} less to do at a time, or share the work more evenly"
-        return f"Try: {advice}. To be warned later: --stall SECONDS."
+        return f"Try: {advice}. To be warned later: --stall TIME."
     doubts = sorted({bit for wait in waits.values() for bit in _DOUBTS if wait.doubts & bit})
     if doubts:
         why = " and ".join(_DOUBTS[bit] for bit in doubts)

@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # the launcher does without importing typing
     from typing import Any
 
+    from spcomm.command_help import CommandHelp
+
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP")
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _DESCRIPTORS_EACH = 2  # of the launcher, per node
@@ -32,9 +34,9 @@ def main(arguments: list[str]) -> int:
     try:
         options = command_line.parse(arguments)
         if options.help:
-            from spcomm.launch.cmdline.table import help_text
+            from spcomm.launch.cmdline import table
 
-            sys.stdout.write(help_text())
+            sys.stdout.write(table.short_help() if options.help == "-h" else table.command_help().text())
             return 0
         return _run(options, signals)
     except UsageError as error:
@@ -48,6 +50,13 @@ def main(arguments: list[str]) -> int:
         return 125
     except Exception:
         return _internal_error()
+
+
+def command_help() -> "CommandHelp":
+    """Return the help of `spcomm run`."""
+    from spcomm.launch.cmdline.table import command_help
+
+    return command_help()
 
 
 def _internal_error() -> int:

@@ -8,9 +8,11 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from spcomm.argument_parser import ArgumentParser, whole
+from spcomm.command_help import CommandHelp
 from spcomm.learn.errors import LearnError
 from spcomm.learn.grading import CaseGrade, Grade, grade
-from spcomm.text import counted, printable
+from spcomm.text import counted, printable, whole_number
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
@@ -93,11 +95,18 @@ def _complain(error: LearnError) -> None:
     print(f"spcomm check: {printable(str(error))}", file=sys.stderr, flush=True)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="spcomm check",
-        description="Grade solutions of exercises: run them with fresh inputs on several numbers of nodes.",
-        epilog="Exit code: 0 if all passed, 1 if one failed, 125 if one could not be judged.",
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm check`."""
+    return _parser().command_help()
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        "spcomm check",
+        "spcomm check FILE... [options]",
+        "Grades solutions of exercises: runs them with fresh inputs on several numbers of nodes.",
+        "Exit code: 0 if all passed, 1 if one failed, 125 if one could not be judged.",
+        completed="FILE",
     )
     parser.add_argument(
         "files",
@@ -110,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print a list with a grade for each file, as JSON"
     )
     parser.add_argument(
-        "--seed", type=int, metavar="S", help="use this seed for the inputs (default: a new one each time)"
+        "--seed", type=_seed, metavar="S", help="use this seed for the inputs (default: a new one each time)"
     )
     parser.add_argument("--exercise", metavar="NN", help="its number or name, or a folder with an exercise")
     parser.add_argument(
@@ -120,13 +129,25 @@ def _parser() -> argparse.ArgumentParser:
         help="required: grade nothing where solutions are not kept apart from this machine (default: any)",
     )
     parser.add_argument("--quick", action="store_true", help="only the first three cases")
-    _add_class(parser.add_argument_group("for a class"))
+    _add_class(parser.add_argument_group("For a class"))
     return parser
+
+
+def _seed(text: str) -> int:
+    value = whole_number(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed, a whole number")
+    return value
 
 
 def _add_class(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
-        "-j", "--jobs", type=_count, default=1, metavar="N", help="grade N files at a time (default: 1)"
+        "-j",
+        "--jobs",
+        type=whole(1, 256, "files"),
+        default=1,
+        metavar="N",
+        help="grade N files at a time (default: 1)",
     )
     group.add_argument(
         "--csv", metavar="TABLE", help="write a table for spreadsheets: a row for each student"
@@ -136,18 +157,6 @@ def _add_class(group: "argparse._ArgumentGroup") -> None:
         metavar="GRADES",
         help="write grades to this file, and read from it those of unchanged files",
     )
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 256):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 256")
-    return int(text)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
-        self.print_usage(sys.stderr)
-        self.exit(125, f"spcomm check: {message}\n")
 
 
 def _show_case(case: CaseGrade) -> None:

@@ -6,29 +6,43 @@ import os
 import sys
 from pathlib import Path
 
+from spcomm.command_help import CommandHelp
 from spcomm.demo import examples_dir
 from spcomm.learn import copying, names
 from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
 from spcomm.text import printable
 
-_USAGE = """usage: spcomm examples [list]
-       spcomm examples NAME
-       spcomm examples init DIR
-
-Programs of fewer than 60 lines, one idea each.
-
-  list        number, name and idea of each (default)
-  NAME        print the source of one: its number, its name or a part of it; first a line with its path
-  init DIR    copy all of them to DIR, with those in C and C++ and the notebooks; existing files are not overwritten
-"""
 _ASIDE = {"__pycache__", ".ipynb_checkpoints"}
+
+
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm examples`."""
+    rows = [
+        ("list", "number, name and idea of each (default)"),
+        ("NAME", "print the source of one: its number, its name or a part of it; first a line with its path"),
+        ("init DIR", "copy all of them to DIR, with those in C and C++ and the notebooks; existing files are not "
+         "overwritten"),
+    ]  # fmt: skip
+    return CommandHelp(
+        "spcomm examples [list]\nspcomm examples NAME\nspcomm examples init DIR",
+        "Programs of fewer than 60 lines, one idea each.",
+        ("", rows),
+        arguments=_completed,
+    )
+
+
+def _completed(before: "list[str]") -> "str | list[tuple[str, str]]":
+    if before:
+        return "FOLDER" if before == ["init"] else []
+    commands = [("list", "number, name and idea of each"), ("init", "copy all of them to a folder")]
+    return commands + [(path.stem, idea(path)) for path in programs()]
 
 
 def main(words: "list[str]") -> int:
     """Run `spcomm examples`; returns the exit code: 1 for an error, 125 for a wrong command line."""
     if any(word in ("-h", "--help") for word in words):
-        print(_USAGE, end="")
+        print(command_help().text(), end="")
         return 0
     try:
         _run(words)

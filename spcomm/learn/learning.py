@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from spcomm.command_help import CommandHelp
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
@@ -17,37 +18,57 @@ if TYPE_CHECKING:
     from spcomm.learn.lessons import Lessons
     from spcomm.learn.terminal import Page
 
-_USAGE = """usage: spcomm learn init DIR [--notebooks]
-       spcomm learn [watch]
-       spcomm learn next | run [NN] | hint [NN] | list | reset NN | solution NN
-
-Exercises: small programs with gaps, checked whenever they are saved.
-
-  init DIR      copy the exercises to DIR; with --notebooks each of them as a notebook, too
-  watch         show the exercise, check it, and check it again at each save; keys give hints (default)
-  next          show the next exercise that has not passed
-  run [NN]      check one exercise once; exit code 0: it has passed, 1: it has not
-  hint [NN]     the next hint: a question, then the idea, then nearly the code
-  list          all exercises, and which have passed
-  reset NN      restore exercise.py; yours is kept as exercise.py.before
-  solution NN   our solution, once yours has passed
-
-  --dir DIR     where the exercises are       default: this folder, or one above it
-  --plain       text only, without colours
-
-NN is the number or a part of the name; the default is the current exercise.
-"""
+_ROWS = [
+    ("init DIR", "copy the exercises to DIR; with --notebooks each of them as a notebook, too"),
+    ("watch", "show the exercise, check it, and check it again at each save; keys give hints (default)"),
+    ("next", "show the next exercise that has not passed"),
+    ("check [NN]", "check one exercise once; exit code 0: it has passed, 1: it has not"),
+    ("hint [NN]", "the next hint: a question, then the idea, then nearly the code"),
+    ("list", "all exercises, and which have passed"),
+    ("reset NN", "restore exercise.py; yours is kept as exercise.py.before"),
+    ("solution NN", "our solution, once yours has passed"),
+]
 _COMMANDS = {  # how many words may follow: at least, at most
     "init": (1, 1),
     "watch": (0, 0),
     "next": (0, 0),
-    "run": (0, 1),
+    "check": (0, 1),
     "hint": (0, 1),
     "list": (0, 0),
     "reset": (1, 1),
     "solution": (1, 1),
 }
 _OPTIONS = ("--dir", "--plain", "--notebooks")
+
+
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm learn`."""
+    options = [
+        ("--dir DIR", "where the exercises are (default: this folder, or one above it)"),
+        ("--notebooks", "with init: each exercise as a notebook, too"),
+        ("--plain", "text only, without colours"),
+    ]
+    return CommandHelp(
+        "spcomm learn init DIR [--notebooks]\nspcomm learn [watch]\n"
+        "spcomm learn next | check [NN] | hint [NN] | list | reset NN | solution NN",
+        "Exercises: small programs with gaps, checked whenever they are saved.",
+        ("", _ROWS),
+        ("Options:", options),
+        closing="NN is the number or a part of the name; the default is the current exercise.",
+        arguments=_completed,
+    )
+
+
+def _completed(before: "list[str]") -> "str | list[tuple[str, str]]":
+    if not before:
+        return [(label.partition(" ")[0], text) for label, text in _ROWS]
+    if len(before) > 1 or _COMMANDS.get(before[0], (0, 0))[1] == 0:
+        return []
+    if before == ["init"]:
+        return "FOLDER"
+    from spcomm.learn.catalogue import exercises
+
+    return [(f"{exercise.number:02}", exercise.title) for exercise in exercises()]
 
 
 def main(
@@ -65,7 +86,7 @@ def main(
         In place of spcomm's own exercises, and of their judge.
     """
     if any(word in ("-h", "--help") for word in words):
-        print(_USAGE, end="")
+        print(command_help().text(), end="")
         return 0
     try:
         asked = _Arguments(words)
@@ -100,6 +121,9 @@ class _Arguments:
         while rest:
             self._take(rest.pop(0), rest)
         self.command, *self.names = self.words or ["watch"]
+        if self.command == "run":
+            print("spcomm learn: run is now called check; the next version knows check only", file=sys.stderr)
+            self.command = "check"
         self._check()
 
     def _take(self, word: str, rest: "list[str]") -> None:
@@ -238,7 +262,7 @@ def _near(word: str, known: "Sequence[str] | dict[str, tuple[int, int]]") -> str
 _DO = {
     "watch": _watch,
     "next": _next,
-    "run": _run,
+    "check": _run,
     "hint": _hint,
     "list": _list,
     "reset": _reset,

@@ -26,7 +26,7 @@ Each folder is an exercise: `README.md` is its lesson, `exercise.py` a small pro
 | --- | --- |
 | `spcomm learn` | shows the lesson, checks the program, and checks it again whenever you save it; its keys give hints |
 | `spcomm learn next` | the lesson of the next exercise that has not passed |
-| `spcomm learn run 1` | checks exercise 1 once |
+| `spcomm learn check 1` | checks exercise 1 once |
 | `spcomm learn hint 1` | a hint: a question, then the idea, then nearly the code |
 | `spcomm learn list` | all exercises, and which have passed |
 | `spcomm learn reset 1` | `exercise.py` as it was at first; yours is kept as `exercise.py.before` |

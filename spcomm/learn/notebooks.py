@@ -26,8 +26,7 @@ def notebook(exercise: Exercise) -> bytes:
         _code("program", "%%writefile exercise.py\n" + program),
         _code(
             "run",
-            f"%%spcomm -n {_NODES} --fresh --timeout 60\n"
-            'import runpy\n_ = runpy.run_path("exercise.py", run_name="__main__")',
+            f"%spcomm run -n {_NODES} --fresh --timeout 60 exercise.py",
         ),
         _code("check", f"%spcomm check {exercise.number:02}"),
     ]

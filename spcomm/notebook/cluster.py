@@ -5,11 +5,11 @@ import ast
 import atexit
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import index
 
 from spcomm._core import segments
-from spcomm._core.errors import ConfigError, shown
+from spcomm._core.errors import ConfigError, SpcommError, shown
 from spcomm.launch.cmdline.values import MOST_BOXES
 from spcomm.notebook import pickling, source_cache
 from spcomm.notebook.calls import Call
@@ -18,6 +18,7 @@ from spcomm.notebook.mapping import MapCall
 from spcomm.notebook.node_pool import NodePool
 from spcomm.text import counted
 
+_ANSWER_S = 2.0  # for a question of the completer
 _open: "weakref.WeakSet[Cluster]" = weakref.WeakSet()
 
 
@@ -217,6 +218,7 @@ class Cluster:
         grouped: bool = False,
         figure: "Callable[[int, bytes], None] | None" = None,
         trace: "str | None" = None,
+        arguments: "Sequence[str] | None" = None,
     ) -> list:
         """Run code on all nodes, as a notebook runs a cell, and return the values of its last line, by rank.
 
@@ -236,6 +238,8 @@ class Cluster:
             Called as ``figure(rank, png)`` with each figure that matplotlib has open at the end of the code.
         trace : str, optional
             A file to write a trace to, as ``spcomm run --trace`` does.
+        arguments : sequence of str, optional
+            The code is that of the program `name`, and these are its arguments: `sys.argv` and ``__file__`` are set.
 
         Returns
         -------
@@ -271,7 +275,7 @@ class Cluster:
         def begin(call: Call) -> None:
             call.grouped = grouped
             call.figure = figure
-            call.run("cell", code, name, shown_as or code)
+            call.run("cell", code, name, shown_as or code, None if arguments is None else list(arguments))
 
         return _values(self._pool.call(begin, name, name, timeout, trace=trace))
 
@@ -333,6 +337,16 @@ class Cluster:
             raise ValueError(f"pull({name!r}): that is not the name of a variable")
         __tracebackhide__ = True
         return _values(self._pool.call(lambda call: call.run("pull", name), "pull()", "pull()"))
+
+    def _ask(self, verb: str, name: str) -> object:
+        """Return what node 0 answers, for completion; None: there are no nodes now, or they don't answer."""
+        if not self.processes:
+            return None
+        try:
+            call = self._pool.call(lambda call: call.run(verb, name, alone=True), verb, verb, _ANSWER_S)
+        except (SpcommError, OSError):
+            return None
+        return _values(call)[0]
 
     def restart(self, nodes: "int | None" = None, *, boxes: "int | None" = None) -> None:
         """End all nodes at once, and start new ones.

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+import tokenize
 import traceback
 
 from IPython.core.error import UsageError
@@ -15,7 +16,7 @@ from IPython.display import Image, display
 
 from spcomm._core import segments
 from spcomm._core.errors import SpcommError
-from spcomm.notebook import magic_options
+from spcomm.notebook import completer, magic_options
 from spcomm.notebook.cluster import Cluster
 from spcomm.notebook.errors import ClusterError
 from spcomm.text import counted
@@ -31,6 +32,7 @@ def load_ipython_extension(shell: "InteractiveShell") -> None:
     """Called by ``%load_ext spcomm``."""
     magics = SpcommMagics(shell)
     shell.register_magics(magics)
+    completer.install(shell, magics)
     atexit.register(magics.stop)
 
 
@@ -38,6 +40,7 @@ def unload_ipython_extension(shell: "InteractiveShell") -> None:
     """Called by ``%unload_ext spcomm``: the nodes end."""
     magics = shell.magics_manager.registry.pop("SpcommMagics", None)
     if magics is not None:
+        completer.remove(shell)
         magics.stop()
         atexit.unregister(magics.stop)
     for kind in ("line", "cell"):
@@ -66,16 +69,15 @@ class SpcommMagics(Magics):
 
     @cell_magic("spcomm")
     def run_cell(self, line: str, cell: str) -> "list | None":
-        """Run a cell on all nodes.
-
-        ``%%spcomm -n 4 [--boxes B] [--timeout SECONDS] [--trace] [--fresh] [--group]``
-        """
         return self._guarded(lambda: self._run_cell(line, cell))
+
+    run_cell.__doc__ = magic_options.CELL_HELP.text()
 
     @line_magic("spcomm")
     def command(self, line: str) -> object:
-        """``%spcomm push NAME…``, ``pull NAME…``, ``check [NN]``, ``status``, ``stop``."""
         return self._guarded(lambda: self._command(line))
+
+    command.__doc__ = magic_options.LINE_HELP.text()
 
     @cell_magic("spcomm_check")
     def check_cell(self, line: str, cell: str) -> None:
@@ -109,14 +111,34 @@ class SpcommMagics(Magics):
 
     def _run_cell(self, line: str, cell: str) -> "list | None":
         options = magic_options.parse(line, segments.NODES_MAX)
-        name = self._name()
         shown = f"%%spcomm {line}".rstrip() + "\n" + cell
-        source = "\n" + cell  # lines are counted as the notebook does, from %%spcomm on
+        # Lines are counted as the notebook does, from %%spcomm on.
+        values = self._execute(options, "\n" + cell, self._name(), shown)
+        hidden = magic_options.ends_silently(cell) or all(value is None for value in values)
+        return None if hidden else values
+
+    def _run_program(self, words: "list[str]") -> None:
+        options, file, arguments = magic_options.program(words, segments.NODES_MAX)
+        try:
+            with tokenize.open(file) as opened:  # with the encoding that it declares
+                source = opened.read()
+        except OSError as error:
+            raise magic_options.MagicError(f"%spcomm run: cannot read {file}: {error.strerror}") from None
+        self._execute(options, source, file, source, arguments)
+
+    def _execute(
+        self,
+        options: magic_options.CellOptions,
+        source: str,
+        name: str,
+        shown: str,
+        arguments: "list[str] | None" = None,
+    ) -> list:
         _check(source, name)
         cluster = self._prepared(options)
         trace = _trace_file() if options.trace else None
         try:
-            values = cluster.execute(
+            return cluster.execute(
                 source,
                 options.timeout,
                 name=name,
@@ -124,12 +146,11 @@ class SpcommMagics(Magics):
                 grouped=options.group,
                 figure=_show_figure,
                 trace=trace,
+                arguments=arguments,
             )
         finally:
             if trace is not None:
                 _show_trace(trace)
-        hidden = magic_options.ends_silently(cell) or all(value is None for value in values)
-        return None if hidden else values
 
     def _name(self) -> str:
         """`In[3]`, as the notebook calls the cell. IPython's own count may have gone on already."""
@@ -172,6 +193,14 @@ class SpcommMagics(Magics):
             from spcomm.notebook import checking
 
             return checking.check(line.partition("check")[2])
+        if verb == "explain":
+            from spcomm.diagnose import explain
+
+            explain.main(names)
+            return None
+        if verb == "run":
+            self._run_program(names)
+            return None
         if verb == "status":
             print(self._status())
             return None

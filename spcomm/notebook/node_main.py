@@ -94,6 +94,8 @@ class Worker:
             "push": self._push,
             "pull": self._pull,
             "map": self._map,
+            "names": self._names,
+            "describe": self._describe,
         }
         try:
             self._join(about, segment)
@@ -149,7 +151,10 @@ class Worker:
         result = function(self._comm, *arguments)
         return pickling.packed(result, f"the result of node {self.rank}, a {type(result).__name__}")
 
-    def _cell(self, source: str, name: str, shown: str) -> "bytes | None":
+    def _cell(self, source: str, name: str, shown: str, arguments: "list[str] | None") -> "bytes | None":
+        if arguments is not None:
+            sys.argv[1:] = arguments
+            self.main.__file__ = name
         _remember({name: [f"{line}\n" for line in shown.split("\n")]})
         self._forget_figures()
         tree = ast.parse(source, name)
@@ -179,6 +184,20 @@ class Worker:
         if name not in self.main.__dict__:
             raise NameError(f"name {name!r} is not defined")
         return pickling.packed(self.main.__dict__[name], f"{name} of node {self.rank}")
+
+    def _names(self, text: str) -> "bytes | None":
+        from spcomm.notebook import completer
+
+        return None if self.rank else pickling.packed(completer.names(self.main.__dict__, text), "names")
+
+    def _describe(self, name: str) -> "bytes | None":
+        from spcomm.notebook import completer
+
+        return (
+            None
+            if self.rank
+            else pickling.packed(completer.description_in(self.main.__dict__, name), "describe")
+        )
 
     def _map(self, work: bytes, lines: "dict[str, list[str]]") -> None:
         """Items come one at a time. Between them Ctrl-C has nothing to end."""

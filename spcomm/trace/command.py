@@ -6,38 +6,20 @@ import os
 import sys
 from collections.abc import Callable
 
-from spcomm.text import printable
+from spcomm.command_help import CommandHelp
+from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR, duration_s, printable, size_bytes
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, cut
 
-_USAGE = """usage: spcomm trace FILE [options]
-
-Shows a trace of `spcomm run --trace FILE`. Without options: the summary.
-
-  --summary        how each node spent its time, what it sent, how well the nodes were used
-  --matrix         messages and bytes from each node to each other; with --png also as a picture
-  --virtual        how long the run takes where only comm.work(cost) takes time
-  --latency UNITS  with --virtual: a message takes this many units of work  default: 0
-  --html [OUT]     a page to explore, in one file, for any browser       default: FILE with .html
-  --png [OUT]      the timeline as a picture; OUT may be .svg or .pdf    default: FILE with .png
-  --from S         only events after this many seconds,
-  --to S           and before this many
-  --min-bytes N    only messages of this many bytes or more
-
-An OUT that does not end in .html, .png, .svg or .pdf is written with =, as in --html=OUT. FILE itself opens in
-ui.perfetto.dev, too.
-"""
 _ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf")}
-_VALUES = ("--from", "--to", "--min-bytes", "--latency")
 _ALONE = ("--summary", "--matrix", "--virtual")
 _LONGEST = 60  # characters of a number, in a complaint
-_KINDS = {"--min-bytes": "a whole number of bytes", "--latency": "a number of units of work"}
 
 
 def main(words: "list[str]") -> int:
     """Run `spcomm trace`; returns the exit code: 1 for a trace that cannot be shown, 125 for a wrong command line."""
     if any(word in ("-h", "--help") for word in words):
-        print(_USAGE, end="")
+        print(command_help().text(), end="")
         return 0
     try:
         asked = _Arguments(words)
@@ -50,6 +32,30 @@ def main(words: "list[str]") -> int:
         print(f"spcomm trace: {printable(str(error))}", file=sys.stderr)
         return 1
     return 0
+
+
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm trace`."""
+    rows = [
+        ("--summary", "how each node spent its time, what it sent, how well the nodes were used (default)"),
+        ("--matrix", "messages and bytes from each node to each other; with --png also as a picture"),
+        ("--virtual", "how long the run takes where only comm.work(cost) takes time"),
+        ("--latency UNITS", "with --virtual: a message takes this many units of work (default: 0)"),
+        ("--html[=OUT]", "a page to explore, in one file, for any browser (default: FILE with .html)"),
+        ("--png[=OUT]", "the timeline as a picture; OUT may be .svg or .pdf (default: FILE with .png)"),
+        ("--from TIME", "only events after this time,"),
+        ("--to TIME", "and before this one"),
+        ("--min-bytes SIZE", "only messages of this size or more"),
+    ]
+    return CommandHelp(
+        "spcomm trace FILE [options]",
+        "Shows a trace that `spcomm run --trace FILE` recorded.",
+        ("", rows),
+        closing="An OUT that ends in .html, .htm, .png, .svg or .pdf may also be the next word, as in "
+        f"--html out.html. TIME is {TIME_GRAMMAR}. SIZE is {SIZE_GRAMMAR}.\n\n"
+        "FILE itself opens in ui.perfetto.dev, too.",
+        arguments="FILE",
+    )
 
 
 class _UsageError(Exception):
@@ -90,7 +96,7 @@ class _Arguments:
             if not is_given and rest and rest[0].endswith(_ENDINGS[name]):
                 value = rest.pop(0)
             self.outputs[name] = value
-        elif name in _VALUES:
+        elif name in _KINDS:
             if not is_given:
                 if not rest:
                     raise _UsageError(f"{name} needs a number, as in `{name} 2`")
@@ -112,14 +118,27 @@ class _Arguments:
 
 
 def _number(name: str, text: str) -> float:
-    try:
-        value = float(int(text)) if name == "--min-bytes" else float(text)
-    except (ValueError, OverflowError):
-        value = math.nan
-    if not 0 <= value < math.inf:
-        kind = _KINDS.get(name, "a number of seconds")
-        raise _UsageError(f"{name} is {_short(text)}; it takes {kind} from 0 on")
+    read, kind = _KINDS[name]
+    value = read(text)
+    if value is None:
+        raise _UsageError(f"{name} is {_short(text)}; it takes {kind}")
     return value
+
+
+def _units(text: str) -> "float | None":
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < math.inf else None
+
+
+_KINDS: "dict[str, tuple[Callable[[str], float | None], str]]" = {
+    "--from": (duration_s, TIME_GRAMMAR),
+    "--to": (duration_s, TIME_GRAMMAR),
+    "--min-bytes": (size_bytes, SIZE_GRAMMAR),
+    "--latency": (_units, "a number of units of work, 0 or more"),
+}
 
 
 def _short(text: str) -> str:
@@ -129,7 +148,7 @@ def _short(text: str) -> str:
 def _near(name: str) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(name, [*_ALONE, *_VALUES, *_ENDINGS], 1)
+    found = get_close_matches(name, [*_ALONE, *_KINDS, *_ENDINGS], 1)
     return f"; did you mean {found[0]}?" if found else ""
 
 

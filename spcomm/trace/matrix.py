@@ -45,6 +45,8 @@ def text(trace: Trace) -> str:
         Lines, the last one with its end.
     """
     counts, sizes = matrix(trace)
+    if not any(map(any, counts)):
+        return f"{headline(trace)}\n\nno messages\n"
     if trace.nodes > _WIDEST:
         return f"{headline(trace)}\n\n{_busiest(counts, sizes)}"
     head = ("from\\to", *map(str, range(trace.nodes)), "all")
@@ -65,8 +67,6 @@ def _busiest(counts: "list[list[int]]", sizes: "list[list[int]]") -> str:
     pairs.sort(key=lambda pair: (-pair[0], -pair[1], pair[2], pair[3]))
     rows = [("from", "to", "messages", "bytes")]
     rows += [(str(a), str(b), str(count), table.size(bytes_)) for bytes_, count, a, b in pairs[:_WIDEST]]
-    if not pairs:
-        return "no messages\n"
     note = (
         f"the {min(_WIDEST, len(pairs))} busiest of {counted(len(pairs), 'pair')}; --matrix --png draws all\n"
     )

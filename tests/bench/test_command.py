@@ -37,7 +37,7 @@ def invented(monkeypatch):
 def test_bad_input(capsys, arguments, complaint):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
-    assert ended.value.code == 2
+    assert ended.value.code == 125
     assert complaint in capsys.readouterr().err
 
 

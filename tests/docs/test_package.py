@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The installed package: version, commands, type stubs."""
 
+import ast
+import importlib
+import inspect
 import os
 import re
 import shutil
@@ -45,6 +48,35 @@ def test_what_only_a_communicator_has_is_said():
         spcomm.rnk
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Get_rank", "; in spcomm mpi4py's Get_rank() is comm.rank"),
+        ("isend", "; in spcomm mpi4py's isend() is comm.send(), which copies"),
+        ("Isend", "; in spcomm mpi4py's Isend() is comm.send(), which copies"),
+        ("Allreduce", "; in spcomm mpi4py's Allreduce() is comm.allreduce(), also for arrays"),
+        ("sise", ""),
+        ("Win", ""),
+    ],
+)
+def test_names_of_mpi4py_are_recognized(name, words):
+    import spcomm
+
+    with pytest.raises(AttributeError) as caught:
+        getattr(spcomm.startup(), name)
+    assert caught.value.name == name
+    assert str(caught.value).startswith(f"'Comm' object has no attribute {name!r}{words}")
+    assert words or str(caught.value).endswith("'")
+
+
+def test_every_method_that_a_hint_names_exists():
+    from spcomm._core import names
+    from spcomm._core.comm import Comm
+
+    for hint in names._MPI.values():
+        assert all(hasattr(Comm, name) for name in re.findall(r"comm\.(\w+)", hint)), hint
+
+
 def test_errors_go_by_the_names_that_programs_catch():
     import pickle
 
@@ -81,11 +113,30 @@ def test_a_first_program_runs(tmp_path):
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "6\n" * 4, "")
 
 
+@pytest.mark.parametrize(("module", "names"), [("comm", ["Comm"]), ("simtime", ["SimTime"])], ids=str)
+def test_editors_show_the_docstrings_of_the_modules(module, names):
+    """In an editable install, too: an editor reads the stub beside the module."""
+    found = importlib.import_module(f"spcomm._core.{module}")
+    stub = ast.parse(Path(found.__file__).with_name(f"{module}.pyi").read_text())
+    compared = 0
+    for node in stub.body:
+        if isinstance(node, ast.ClassDef) and node.name in names:
+            here = getattr(found, node.name)
+            assert ast.get_docstring(node) == inspect.getdoc(here)
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+                    assert ast.get_docstring(inner) == inspect.getdoc(getattr(here, inner.name)), inner.name
+                    compared += 1
+    assert compared
+
+
 def stubs_alone(package, folder):
     """Copies the stubs and nothing else, so that only they are taken for the truth; returns the modules without."""
     without = []
     for path in package.rglob("*"):
         module = path.parent if path.stem == "__init__" else path.with_name(path.name.partition(".")[0])
+        if path.parent.name == "stubs":
+            continue  # the build writes them beside the modules
         if path.suffix == ".pyi":
             copy = folder / "spcomm" / path.relative_to(package)
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import public
-from checkout import ROOT, fail_with
+from checkout import ROOT, fail_with, files
 from spcomm.launch.cmdline.table import TABLE
 
 API = ROOT / "docs" / "reference" / "api"
@@ -37,3 +37,42 @@ def test_every_public_header_has_a_page():
     headers = [path.name for path in (ROOT / "csrc" / "include" / "spcomm").iterdir()]
     assert headers
     fail_with([f"{name} has no page" for name in headers if f"```{{header}} spcomm/{name}\n" not in pages])
+
+
+def names_of_the_environment():
+    """What the sources read or set in the environment, where the name is written out."""
+    found = set()
+    for path in [*files(".py", ".pyx", below="spcomm"), ROOT / "setup.py"]:
+        text = path.read_text()
+        found |= set(re.findall(r'"(SPCOMM_[A-Z]+(?:_[A-Z]+)*)"', text))
+        found |= set(re.findall(r'environ(?:\.get\(|\.pop\(|\.setdefault\(|\[)"(\w+)"', text))
+    for path in files(".c", ".h", below="csrc"):
+        text = path.read_text()
+        found |= set(re.findall(r'getenv\("(\w+)"\)', text)) | set(
+            re.findall(r'VARIABLE "(SPCOMM_\w+)"', text)
+        )
+    return found
+
+
+def test_every_environment_variable_is_on_its_page():
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text()
+    listed = set(re.findall(r"`([A-Z][A-Z_]+)`", page))
+    read = names_of_the_environment()
+    assert {"SPCOMM_CODE", "SPCOMM_WAIT", "NO_COLOR", "SPCOMM_REPORT"} <= read
+    fail_with(
+        [f"{name} is read, and is not on the page" for name in sorted(read - listed)]
+        + [
+            f"{name} is on the page, and nothing reads it"
+            for name in sorted(listed)
+            if name[:7] == "SPCOMM_" and name not in read
+        ]
+    )
+
+
+def test_the_page_has_the_features_and_the_threads():
+    from spcomm._core import segments
+    from spcomm.launch.cmdline import environment
+
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text()
+    for name in [*segments.features(0), *environment._THREADS]:
+        assert f"`{name}`" in page

@@ -408,3 +408,10 @@ def test_a_system_call_that_a_sandbox_refuses(launch, module, name, options):
         f"spcomm run: this system refuses {name}() (Operation not permitted), which the processes of a run "
         "need to reach each other; in a container, allow it in the seccomp profile\n"
     ), result
+
+
+def test_a_startup_without_parentheses(launch):
+    result = launch("-n", 1, launch.script("import spcomm\ncomm = spcomm.startup\ncomm.rank"))
+    assert "Try: comm = spcomm.startup(), with parentheses, then comm.rank\n" in result.err
+    result = launch("-n", 1, launch.script("import spcomm\nspcomm.startup().sise"))
+    assert "'Comm' object has no attribute 'sise'. Did you mean: 'size'?\n" in result.err

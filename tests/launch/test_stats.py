@@ -76,6 +76,14 @@ def test_groups_and_executables(launch):
     assert [row["collectives"] for row in found.values()] == ["0", "1", "1", "2"]
 
 
+def test_frames_between_boxes_only_if_asked_for(launch):
+    script = launch.script("import spcomm; spcomm.startup().barrier()")
+    for option, is_shown in (("--stats", False), ("--stats=all", True)):
+        result = launch("-n", 2, "--boxes", 2, option, script)
+        assert result.code == 0 and "statistics of the nodes" in result.err
+        assert ("frames between boxes" in result.err) is is_shown
+
+
 def test_without_it_nothing_is_said(launch):
     assert launch.program(PROGRAM, options=("-n", 3)).err == ""
 

@@ -10,11 +10,10 @@ import pytest
 from spcomm import cli
 from spcomm.launch.base.process import interpreter_flags
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline import options
+from spcomm.launch.cmdline import options, table
 from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.cmdline.options import check_buffers, parse
 from spcomm.launch.cmdline.ranks import ranks
-from spcomm.launch.cmdline.table import help_text
 
 LIMITS = {"slots": (1, 64, 16), "ring": (1024, 1 << 30, 1 << 20), "arena": (0, 1 << 40, 1 << 26),
           "queue_limit": (4096, 1 << 40, 0), "fanin": (2, 64, 8)}  # fmt: skip
@@ -142,14 +141,16 @@ def test_sizes(text, value):
         (["-n"], ["-n needs a value"]),
         (["--timeot", "3", "x.py"], ["unknown option --timeot", "did you mean --timeout?"]),
         (["--nodes", "3", "x.py"], ["unknown option --nodes", "did you mean -n?"]),
-        (["--quiet", "x.py"], ["unknown option --quiet", "--help lists the options"]),
+        (["--quiet", "x.py"], ["unknown option --quiet", "prints nothing of its own"]),
+        (["-n", "1_0", "x.py"], ["-n 1_0", "whole number"]),
+        (["--seed", "x", "x.py"], ["--seed x", "whole number"]),
         (["--unheard-of", "x.py"], ["unknown option --unheard-of", "--help"]),
         (["-label"], ["unknown option -label"]),
         (["--timeout", "0", "x.py"], ["--timeout 0", "above 0"]),
-        (["--timeout", "soon", "x.py"], ["--timeout soon", "above 0"]),
+        (["--timeout", "soon", "x.py"], ["--timeout soon", "above 0", "ms, s, m"]),
         (["--timeout=nan", "x.py"], ["--timeout nan", "above 0"]),
         (["--start", "spawn", "x.py"], ["--start spawn", "fork", "exec"]),
-        (["--ring", "4X", "x.py"], ["--ring 4X", "K, M and G"]),
+        (["--ring", "4X", "x.py"], ["--ring 4X", "K, M or G"]),
         (["--ring", "-1", "x.py"], ["--ring -1"]),
         (["--slots", "3K", "x.py"], ["--slots 3K", "whole number"]),
         (["--preload", "a b", "x.py"], ["'a b'", "commas"]),
@@ -194,6 +195,8 @@ def test_sizes(text, value):
         (["--output=", "x.py"], ["--output needs the name of a folder"]),
         (["--debug", "0", "x.py"], ["--debug 0", "--debug=0, without a space"]),
         (["--debug", "pdb:1", "x.py"], ["--debug=pdb:1, without a space"]),
+        (["--stats=most", "x.py"], ["--stats most", "nodes", "all"]),
+        (["--stats", "all", "x.py"], ["--stats=all, without a space"]),
         (["--debug=ddd", "x.py"], ["no debugger ddd", "pdb, debugpy or gdb"]),
         (["--debug=pdb:x", "x.py"], ["'x' is not a rank"]),
         (["--debug", "--timeout", "5", "x.py"], ["--timeout 5 and --debug", "leave --timeout out"]),
@@ -441,6 +444,6 @@ def test_a_forgotten_run_is_noticed(launch, words):
 
 def test_help_and_version(launch):
     assert "spcomm COMMAND" in command(launch).stdout
-    assert command(launch, "run", "--help").stdout == help_text() == command(launch, "help", "run").stdout
-    assert max(map(len, help_text().splitlines())) <= 100
+    full = table.command_help().text()
+    assert command(launch, "run", "--help").stdout == full == command(launch, "help", "run").stdout
     assert command(launch, "--version").stdout.startswith("spcomm ")

@@ -251,4 +251,4 @@ def test_a_table_that_cannot_be_written(tmp_path):
 def test_numbers_of_jobs(jobs):
     done = finish(start(command("-j", jobs, RIGHT)))
     assert done.code == 125
-    assert "is not a number from 1 to 256" in done.err or "expected one argument" in done.err
+    assert "is not a number of files from 1 to 256" in done.err or "expected one argument" in done.err

@@ -43,7 +43,7 @@ def test_init_copies_lessons_and_programs_and_nothing_of_the_judge(shelf, tmp_pa
     assert sorted(files(own)) == sorted([FILE, "README.md", *wanted])
     about = (own / "README.md").read_text()
     assert "`exercise.py` alone" in about and "`cd 01_hello`" in about and "exercise.ipynb" not in about
-    for command in ("next", "run", "hint", "list", "reset", "solution"):
+    for command in ("next", "check", "hint", "list", "reset", "solution"):
         assert f"`spcomm learn {command}" in about
 
 
@@ -69,7 +69,7 @@ def test_init_leaves_a_readme_of_ones_own(shelf, tmp_path):
 
 def test_init_adds_what_is_missing_and_keeps_what_was_done(shelf, own):
     solve(own, "01_hello")
-    assert run(shelf, "run", "1", "--dir", own).returncode == 0
+    assert run(shelf, "check", "1", "--dir", own).returncode == 0
     (own / "01_hello" / "exercise.py").unlink()
     assert run(shelf, "init", own).returncode == 0
     assert passed(own) == ["01_hello"]
@@ -115,7 +115,7 @@ def test_a_full_disk_leaves_nothing_behind(shelf, tmp_path, monkeypatch):
 
 
 def test_a_check_says_what_passed_what_failed_and_what_to_do(shelf, own):
-    answer = run(shelf, "run", "--dir", own)
+    answer = run(shelf, "check", "--dir", own)
     assert (answer.returncode, answer.stderr) == (1, "")
     lines = answer.stdout.splitlines()
     assert lines[0].startswith("checking ") and lines[0].endswith("01_hello/exercise.py")
@@ -128,7 +128,7 @@ def test_a_check_says_what_passed_what_failed_and_what_to_do(shelf, own):
 
 def test_what_has_passed_is_kept(shelf, own):
     solve(own, "02_ring")
-    answer = run(shelf, "run", "ring", cwd=own)
+    answer = run(shelf, "check", "ring", cwd=own)
     assert answer.returncode == 0, answer
     assert answer.stdout.splitlines()[-1].endswith("] 1 of 3")
     assert passed(own) == ["02_ring"]
@@ -139,13 +139,13 @@ def test_what_has_passed_is_kept(shelf, own):
 def test_next_skips_what_has_passed(shelf, own):
     assert "Lesson 01_hello" in run(shelf, "next", cwd=own).stdout
     solve(own, "01_hello")
-    run(shelf, "run", "1", cwd=own)
+    run(shelf, "check", "1", cwd=own)
     answer = run(shelf, "next", cwd=own)
     assert "Lesson 02_ring" in answer.stdout and "02_ring/exercise.py" in answer.stdout
     assert "Lesson 02_ring" in run(shelf, cwd=own).stdout
     for name in NAMES[1:]:
         solve(own, name)
-        assert run(shelf, "run", name, cwd=own).returncode == 0
+        assert run(shelf, "check", name, cwd=own).returncode == 0
     assert "3 of 3" in (text := run(shelf, "next", cwd=own).stdout) and "all exercises have passed" in text
 
 
@@ -175,7 +175,7 @@ def test_reset_keeps_what_was_there(shelf, own):
 def test_a_missing_program_is_written_anew(shelf, own):
     before = files(own)
     (own / "01_hello" / "exercise.py").unlink()
-    assert "`spcomm learn reset 01` writes it anew" in complaint(run(shelf, "run", "1", cwd=own))
+    assert "`spcomm learn reset 01` writes it anew" in complaint(run(shelf, "check", "1", cwd=own))
     assert "is there again" in run(shelf, "reset", "01", cwd=own).stdout
     assert files(own) == before
 
@@ -184,7 +184,7 @@ def test_the_solution_is_shown_after_it_has_passed_only(shelf, own):
     assert "shown after it has passed" in complaint(run(shelf, "solution", "1", cwd=own))
     for name in NAMES[:2]:
         solve(own, name)
-        run(shelf, "run", name, cwd=own)
+        run(shelf, "check", name, cwd=own)
     assert run(shelf, "solution", "1", cwd=own).stdout == "print('right')  # ours\n"
     assert "there is no solution of 02_ring" in complaint(run(shelf, "solution", "2", cwd=own))
 
@@ -195,11 +195,11 @@ def test_the_solution_is_shown_after_it_has_passed_only(shelf, own):
 def test_a_link_within_the_folder_is_followed_and_one_out_of_it_is_not(shelf, own, tmp_path):
     (own / "01_hello").rename(own / "elsewhere")
     (own / "01_hello").symlink_to("elsewhere")
-    assert run(shelf, "run", "1", "--dir", own).returncode == 1
+    assert run(shelf, "check", "1", "--dir", own).returncode == 1
     (own / "02_ring").rename(tmp_path / "outside")
     (own / "02_ring").symlink_to(tmp_path / "outside")
     before = files(tmp_path / "outside")
-    for command in ("run", "reset"):
+    for command in ("check", "reset"):
         assert "leads out of" in complaint(run(shelf, command, "2", "--dir", own))
     assert files(tmp_path / "outside") == before
 
@@ -226,13 +226,13 @@ FULL = "spcomm learn: cannot keep your progress in {}: No space left on device; 
 
 def test_what_cannot_be_kept_is_told_and_the_old_file_stays(shelf, own):
     solve(own, "01_hello")
-    run(shelf, "run", "1", cwd=own)
+    run(shelf, "check", "1", cwd=own)
     solve(own, "03_sums")
     before = files(own)
     for words, text in (
         (["hint", "2"], "hint 1 of 3 for 02_ring:\nWhat is missing?"),
         (["next"], "Lesson 02_ring"),
-        (["run", "3"], "03_sums has passed: 3 runs"),
+        (["check", "3"], "03_sums has passed: 3 runs"),
     ):
         answer = run(shelf, *words, cwd=own, env={"FULL": "1"})
         assert (answer.returncode, answer.stderr) == (0, FULL.format(own / FILE)), words
@@ -280,19 +280,25 @@ def test_what_several_note_at_once_is_all_there(own):
             "no command 'lst'; there are init, watch, next, run, hint, list, reset, solution; did you",
         ),
         (["--plian"], "no option --plian; there are --dir, --plain, --notebooks; did you mean --plain?"),
-        (["run", "1", "2"], "run: too many words, '2' has no meaning"),
+        (["check", "1", "2"], "check: too many words, '2' has no meaning"),
         (["reset"], "reset needs the number of an exercise, as in `spcomm learn reset 3`"),
         (["init"], "init needs a folder to copy to, as in `spcomm learn init my-exercises`"),
-        (["run", "17"], "there is no exercise '17' (the nearest is 03_sums); `spcomm learn list` lists them"),
         (
-            ["run", "rnig"],
+            ["check", "17"],
+            "there is no exercise '17' (the nearest is 03_sums); `spcomm learn list` lists them",
+        ),
+        (
+            ["check", "rnig"],
             "there is no exercise 'rnig' (did you mean 02_ring?); `spcomm learn list` lists them",
         ),
-        (["run", "0"], "there is no exercise '0' (the nearest is 01_hello); `spcomm learn list` lists them"),
-        (["run", "0_"], "there is no exercise '0_'"),
-        (["run", "--notebooks"], "--notebooks goes with init"),
+        (
+            ["check", "0"],
+            "there is no exercise '0' (the nearest is 01_hello); `spcomm learn list` lists them",
+        ),
+        (["check", "0_"], "there is no exercise '0_'"),
+        (["check", "--notebooks"], "--notebooks goes with init"),
         (["--dir"], "--dir needs a folder, as in --dir my-exercises"),
-        (["run", "9" * 5000], "there is no exercise with a name of 5000 letters"),
+        (["check", "9" * 5000], "there is no exercise with a name of 5000 letters"),
     ],
 )
 def test_one_clear_sentence(shelf, own, words, text):
@@ -309,9 +315,15 @@ def test_names_that_would_steer_the_terminal(shelf, own):
     assert "there is no folder \ufffd[2J" in complaint(run(shelf, "--dir", "\x1b[2J", "list", cwd=own))
 
 
+def test_the_old_name_of_check(shelf, own):
+    old, new = run(shelf, "run", "1", cwd=own), run(shelf, "check", "1", cwd=own)
+    assert (old.returncode, old.stdout) == (new.returncode, new.stdout)
+    assert old.stderr == "spcomm learn: run is now called check; the next version knows check only\n"
+
+
 def test_several_are_named(shelf, own):
     assert "in the names of several: 01_hello, 02_ring, 03_sums" in complaint(
-        run(shelf, "run", "_", cwd=own), 125
+        run(shelf, "check", "_", cwd=own), 125
     )
 
 

@@ -95,7 +95,7 @@ PROGRAM = """
 def counts(net, name, times):
     """{kind: [frames out of each box, frames into each box]}"""
     process = net.start(
-        "-n", len(PLACES), "--map", ",".join(map(str, PLACES)), "--stats", net.script(PROGRAM), name, times,
+        "-n", len(PLACES), "--map", ",".join(map(str, PLACES)), "--stats=all", net.script(PROGRAM), name, times,
         stdin=-1,
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, len(PLACES)))
@@ -175,7 +175,7 @@ def test_values_of_a_reduction_cross_each_link_once(net, boxes):
         total = comm.allreduce(np.full(1 << 17, comm.rank + 1.0))
         assert (total == comm.size * (comm.size + 1) / 2).all()
     """)
-    result = net.finish(net.start("-n", boxes, "--boxes", boxes, "--stats", script))
+    result = net.finish(net.start("-n", boxes, "--boxes", boxes, "--stats=all", script))
     assert result.code == 0, result
     lines = result.err.partition("spcomm: frames between boxes")[2].splitlines()[2:]
     megabytes = [float(line.split()[-1]) for line in lines]

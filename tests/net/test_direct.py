@@ -30,7 +30,7 @@ def run(net, seed, boxes=2, least=6, **environment):
     if net.proxy is None or not net.proxy.left:
         done.touch()
     result = net(
-        "-n", 5, "--map", PLACES[boxes], "--route", "direct", "--link-timeout", 6, "--stats", PROGRAM, seed,
+        "-n", 5, "--map", PLACES[boxes], "--route", "direct", "--link-timeout", 6, "--stats=all", PROGRAM, seed,
         done, least, env=environment,
     )  # fmt: skip
     assert result.code == 0, (seed, net.proxy and net.proxy.happened, result)
@@ -90,7 +90,7 @@ def test_a_connection_that_stays_away_ends_the_run(net):
 
 def test_a_message_is_a_frame_and_a_barrier_one_for_each_box(net):
     result = net(
-        "-n", 4, "--map", "0,1,2,2", "--route", "direct", "--stats",
+        "-n", 4, "--map", "0,1,2,2", "--route", "direct", "--stats=all",
         net.script("""
             import spcomm
             comm = spcomm.startup()

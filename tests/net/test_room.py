@@ -99,7 +99,7 @@ def test_the_code_from_standard_input_leaves_the_rest_to_the_program(two):
 @pytest.mark.slow
 def test_one_member_and_as_many_nodes_as_it_has_slots(room):
     room.serve("--room")
-    room.join("ann", "--slots", "3")
+    room.join("ann", "--nodes", "3")
     result = room.run("--label", room.script("import spcomm; print(spcomm.startup().size)"))
     assert result.code == 0 and sorted(result.lines) == [f"[{rank}] 3" for rank in range(3)], result
     room.close_room()
@@ -277,7 +277,7 @@ def test_a_folder_of_some_size_arrives(two):
 
 @pytest.mark.slow
 def test_statistics(two):
-    result = two.run("-n", 2, "--stats", two.script(SUMS))
+    result = two.run("-n", 2, "--stats=all", two.script(SUMS))
     assert result.code == 0 and "statistics of the nodes" in result.err, result
     assert "frames between boxes" in result.err, result
     assert [line.split()[:2] for line in result.err.splitlines()[-4:]] == [
@@ -466,7 +466,7 @@ def test_who_is_in_stays_when_the_code_expires(room):
 
 
 def test_a_full_room(room):
-    room.serve("--room", "--most", "1")
+    room.serve("--room", "--max-members", "1")
     room.join("ann")
     one_sentence(room("join", room.place), "the room is full: it has 1 member,")
     one_sentence(room.run("--members", 2, room.script(SUMS)), "--members 2", "at most 1")
@@ -499,13 +499,13 @@ def test_a_server_that_is_no_room(room):
     [
         (["serve", "--expires", "8"], ["--expires 8", "90m"]),
         (["serve", "--expires", "0h"], ["--expires 0h"]),
-        (["serve", "--most", "65"], ["--most 65", "from 1 to 64"]),
+        (["serve", "--max-members", "65"], ["--max-members 65", "from 1 to 64"]),
         (["serve", "--link-timeout", "0"], ["spcomm serve: --link-timeout 0"]),
         (["serve", "--listen", "192.0.2.1:0"], ["192.0.2.1:0", "cannot be listened at on this machine"]),
         (["serve", "--rooms"], ["--rooms", "--help"]),
         (["serve", "--listen"], ["--listen needs a value"]),
         (["join", "a", "b"], ["b: one host"]),
-        (["join", "--slots", "0", "a"], ["--slots 0"]),
+        (["join", "--nodes", "0", "a"], ["--nodes 0"]),
         (["join", "--slot", "0"], ["--slot;"]),
         (["join", "a:b"], ["a:b", "HOST:PORT"]),
         (["doctor", "a", "b"], ["one host"]),

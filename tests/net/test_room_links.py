@@ -258,7 +258,7 @@ def test_a_launcher_that_is_stopped_for_longer_than_the_timeout(proxied):
     through(timeout=3)
     for name in ("ann", "bob"):
         join(room, name)
-    zoe = room.join("zoe", "--slots", "1")
+    zoe = room.join("zoe", "--nodes", "1")
     run = start(room, "--members", 3)
     for pid in (run.pid, zoe.pid):
         stop(pid)

@@ -68,6 +68,22 @@ class Kernel:
             if message["msg_type"] == "status" and content["execution_state"] == "idle":
                 return cell
 
+    def complete(self, code):
+        """The words that a notebook offers for the end of some code."""
+        return self._ask(self.client.complete, code, "complete_reply")["matches"]
+
+    def inspect(self, code):
+        """The help that a notebook shows at Shift-Tab; empty: none."""
+        return self._ask(self.client.inspect, code, "inspect_reply")["data"].get("text/plain", "")
+
+    def _ask(self, ask, code, kind):
+        request = ask(code, len(code))
+        while True:
+            message = self.client.get_shell_msg(timeout=WATCHDOG_S)
+            if message["parent_header"].get("msg_id") == request:
+                assert message["msg_type"] == kind
+                return message["content"]
+
     def close(self):
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)

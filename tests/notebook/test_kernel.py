@@ -73,6 +73,81 @@ def test_output_by_node(nodes):
     assert cell.out == "".join(f"[{rank}] {i}\n" for rank in range(4) for i in range(2))
 
 
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("%%spcomm --tr", "--trace"),
+        ("%%spcomm -n 4 ", "--fresh"),
+        ("%spcomm st", "status"),
+        ("%spcomm explain SP10", "SP101"),
+        ("%spcomm check 0", "02"),
+        ("%spcomm run --fr", "--fresh"),
+        ("%spcomm push note", "notebook_name"),
+        ("%spcomm pull ma", "mark"),
+        ("%%spcomm\ncomm.ba", "barrier"),
+        ("%%spcomm\nif comm.rank:\n    comm.send", "sendrecv"),
+        ("%%spcomm\nx = ma", "mark"),
+        ("%%spcomm\nmark.bit", "bit_count"),
+    ],
+)
+def test_completion(nodes, code, wanted):
+    nodes.run("notebook_name = 1")
+    assert any(word.rpartition(".")[2] == wanted for word in nodes.complete(code))
+
+
+def test_names_of_nodes_are_offered_in_their_cells_only(nodes):
+    assert "mark" not in nodes.complete("mar")
+    assert nodes.complete("comm.ba") == nodes.complete("%%timeit\ncomm.ba") == []
+    assert "stop" in nodes.complete("%spcomm sto") and "--trace" not in nodes.complete("%spcomm --tr")
+
+
+def test_help_at_shift_tab(nodes):
+    assert nodes.inspect("%%spcomm\ncomm.barrier").startswith(
+        "comm.barrier(timeout=None)\n\nWait until all nodes"
+    )
+    assert "an int from 0 to" in nodes.inspect("%%spcomm\ncomm.rank")
+    assert nodes.inspect("%%spcomm\nmark") == "mark: int\n\n100\n(on node 0)"
+    assert nodes.inspect("%%spcomm\nnobody_knows") == nodes.inspect("%%spcomm\ncomm.nothing") == ""
+    text = nodes.inspect("%%spcomm")
+    assert all(
+        f"  {label} " in text for label in ("-n N", "--boxes B", "--timeout TIME", "--trace", "--fresh")
+    )
+
+
+def test_completion_starts_no_nodes_and_breaks_none(nodes):
+    before = processes(nodes)
+    assert nodes.run("%%spcomm\nclass Odd:\n    def __dir__(self): raise SystemExit\nodd = Odd()").error == ""
+    assert nodes.complete("%%spcomm\nodd.x") == []
+    assert processes(nodes) == before and nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+    nodes.run("%spcomm stop")
+    assert "mark" not in nodes.complete("%%spcomm\nmar")
+    assert nodes.run("%spcomm status").out.startswith("spcomm: there are no")
+
+
+def test_a_program_in_a_file(nodes, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, spcomm\nfound = spcomm.startup().rank, list(sys.argv), __file__, __name__\nprint(*sys.argv[1:])\n"
+    )
+    cell = nodes.run(f"%spcomm run -n 2 --group {program} a b")
+    assert (cell.out, cell.error) == ("[0] a b\n[1] a b\n", "")
+    whole = [(rank, [str(program), "a", "b"], str(program), "__main__") for rank in range(2)]
+    assert (
+        nodes.run("values = %spcomm pull found").error == ""
+        and nodes.run("values == " + repr(whole)).result == "True"
+    )
+    program.write_text("\n1 / 0")
+    error = nodes.run(f"%spcomm run {program}").error
+    assert f'{program}", line 2' in error and "ZeroDivisionError" in error
+    assert "cannot read nowhere.py: No such file" in nodes.run("%spcomm run nowhere.py").err
+    assert "which program?" in nodes.run("%spcomm run -n 2").err
+
+
+def test_a_code_is_explained(kernel):
+    assert kernel.run("%spcomm explain SP101").out.startswith("SP101: deadlock")
+    assert "there is no code 'SP1'" in kernel.run("%spcomm explain SP1").err
+
+
 def test_push(nodes):
     nodes.run("table = {'a': 1}\ndef double(x): return 2 * x\n%spcomm push table double")
     assert nodes.run("%%spcomm\ndouble(table['a'] + comm.rank)").result == "[2, 4, 6, 8]"
@@ -227,7 +302,7 @@ def test_a_node_that_is_killed_between_cells_is_replaced(nodes):
         ("%%spcomm -n 0\n1", "UsageError: %%spcomm: -n 0: the number of nodes is 1 to 1024\n"),
         (
             "%%spcomm --timeout -1\n1",
-            "UsageError: %%spcomm: --timeout -1: a timeout is a number of seconds, more than 0\n",
+            "UsageError: %%spcomm: --timeout -1: a timeout is more than 0, and a number",
         ),
         (
             "%%spcomm --tiemout 1\n1",

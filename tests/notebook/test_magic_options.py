@@ -38,7 +38,7 @@ def test_what_options_say(line, found):
         ("--boxes 0", "--boxes 0: the number of boxes is 1 to 64"),
         ("-n 2.5", "-n 2.5: the number of nodes is 1 to 64"),
         ("--timeout", "--timeout needs a number"),
-        ("--timeout nan", "--timeout nan: a timeout is a number of seconds, more than 0"),
+        ("--timeout nan", "--timeout nan: a timeout is more than 0, and a number with a unit"),
         ("--timeout 0", "--timeout 0: a timeout is"),
         ("--timeout inf", "--timeout inf: a timeout is"),
         ("--freshh", r"there is no option --freshh \(did you mean --fresh\?\)"),
@@ -69,7 +69,7 @@ def test_what_commands_say(line, found):
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("", "%spcomm: a command is missing; there are push NAME…, pull NAME…, status, stop"),
+        ("", "%spcomm: a command is missing; there are push NAME…, pull NAME…, run"),
         ("pusch a", "%spcomm: there is no command 'pusch'; there are"),
         ("-n 4", "%spcomm: there is no command '-n'; .* options belong to a cell: %%spcomm"),
         ("push", "%spcomm push: name the variables, as in %spcomm push x"),

@@ -70,7 +70,7 @@ class Options:
         self.stall: float | None = None  # 0: never
         self.close_timeout: float | None = None  # 0: never gives up
         self.strict = False
-        self.stats = False
+        self.stats: str | None = None  # nodes or all
         self.watch = False
         self.trace: str | None = None  # the file
         self.virtual = False
@@ -81,7 +81,7 @@ class Options:
         self.seed: int | None = None
         self.rendezvous: int | None = None  # bytes
         self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
-        self.help = False
+        self.help = ""  # -h or --help
         self.said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
 
     @property
@@ -173,8 +173,8 @@ def parse(arguments: "list[str]") -> Options:
         said: dict[str, tuple[object, str]] = {}
         part = Part()
         try:
-            if _read_part(part, words, said):
-                options.help = True
+            options.help = _read_part(part, words, said)
+            if options.help:
                 return options
         except _UnknownOption as error:
             raise UsageError(f"{error}{_HINT if at else ''}") from None
@@ -253,15 +253,15 @@ def _check_groups(parts: "list[Part]") -> None:
             )
 
 
-def _read_part(part: Part, words: "list[str]", said: "dict[str, tuple[object, str]]") -> bool:
-    """Read one program with its options. True when help was asked for."""
+def _read_part(part: Part, words: "list[str]", said: "dict[str, tuple[object, str]]") -> str:
+    """Read one program with its options. Returns -h or --help when that was asked for."""
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if word == "--":
             break
         if word in ("-h", "--help"):
-            return True
+            return word
         if not word.startswith("-") or word == "-":
             rest.insert(0, word)
             break
@@ -270,7 +270,7 @@ def _read_part(part: Part, words: "list[str]", said: "dict[str, tuple[object, st
     if part.module is None and rest:
         part.program = rest.pop(0)
     part.arguments = [_unescaped(argument) for argument in rest]
-    return False
+    return ""
 
 
 def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[object, str]]") -> bool:
@@ -321,6 +321,9 @@ _ELSEWHERE = dict.fromkeys(
 )
 
 
+_CHATTY = ("-v", "--verbose", "-q", "--quiet", "-s", "--silent")
+
+
 def _short(word: str) -> tuple:
     """Read -n4 and -np4; any other option is unknown."""
     for name in ("-np", "-n"):
@@ -331,6 +334,8 @@ def _short(word: str) -> tuple:
     name = word.partition("=")[0]
     near = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, TABLE, 1, 0.75)
     hint = f"did you mean {near[0]}?" if near else "spcomm run --help lists the options"
+    if name in _CHATTY:
+        hint = "a run that goes well prints nothing of its own; --stats shows what it did, --show none hides the nodes"
     raise _UnknownOption(
         f"spcomm run: unknown option {word}; {hint} (the program's own options follow its name)"
     )

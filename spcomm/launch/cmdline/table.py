@@ -3,6 +3,10 @@
 
 from spcomm.launch.cmdline import ranks, values
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.command_help import CommandHelp
+
 
 def _hosts(name: str, text: str) -> "list[tuple[str, int | None]]":
     """Read hosts, with the number of nodes that fit on each: from a list or from a file."""
@@ -35,7 +39,7 @@ _OF_A_PROGRAM = (
      "be there, at the same path; localhost needs no ssh. With several programs, one without --host runs here"),
     ("--hostfile FILE", "hosts", _hosts, "the same from a file, with a line such as `alpha slots=4` for each"),
 )  # fmt: skip
-_OF_THE_RUN = (
+_WHERE_NODES_RUN = (
     ("--boxes B", "boxes", values.boxes,
      "divide the nodes among B boxes: on this machine they share no memory, as if each were a machine of its own, and "
      "reach each other over the network (default: 1)"),
@@ -58,8 +62,10 @@ _OF_THE_RUN = (
      "--group at a time"),
     ("--route relay|direct", "route", values.route,
      "messages between boxes go through the server (default), or from box to box where possible"),
-    ("--link-timeout SECONDS", "link_timeout", values.link_timeout,
+    ("--link-timeout TIME", "link_timeout", values.link_timeout,
      "how long a box may be out of reach before the run fails (default: 30)"),
+)  # fmt: skip
+_OUTPUT_AND_INPUT = (
     ("-l, --label, --no-label", "label", None,
      "put [3] before each line that node 3 prints, or do not (default: at a terminal); with several groups [1:3] for "
      "node 3 of group 1"),
@@ -74,23 +80,27 @@ _OF_THE_RUN = (
      "with its keyboard, and a pane below types to several"),
     ("--stdin RANKS", "stdin", ranks.ranks,
      "the nodes that get the standard input, each of them all of it (default: 0); for the others it is at its end"),
+)  # fmt: skip
+_PROCESSORS = (
     ("--bind-to core|none|CPUS/CPUS/…", "bind_to", values.binding,
      "bind each node to one core, in turn (default: none); or to these processors: 0-1/2,3 has node 0 on 0 and 1, node "
      "1 on 2 and 3, and begins again"),
     ("--report-bindings", "report_bindings", None, "print the core of each node"),
-    ("--timeout SECONDS", "timeout", values.seconds,
+)  # fmt: skip
+_TIME_LIMITS = (
+    ("--timeout TIME", "timeout", values.seconds,
      "end the run after this time, report where each node was, exit with 124"),
-    ("--grace SECONDS", "grace", values.seconds,
+    ("--grace TIME", "grace", values.seconds,
      "the time between SIGTERM and SIGKILL for nodes that must end (default: 3)"),
-    ("--stall SECONDS", "stall", values.seconds_or_never,
+    ("--stall TIME", "stall", values.seconds_or_never,
      "warn of nodes that have waited this long for one that computes (default: 5; 0: never)"),
-    ("--close-timeout SECONDS", "close_timeout", values.seconds_or_never,
+    ("--close-timeout TIME", "close_timeout", values.seconds_or_never,
      "how long a Python node goes on sending at its end (default: 10; 0: until everything is taken)"),
-    ("--strict", "strict", None,
-     "messages never received, and barriers left open at the end, are errors: exit code 1"),
-    ("--stats", "stats", None,
-     "print a table at the end: time, messages, bytes and collectives of each node, and, with several boxes, frames "
-     "between them"),
+)  # fmt: skip
+_MEASURING = (
+    ("--stats", "stats", values.stats,
+     "print a table at the end: time, messages, bytes and collectives of each node"),
+    ("--stats=all", "stats", values.stats, "the same and, with several boxes, the frames between them"),
     ("--watch", "watch", None,
      "show at the terminal what each node does while the program runs: state, call, line, messages per second (needs "
      "rich)"),
@@ -100,6 +110,10 @@ _OF_THE_RUN = (
      "print at the end how long the run would take if only comm.work(cost) took time; not if it fails"),
     ("--trace-events N", "trace_events", values.events,
      "how many events each node keeps, the latest ones (default: 65536)"),
+)  # fmt: skip
+_FINDING_ERRORS = (
+    ("--strict", "strict", None,
+     "messages never received, and barriers left open at the end, are errors: exit code 1"),
     ("--debug", "debug", ranks.debug, "run node 0 in a debugger: pdb, or gdb for an executable"),
     ("--debug=[TOOL:]RANKS", "debug", ranks.debug,
      "the same for other nodes and with another TOOL: pdb or gdb (one node, which gets the standard input; several "
@@ -111,9 +125,11 @@ _OF_THE_RUN = (
      "the seed of --perturb (default: a new one each time); the same seed makes the same choices"),
     ("--rendezvous SIZE", "rendezvous", values.rendezvous,
      "sends of this size or more wait until they have been received (0: every send)"),
+)  # fmt: skip
+_BUFFERS = (
     ("--slots N", "slots", values.count, "announced messages, for each pair of nodes (default: 32)"),
     ("--ring SIZE", "ring", values.size,
-     "memory for messages up to 8K, for each sender (default: 1M). Sizes are in bytes or end in K, M or G"),
+     "memory for messages up to 8K, for each sender (default: 1M)"),
     ("--arena SIZE", "arena", values.size, "memory for longer messages, for each sender (default: 256M)"),
     ("--queue-limit SIZE", "queue_limit", values.size,
      "a send waits while its node has sent this much that no node has received, beyond the share (limit / nodes) that "
@@ -122,10 +138,38 @@ _OF_THE_RUN = (
      "nodes in a group of the reduction tree (default: one flat group, or 8)"),
     ("--prefault", "prefault", None,
      "put all rings and arenas into memory before the program begins: a slower start, but no slow first messages"),
+)  # fmt: skip
+_OTHER_LAUNCHERS = (
     ("--tag-output", "label", None, "as in other launchers: -l"),
     ("--oversubscribe, --allow-run-as-root, --use-hwthread-cpus", None, None,
      "accepted as in other launchers, without effect"),
 )  # fmt: skip
+
+# Groups of `--help`, with their headings.
+_SECTIONS = (
+    ("Options of one program:", _OF_A_PROGRAM),
+    ("Where nodes run:", _WHERE_NODES_RUN),
+    ("Output and input:", _OUTPUT_AND_INPUT),
+    ("Processors:", _PROCESSORS),
+    ("Time limits:", _TIME_LIMITS),
+    ("Watching and measuring:", _MEASURING),
+    ("Finding errors:", _FINDING_ERRORS),
+    ("Buffers:", _BUFFERS),
+    ("As in other launchers:", _OTHER_LAUNCHERS),
+)
+_OF_THE_RUN = tuple(row for _heading, rows in _SECTIONS[1:] for row in rows)
+MOST_USED = (
+    "-n",
+    "--boxes",
+    "--room",
+    "--show",
+    "--timeout",
+    "--stats",
+    "--watch",
+    "--trace",
+    "--debug",
+    "--perturb",
+)
 
 BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
@@ -134,7 +178,7 @@ WHOLE = frozenset(row[1] for row in _OF_THE_RUN if row[1]) - frozenset(BUFFERS)
 
 # The value of an option whose value is optional; a given value follows `=`, since the next word is the
 # program.
-ALONE = {"--debug": "0"}
+ALONE = {"--debug": "0", "--stats": "nodes"}
 
 
 def _options() -> "dict[str, tuple]":
@@ -150,33 +194,50 @@ def _options() -> "dict[str, tuple]":
 TABLE = _options()
 
 
-def help_text() -> str:
-    """Return the text of `spcomm run --help`."""
-    import textwrap
-
-    def listed(rows: tuple) -> str:
-        lines = []
-        for shown, _field, _read, text in rows:
-            first, *rest = textwrap.wrap(text, 77, break_on_hyphens=False)
-            lines += [f"  {shown:20} {first}"] if len(shown) <= 20 else [f"  {shown}", f"{'':23}{first}"]
-            lines += [f"{'':23}{line}" for line in rest]
-        return "\n".join(lines)
-
-    return rf"""usage: spcomm run [options] program [arguments] [: [options] program [arguments]]...
-       spcomm run [options] -m module [arguments]
-
-Runs one program as N cooperating nodes, or several programs together. A program is a Python script
-(its name ends in .py) or an executable. The words after its name are its own arguments.
-
-Options of one program:
-{listed(_OF_A_PROGRAM)}
-
-Options of the whole run, given with any of its programs. RANKS are numbers and ranges such as
-0,2-5, or all, or none; with several groups 1:0-3 means nodes 0 to 3 of group 1:
-{listed(_OF_THE_RUN)}
+_USAGE = """spcomm run [options] program [arguments] [: [options] program [arguments]]...
+spcomm run [options] -m module [arguments]"""
+_ABOUT = """Runs one program as N cooperating nodes, or several programs together. A program is a Python script
+(its name ends in .py) or an executable. The words after its name are its own arguments. spcomm run -h shows the most
+used options."""
+_CLOSING = r"""Options of one program precede its name; all others are given with any of the programs. RANKS are
+numbers and ranges such as 0,2-5, or all, or none; with several groups 1:0-3 means nodes 0 to 3 of group 1. {grammar}
 
 A lone : separates programs; to pass one to a program as an argument write '\:'.
 
-Exit codes: of the first node that failed; 99 deadlock, 124 timeout, 125 spcomm itself, 126 not
-executable, 127 not found, 128 + signal number, 130 Ctrl-C. The last line on stderr says which.
-"""
+Exit codes: of the first node that failed; 99 deadlock, 124 timeout, 125 spcomm itself, 126 not executable, 127 not
+found, 128 + signal number, 130 Ctrl-C. The last line on stderr says which."""
+
+
+def command_help() -> "CommandHelp":
+    """Return the help of `spcomm run`."""
+    from spcomm.command_help import CommandHelp
+    from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR
+
+    return CommandHelp(
+        _USAGE,
+        _ABOUT,
+        *((heading, [(row[0], row[3]) for row in rows]) for heading, rows in _SECTIONS),
+        closing=_CLOSING.format(grammar=f"TIME is {TIME_GRAMMAR}. SIZE is {SIZE_GRAMMAR}."),
+        arguments="FILE",
+        program_after=("-m",),
+    )
+
+
+def short_help() -> str:
+    """Return the text of `spcomm run -h`: the most used options, each in a few words."""
+    from spcomm.command_help import CommandHelp
+
+    rows = [row for row in _OF_A_PROGRAM + _OF_THE_RUN if row[0].partition(" ")[0] in MOST_USED]
+    return CommandHelp(
+        "spcomm run [options] program [arguments]",
+        "Runs a program, a Python script or an executable, as N cooperating nodes.",
+        ("", [(row[0], _in_short(row[3])) for row in rows]),
+        closing="The words after the program's name are its own arguments. All options: spcomm run --help",
+    ).text()
+
+
+def _in_short(text: str) -> str:
+    """Return the beginning of a sentence, up to its first pause."""
+    import re
+
+    return re.split(r" \(|[:;.] |, and ", text, maxsplit=1)[0]

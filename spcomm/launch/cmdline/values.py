@@ -5,7 +5,7 @@ Every function takes the option's name as written and its value, and returns the
 """
 
 from spcomm.launch.base.usage import UsageError
-from spcomm.text import duration_s
+from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR, duration_s, size_bytes, whole_number
 
 MOST_NODES = 1024  # of one group: segments.NODES_MAX, known before the core is loaded
 MOST_GROUP = 2**31 - 1
@@ -15,28 +15,26 @@ RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # an executed node learns its place
 
 
 def nodes(name: str, text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise UsageError(
-            f"spcomm run: {name} {text}: the number of nodes is a whole number, for example {name} 4"
-        ) from None
+    value = whole_number(text) or 0
     if not 1 <= value <= MOST_NODES:
-        raise UsageError(f"spcomm run: {name} {text}: the number of nodes must be from 1 to {MOST_NODES}")
+        raise UsageError(
+            f"spcomm run: {name} {text}: the number of nodes is a whole number from 1 to {MOST_NODES}, for example "
+            f"{name} 4"
+        )
     return value
 
 
 def group(name: str, text: str) -> int:
-    digits = text.lstrip("0") or "0" if text.isascii() and text.isdecimal() else ""
-    if not (1 <= len(digits) <= 10 and int(digits) <= MOST_GROUP):
+    value = whole_number(text)
+    if value is None or value > MOST_GROUP:
         raise UsageError(
             f"spcomm run: {name} {text}: a group is a whole number from 0 to {MOST_GROUP}, for example {name} 1"
         )
-    return int(digits)
+    return value
 
 
 def boxes(name: str, text: str) -> int:
-    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
+    value = whole_number(text) or 0
     if not 1 <= value <= MOST_BOXES:
         raise UsageError(
             f"spcomm run: {name} {text}: the number of boxes is a whole number from 1 to {MOST_BOXES}, for example "
@@ -46,7 +44,7 @@ def boxes(name: str, text: str) -> int:
 
 
 def members(name: str, text: str) -> int:
-    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
+    value = whole_number(text) or 0
     if not 1 <= value <= MOST_BOXES:
         raise UsageError(
             f"spcomm run: {name} {text}: the number of members to wait for is a whole number from 1 to {MOST_BOXES}"
@@ -59,12 +57,13 @@ def placing(name: str, text: str) -> "str | tuple[int, ...]":
     if text in ("block", "cyclic"):
         return text
     items = [item.strip() for item in text.split(",")]
-    if not all(item.isascii() and item.isdecimal() for item in items):
+    numbers = [whole_number(item) for item in items]
+    if None in numbers:
         raise UsageError(
             f"spcomm run: {name} {text}: must be block (neighbours share a box), cyclic (a box after the other), or "
             f"the box of each node, as in {name} 0,0,1,0,1"
         )
-    found = tuple(min(_whole(item), MOST_BOXES) for item in items)
+    found = tuple(min(number, MOST_BOXES) for number in numbers if number is not None)
     if max(found) >= MOST_BOXES:
         raise UsageError(f"spcomm run: {name} {text}: boxes are numbered from 0 to {MOST_BOXES - 1} at most")
     empty = set(range(max(found))) - set(found)
@@ -105,6 +104,10 @@ def _one_of(name: str, text: str, words: "dict[str, str]") -> str:
 def tunnel(name: str, text: str) -> str:
     through = {"ssh": "boxes reach this machine through their ssh", "none": "they connect to it"}
     return _one_of(name, text, through)
+
+
+def stats(name: str, text: str) -> str:
+    return _one_of(name, text, {"nodes": "a line for each node", "all": "frames between boxes, too"})
 
 
 def route(name: str, text: str) -> str:
@@ -168,7 +171,8 @@ def seconds(name: str, text: str) -> float:
     value = duration_s(text)
     if not value or value >= 1e9:
         raise UsageError(
-            f"spcomm run: {name} {text}: must be a number of seconds above 0, for example {name} 60, or {name} 5m"
+            f"spcomm run: {name} {text}: must be a time above 0, for example {name} 60 or {name} 5m; a time is "
+            f"{TIME_GRAMMAR}"
         )
     return value
 
@@ -181,7 +185,7 @@ def link_timeout(name: str, text: str) -> float:
         value = 0.0
     if value < 1:
         raise UsageError(
-            f"spcomm run: {name} {text}: must be a number of seconds, 1 or more, for example {name} 30"
+            f"spcomm run: {name} {text}: must be a second or more, for example {name} 30; a time is {TIME_GRAMMAR}"
         )
     return value
 
@@ -194,7 +198,8 @@ def seconds_or_never(name: str, text: str) -> float:
         return seconds(name, text)
     except UsageError:
         raise UsageError(
-            f"spcomm run: {name} {text}: must be a number of seconds, or 0 for never, for example {name} 10"
+            f"spcomm run: {name} {text}: must be a time, or 0 for never, for example {name} 10; a time is "
+            f"{TIME_GRAMMAR}"
         ) from None
 
 
@@ -222,41 +227,35 @@ def _processors(name: str, text: str, item: str) -> "tuple[int, ...]":
 
 
 def seed(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 20 and int(text) < 2**64):
+    value = whole_number(text)
+    if value is None or value >= 2**64:
         raise UsageError(
             f"spcomm run: {name} {text}: a seed is a whole number from 0 to {2**64 - 1}, for example {name} 1"
         )
-    return int(text)
+    return value
 
 
 def count(name: str, text: str) -> int:
-    if not text.isdecimal():
+    value = whole_number(text)
+    if value is None:
         raise UsageError(f"spcomm run: {name} {text}: must be a whole number")
-    return _whole(text)
+    return value
 
 
 def events(name: str, text: str) -> int:
-    if not text.isdecimal() or not 16 <= _whole(text) <= 1 << 24:
+    value = whole_number(text)
+    if value is None or not 16 <= value <= 1 << 24:
         raise UsageError(
             f"spcomm run: {name} {text}: must be from 16 to {1 << 24}, events that each node keeps"
         )
-    return _whole(text)
+    return value
 
 
 def size(name: str, text: str) -> int:
-    digits = text.upper().removesuffix("IB").removesuffix("B")
-    shift = {"K": 10, "M": 20, "G": 30}.get(digits[-1:], 0)
-    digits = digits[:-1] if shift else digits
-    if not (digits.isascii() and digits.isdecimal()):
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be a number of bytes; K, M and G may follow, as in {name} 4M"
-        )
-    return _whole(digits) << shift
-
-
-def _whole(digits: str) -> int:
-    """Read an integer. Python reads at most some thousand digits; a longer number is out of range in any case."""
-    return int(digits) if len(digits.lstrip("0")) <= 20 else 10**20
+    value = size_bytes(text)
+    if value is None:
+        raise UsageError(f"spcomm run: {name} {text}: must be {SIZE_GRAMMAR}")
+    return value
 
 
 def about(value: int) -> str:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from spcomm.command_help import CommandHelp
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import join_code, prompt
 from spcomm.text import counted
@@ -13,15 +14,6 @@ from spcomm.text import counted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core import net
-
-HELP = f"""usage: spcomm doctor HOST[:PORT] [--code]
-
-Checks each step of the connection to the machine where spcomm serve runs, and reports which one
-fails: the name, the port, a firewall in between, the program that listens there, its version and,
-with --code (or $SPCOMM_CODE), the code. The port is {prompt.PORT} if none is given.
-The exit code is 0 if every step succeeds, and 1 otherwise.
-"""
-
 
 _NOT_ASKED = "not tried: --code asks for it, and compares the versions"
 _Place = tuple[str, int]
@@ -31,10 +23,22 @@ class _HopFailed(Exception):
     """The step that failed: (the finding, the advice)."""
 
 
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm doctor`."""
+    return CommandHelp(
+        "spcomm doctor HOST[:PORT] [--code]",
+        "Checks each step of the connection to the machine where spcomm serve runs, and reports which one fails: the "
+        "name, the port, a firewall in between, the program that listens there, its version and, with --code (or "
+        f"$SPCOMM_CODE), the code. The port is {prompt.PORT} if none is given.",
+        ("", [("--code", "ask for the code, and check it, too")]),
+        closing="The exit code is 0 if every step succeeds, and 1 otherwise.",
+    )
+
+
 def main(words: "list[str]") -> int:
     """One line for each hop, and the exit code."""
     if not words or "-h" in words or "--help" in words:
-        sys.stdout.write(HELP)
+        sys.stdout.write(command_help().text())
         return 0 if words else 125
     asks = "--code" in words or join_code.VARIABLE in os.environ
     rest = [word for word in words if word != "--code"]

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tempfile
 
+from spcomm.command_help import CommandHelp
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
 from spcomm.launch.room.prompt import TRIES, code, place, spelt
+from spcomm.text import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,16 +22,6 @@ if TYPE_CHECKING:
 
     from spcomm.launch.room.room_link import ClientLink
 
-HELP = """usage: spcomm join HOST[:PORT] [options]
-
-Lets programs of a room run on this machine, until Ctrl-C. HOST is the machine where spcomm serve
---room runs and shows the code; spcomm join asks for it (or takes it from $SPCOMM_CODE). No machine
-connects to this one: it connects to HOST. Members of the room can run programs here, as you: join
-only rooms of people whom you trust.
-
-  --name NAME          the name of this machine there (default: its own name)
-  --slots N            how many nodes it takes (default: its cores)
-"""
 _FINISH_S = 1.0  # for the server to receive the end
 _BOOTSTRAP = (
     "import sys\n"
@@ -40,10 +32,26 @@ _BOOTSTRAP = (
 )
 
 
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm join`."""
+    rows = [
+        ("--name NAME", "the name of this machine there (default: its own name)"),
+        ("--nodes N", "how many nodes it takes (default: its cores)"),
+    ]
+    return CommandHelp(
+        "spcomm join HOST[:PORT] [options]",
+        "Lets programs of a room run on this machine, until Ctrl-C. HOST is the machine where spcomm serve --room runs "
+        "and shows the code; spcomm join asks for it (or takes it from $SPCOMM_CODE). No machine connects to this one: "
+        "it connects to HOST. Members of the room can run programs here, as you: join only rooms of people whom you "
+        "trust.",
+        ("", rows),
+    )
+
+
 def main(words: "list[str]") -> int:
     """Run until Ctrl-C, or the end of the room."""
     if not words or "-h" in words or "--help" in words:
-        sys.stdout.write(HELP)
+        sys.stdout.write(command_help().text())
         return 0 if words else 125
     from spcomm.launch.room.connect import EntryError, RefusedError
 
@@ -69,7 +77,13 @@ def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")
-        if name in ("--name", "--slots"):
+        if name == "--slots":
+            print(
+                "spcomm join: --slots is now called --nodes; the next version knows --nodes only",
+                file=sys.stderr,
+            )
+            name = "--nodes"
+        if name in ("--name", "--nodes"):
             if not equals and not rest:
                 raise UsageError(f"spcomm join: {name} needs a value (spcomm join --help)")
             given[name] = value if equals else rest.pop(0)
@@ -83,13 +97,12 @@ def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
             where = place("spcomm join", word)
     if where is None:
         raise UsageError("spcomm join: which host? The one where spcomm serve --room runs")
-    slots = given.get("--slots", "")
-    if slots and not (
-        slots.isascii() and slots.isdecimal() and len(slots) < 6 and 1 <= int(slots) <= MOST_NODES
-    ):
-        raise UsageError(f"spcomm join: --slots {slots}: must be a whole number from 1 to {MOST_NODES}")
+    nodes = given.get("--nodes")
+    slots = 0 if nodes is None else whole_number(nodes)
+    if nodes is not None and not (slots and 1 <= slots <= MOST_NODES):
+        raise UsageError(f"spcomm join: --nodes {nodes}: must be a whole number from 1 to {MOST_NODES}")
     name = given.get("--name") or os.uname().nodename
-    return where, name, int(slots) if slots else 0
+    return where, name, slots or 0
 
 
 def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:

@@ -7,10 +7,11 @@ import os
 import sys
 import time
 
+from spcomm.command_help import CommandHelp
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import join_code
 from spcomm.launch.room.prompt import PORT, place
-from spcomm.text import duration_s
+from spcomm.text import TIME_GRAMMAR, duration_s, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,26 +20,32 @@ if TYPE_CHECKING:
 _BACKLOG = 1024
 _CONNECTIONS = 1024  # of clients that know the code: members, runs, ways to boxes
 _DESCRIPTORS = 4096  # two for each of them, one for each box of a run, strangers
+_MEMBERS = 64
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
-HELP = f"""usage: spcomm serve [--room] [options]
+_OPTIONS = ("--listen", "--expires", "--max-members", "--link-timeout")
 
-Serves runs of several boxes on this machine or, with --room, makes a room: machines join it with
-`spcomm join HOST`, and `spcomm run --room HOST` runs programs on all of them. Ctrl-C ends it.
 
-  --room               let machines join. Members can run programs on each other's machines: give
-                       the code only to people you trust
-  --listen ADDRESS[:PORT]
-                       where others connect (default: 127.0.0.1:{PORT}; with --room every address of
-                       this machine, 0.0.0.0:{PORT}). Port 0: any free port
-  --expires TIME       how long the code admits members, as in 90m, 8h, 2d (default: 8h); members
-                       who have joined stay
-  --most N             the largest number of members, 1 to 64 (default: 64)
-  --link-timeout SECONDS
-                       how long a box may be out of reach before its run fails (default: 30)
-
-The code is shown here and nowhere else; scripts can set one in ${join_code.VARIABLE}.
-"""
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm serve`."""
+    rows = [
+        ("--room", "let machines join. Members can run programs on each other's machines: give the code only to people "
+         "you trust"),
+        ("--listen ADDRESS[:PORT]", f"where others connect (default: 127.0.0.1:{PORT}; with --room every address of "
+         f"this machine, 0.0.0.0:{PORT}). Port 0: any free port"),
+        ("--expires TIME", "how long the code admits members, as in 90m, 8h, 2d (default: 8h); members who have joined "
+         "stay"),
+        ("--max-members N", "the largest number of members, 1 to 64 (default: 64)"),
+        ("--link-timeout TIME", "how long a box may be out of reach before its run fails (default: 30)"),
+    ]  # fmt: skip
+    return CommandHelp(
+        "spcomm serve [--room] [options]",
+        "Serves runs of several boxes on this machine or, with --room, makes a room: machines join it with "
+        "`spcomm join HOST`, and `spcomm run --room HOST` runs programs on all of them. Ctrl-C ends it.",
+        ("", rows),
+        closing=f"TIME is {TIME_GRAMMAR}; --expires requires the unit.\n\nThe code is shown here and nowhere else; "
+        f"scripts can set one in ${join_code.VARIABLE}.",
+    )
 
 
 class Settings:
@@ -48,14 +55,14 @@ class Settings:
         self.room = False
         self.listen: tuple[str, int] | None = None
         self.expires = 8 * 3600.0
-        self.most = 64
+        self.max_members = _MEMBERS
         self.link_timeout = 30.0
 
 
 def main(words: "list[str]") -> int:
     """Serve until Ctrl-C."""
     if words and words[0] in ("-h", "--help"):
-        sys.stdout.write(HELP)
+        sys.stdout.write(command_help().text())
         return 0
     try:
         settings = _read(words)
@@ -83,7 +90,13 @@ def _read(words: "list[str]") -> Settings:
         if name == "--room" and not equals:
             settings.room = True
             continue
-        if name not in ("--listen", "--expires", "--most", "--link-timeout"):
+        if name == "--most":
+            print(
+                "spcomm serve: --most is now called --max-members; the next version knows that only",
+                file=sys.stderr,
+            )
+            name = "--max-members"
+        if name not in _OPTIONS:
             raise UsageError(f"spcomm serve: unknown argument {name}; spcomm serve --help lists the options")
         if not equals:
             if not rest:
@@ -93,10 +106,13 @@ def _read(words: "list[str]") -> Settings:
             settings.listen = place("spcomm serve", value, least=0)
         elif name == "--expires":
             settings.expires = _seconds(value)
-        elif name == "--most":
-            if not (value.isascii() and value.isdecimal() and len(value) < 4 and 1 <= int(value) <= 64):
-                raise UsageError(f"spcomm serve: --most {value}: must be a whole number from 1 to 64")
-            settings.most = int(value)
+        elif name == "--max-members":
+            number = whole_number(value) or 0
+            if not 1 <= number <= _MEMBERS:
+                raise UsageError(
+                    f"spcomm serve: --max-members {value}: must be a whole number from 1 to {_MEMBERS}"
+                )
+            settings.max_members = number
         else:
             try:
                 settings.link_timeout = values.link_timeout(name, value)
@@ -109,7 +125,10 @@ def _seconds(text: str) -> float:
     """Read a time as elsewhere, but require a unit: a user may mean 8 as hours."""
     found = duration_s(text)
     if not found or text[-1:].isdigit():
-        raise UsageError(f"spcomm serve: --expires {text}: is a number and s, m, h or d, as in 90m or 8h")
+        raise UsageError(
+            f"spcomm serve: --expires {text}: must be a time above 0 with its unit, as in 90m or 8h; "
+            f"a time is {TIME_GRAMMAR}"
+        )
     return found
 
 
@@ -152,7 +171,7 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     about = {
         "room": settings.room,
         "expires": expires,
-        "most": settings.most,
+        "most": settings.max_members,
         "link_timeout": settings.link_timeout,
     }
     broker = Broker(loop, server, secrets, about, _say)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`--stats`: the totals of each node, in a table at the end; and the traffic between boxes, if there are several.
+"""`--stats`: the totals of each node, in a table at the end; `--stats=all`: the traffic between boxes, too.
 
 Times are the kernel's, from the node's end: its time on a core (`computed`; short polling counts), its time ready
 without a core (`no core`), and the rest, in which it waited: for messages, for other nodes, for a disk.

@@ -55,7 +55,7 @@ class Supervisor:
         if options.stats:
             from spcomm.launch.supervise import stats
 
-            self._stats = stats.Stats(run_processes, transports)
+            self._stats = stats.Stats(run_processes, transports if options.stats == "all" else None)
         self._strict, self._is_traced = options.strict, options.is_traced
         self._warned: dict[str, list[int]] = {}  # unmatched operations that count as errors: code → nodes
         self._loop = Loop()

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""Help, manual pages and completion: all of them from one description of each command."""
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from launching import WATCHDOG_S, spcomm_root
+from spcomm import cli, completion, manual
+from spcomm.command_help import CommandHelp, spellings
+from spcomm.launch.cmdline import table
+
+COMMANDS = [name for name in cli.summaries() if cli.help_of(name) is not None]
+
+
+def words(line):
+    found = completion.complete(line.split(" "))
+    return found if isinstance(found, str) else [word for word, _text in found]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_help_that_fits(name):
+    text = cli.help_of(name).text()
+    assert text.startswith(f"usage: spcomm {name}")
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_every_command_but_two_has_one():
+    assert set(cli.summaries()) - set(COMMANDS) == {"help", "version"}
+
+
+def test_the_short_help_of_run_has_about_fifteen_lines():
+    short = table.short_help().splitlines()
+    assert 10 < len(short) <= 16 and max(map(len, short)) <= 100
+    shown = [line.split()[0].strip(",") for line in short if line.startswith("  -")]
+    assert sorted(shown) == sorted(table.MOST_USED)
+
+
+@pytest.mark.parametrize(
+    ("shown", "found"),
+    [
+        ("-n N, -np N", [("-n", "N"), ("-np", "N")]),
+        ("-l, --label, --no-label", [("-l", ""), ("--label", ""), ("--no-label", "")]),
+        ("--map block|cyclic|BOX,BOX,…", [("--map", "block|cyclic|BOX,BOX,…")]),
+        ("--html[=OUT]", [("--html", "=OUT")]),
+        ("--debug=[TOOL:]RANKS", [("--debug", "=[TOOL:]RANKS")]),
+        ("-x VAR[=VALUE]", [("-x", "VAR[=VALUE]")]),
+    ],
+)
+def test_spellings_of_a_label(shown, found):
+    assert spellings(shown) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("", list(cli.summaries())),
+        ("ru", ["run"]),
+        ("run --tim", ["--timeout"]),
+        ("run --map ", ["block", "cyclic"]),
+        ("run --map=c", ["--map=cyclic"]),
+        ("run --map c", ["cyclic"]),
+        ("run -n ", []),
+        ("run -n 4 ", "FILE"),
+        ("run -n4 --env=all --start e", ["exec"]),
+        ("run --trace ", "FILE"),
+        ("run --output=", "FOLDER"),
+        ("run --show ", ["all", "none"]),
+        ("run --debug=p", []),
+        ("run --debug ", "FILE"),
+        ("run x.py --tim", "FILE"),
+        ("run -m module --tim", "FILE"),
+        ("run -- ", "FILE"),
+        ("run -n 2 a.py : --tim", ["--timeout"]),
+        ("serve --max", ["--max-members"]),
+        ("check --walls ", ["any", "required"]),
+        ("check -j", ["-j"]),
+        ("check 1.py ", "FILE"),
+        ("trace t.json --html=", "FILE"),
+        ("trace --ht", ["--html"]),
+        ("learn so", ["solution"]),
+        ("learn init ", "FOLDER"),
+        ("learn check 0", [f"0{number}" for number in range(1, 10)]),
+        ("learn list ", []),
+        ("examples 01", ["01_hello"]),
+        ("examples init ", "FOLDER"),
+        ("explain SP10", [f"SP10{number}" for number in range(1, 9)]),
+        ("explain SP101 ", []),
+        ("bench pi", ["pingpong"]),
+        ("completion ", ["bash", "zsh", "fish"]),
+        ("help --man ru", ["run"]),
+        ("help run ", []),
+        ("version ", []),
+        ("frobnicate ", []),
+    ],
+)
+def test_what_may_stand_there(line, found):
+    assert words(line) == found
+
+
+def test_names_of_variables(monkeypatch):
+    monkeypatch.setenv("SPCOMM_OF_A_TEST", "1")
+    assert words("run -x SPCOMM_OF_A") == ["SPCOMM_OF_A_TEST"]
+
+
+def test_every_option_of_run_is_offered():
+    assert set(table.TABLE) <= set(words("run -"))
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["run", "--map", "=", "c"], ["run", "--map=c"]),
+        (["run", "--map", "="], ["run", "--map="]),
+        (["run", "-x", "A", "=", "b"], ["run", "-x", "A", "=", "b"]),
+        (["run", "--map", "=", "block", "--env"], ["run", "--map=block", "--env"]),
+    ],
+)
+def test_what_bash_has_divided(given, found):
+    assert completion._joined(given) == found
+
+
+@pytest.mark.parametrize("given", [[], ["csh"], ["bash", "zsh"]], ids=str)
+def test_another_shell(capsys, given):
+    assert completion.main(given) == 125
+    assert "give one of bash, zsh, fish" in capsys.readouterr().err
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """A folder with one file and one folder, and the environment of a shell in which `spcomm` is this one."""
+    folder = tmp_path / "here"
+    (folder / "results").mkdir(parents=True)
+    (folder / "heat.py").touch()
+    command = tmp_path / "bin" / "spcomm"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{spcomm_root()}" exec "{sys.executable}" -m spcomm "$@"\n')
+    command.chmod(0o755)
+    path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    return folder, {**os.environ, **home, "PATH": path, "TERM": "dumb", "PS1": "> "}
+
+
+def typed(start, setup, lines, folder, environment):
+    """What a shell has on its terminal after each line with a tab at its end; its answer is awaited."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execvpe(start[0], start, environment)
+    try:
+        read(terminal, None, f"{setup}; echo rea''dy\n", "ready")
+        return [read(terminal, "\x15", f"{line}\t", wanted) for line, wanted in lines]
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+
+
+def read(terminal, before, line, wanted):
+    os.write(terminal, ((before or "") + line).encode())
+    found, ends = "", time.monotonic() + WATCHDOG_S
+    while wanted not in found and time.monotonic() < ends:
+        if select.select([terminal], [], [], 0.1)[0]:
+            found += os.read(terminal, 4096).decode(errors="replace")
+    assert wanted in found, found
+    return found
+
+
+LINES = [
+    ("spcomm run --tim", "--timeout "),
+    ("spcomm run --map=cyc", "--map=cyclic"),
+    ("spcomm run -n 4 hea", "heat.py"),
+    ("spcomm run --output re", "results/"),
+    ("spcomm explain SP101 ; spcomm ver", "version "),
+]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash(shell):
+    typed(["bash", "--norc", "--noprofile", "-i"], 'eval "$(spcomm completion bash)"', LINES, *shell)
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh(shell):
+    setup = 'autoload -U compinit; compinit -D -u; eval "$(spcomm completion zsh)"'
+    typed(["zsh", "-f", "-i"], setup, LINES, *shell)
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish(shell):
+    folder, environment = shell
+    for line, wanted in LINES:
+        command = f"spcomm completion fish | source; complete -C '{line}'"
+        done = subprocess.run(
+            ["fish", "-c", command],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=WATCHDOG_S,
+        )
+        assert wanted.strip() in [
+            each.partition("\t")[0].rpartition(" ")[2] for each in done.stdout.splitlines()
+        ], done
+
+
+@pytest.mark.parametrize("name", manual.pages(), ids=lambda name: name or "spcomm")
+def test_manual_pages(name, tmp_path):
+    text = manual.page(name)
+    found = cli.help_of(name) if name else None
+    for option, _value, _text in found.options() if found is not None else ():
+        assert option.replace("-", r"\-") in text
+    if shutil.which("mandoc"):
+        path = Path(tmp_path, manual.file_name(name))
+        path.write_text(text)
+        done = subprocess.run(
+            ["mandoc", "-T", "lint", "-W", "warning", str(path)],
+            capture_output=True,
+            text=True,
+            timeout=WATCHDOG_S,
+        )
+        assert [line for line in done.stdout.splitlines() if "missing date" not in line] == []
+
+
+def test_no_word_becomes_a_request_of_the_manual():
+    found = CommandHelp("spcomm x", ".TH is a request\n\n  'a", ("", [("--a", ".b\\c")]))
+    assert [
+        line
+        for line in manual._page("x", ".y", found, []).splitlines()
+        if line.startswith((".TH", "'", ".b"))
+    ] == ['.TH X 1 "" spcomm "User Commands"']
+
+
+def test_help_as_a_manual_page(capsys):
+    assert cli.main(["help", "--man", "trace"]) == 0
+    assert capsys.readouterr().out == manual.page("trace")
+    assert cli.main(["help", "--man", "tarce"]) == 125
+    assert "did you mean trace?" in capsys.readouterr().err
