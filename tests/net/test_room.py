@@ -341,7 +341,7 @@ def test_several_programs_and_groups(two):
     (two.folder / "place.txt").write_text("top")
     (two.folder / "below" / "place.txt").write_text("below")
     result = two.run(
-        "-n", 1, "--group", 1, "--stats", "master.py", "a", ":", "-n", 3, "--wdir", "below", "worker.py", "b",
+        "-n", 1, "--group", 1, "--stats=all", "master.py", "a", ":", "-n", 3, "--wdir", "below", "worker.py", "b",
         ":", "-n", 1, "--group", 1, "master.py", "c",
     )  # fmt: skip
     assert result.code == 0, result
