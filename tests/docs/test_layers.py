@@ -58,6 +58,7 @@ IMPORTS = {
         "text",
     },
     "speedes": PUBLIC | {"_core.errors"},
+    "rendering": PUBLIC,
     "bench": PUBLIC | {"launch", "config", "text"},
     "learn": PUBLIC | {"launch", "config", "demo", "trace", "text"},
     "notebook": PUBLIC
@@ -71,6 +72,7 @@ IMPORTS = {
         "joining",
         "launch",
         "learn",
+        "rendering",
         "trace",
         "text",
     },
