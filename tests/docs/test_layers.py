@@ -61,6 +61,7 @@ IMPORTS = {
         "text",
     },
     "speedes": PUBLIC | {"_core.errors"},
+    "rendering": PUBLIC,
     "bench": PUBLIC | {"argument_parser", "command_help", "launch", "config", "text"},
     "learn": PUBLIC | {"argument_parser", "command_help", "launch", "config", "demo", "trace", "text"},
     "notebook": PUBLIC
@@ -75,6 +76,7 @@ IMPORTS = {
         "joining",
         "launch",
         "learn",
+        "rendering",
         "trace",
         "text",
     },

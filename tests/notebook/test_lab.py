@@ -21,7 +21,7 @@ from spcomm.learn import catalogue, lessons
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "02_fuzzy_barrier.ipynb"
 COMPLAINTS = "document.querySelectorAll('.jp-Dialog, .jp-RenderedText[data-mime-type*=stderr]').length"
-NEEDED = ("jupyterlab", "ipykernel", "matplotlib", "cloudpickle")
+NEEDED = ("jupyterlab", "ipykernel", "matplotlib", "cloudpickle", "anywidget", "PIL")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 pytestmark = [
@@ -155,3 +155,98 @@ def test_an_exercise_is_judged_in_jupyterlab(tmp_path):
     assert "[3] hello from node 0 of 1" in shown, "the program, run as it was given out"
     assert "passed  1 node" in shown and "failed  2 nodes" in shown and exercise.stub_says in shown
     assert "`spcomm learn hint 01` shows a hint" in shown
+
+
+RENDERING = """\
+import numpy as np
+import spcomm
+from spcomm import rendering
+from spcomm.notebook.viewer import Viewer
+
+cluster = spcomm.Cluster(3)
+views = []
+
+def draw(view):
+    views.append(view)
+    return cluster.run(
+        lambda comm: rendering.render_spheres(
+            comm, [[0.5 * comm.rank, 0, 0]], 0.3, [255, 0, 0], view, size=128
+        )
+    )[0]
+
+viewer = Viewer(draw, size=200)
+viewer
+"""
+CANVAS = "document.querySelector('.jp-OutputArea-output canvas')"
+
+
+async def drag(address, name, folder):
+    """Drag a picture to the right, by half of its width in forty steps; frames, colours and captions."""
+    async with Chromium(folder, size=(1000, 900)) as page:
+        await run_cells(page, address, name)
+        await page.until(f"{CANVAS}?.dataset.frames === '1'")
+        at = await page.evaluate(
+            f"(({{x, y}}) => [x + 50, y + 100])({CANVAS}.getBoundingClientRect())",
+        )
+        red = (
+            f"[...{CANVAS}.getContext('2d').getImageData(0, 100, 200, 1).data]"
+            ".filter((_value, at) => at % 4 === 0).map((value) => value > 100 ? 1 : 0)"
+        )
+        before = await page.evaluate(red)
+        mouse = {"button": "left", "buttons": 1, "y": at[1]}
+        await page.tell("Input.dispatchMouseEvent", type="mousePressed", x=at[0], clickCount=1, **mouse)
+        for step in range(1, 41):
+            await page.tell("Input.dispatchMouseEvent", type="mouseMoved", x=at[0] + 2.5 * step, **mouse)
+        await page.tell(
+            "Input.dispatchMouseEvent", type="mouseReleased", x=at[0] + 100, clickCount=1, **mouse
+        )
+        dragged = await settled(page)
+        after = await page.evaluate(red)
+        caption = await page.evaluate(f"{CANVAS}.nextSibling.textContent")
+        for kind in ("rawKeyDown", "keyUp"):
+            await page.tell("Input.dispatchKeyEvent", type=kind, key="ArrowUp", code="ArrowUp")
+        await page.until(f"+{CANVAS}.dataset.frames > {dragged}")
+        await page.picture(folder / "viewer.png")
+        complaints = await page.evaluate(COMPLAINTS)
+        return before, after, dragged, caption, complaints, page.exceptions
+
+
+async def settled(page):
+    """Wait until the picture has turned by 90 degrees; how many frames that took."""
+    expression = (
+        "[int(np.rint(np.degrees(np.arctan2(-viewer.view[0, 2], viewer.view[0, 0])))), viewer.frames]"
+    )
+    code = f"""window.book.sessionContext.session.kernel.requestExecute(
+        {{code: "", user_expressions: {{found: "{expression}"}}}}
+    ).done.then((reply) => JSON.parse(reply.content.user_expressions.found.data["text/plain"]))"""
+    deadline = asyncio.get_running_loop().time() + WATCHDOG_S
+    while (found := await page.evaluate(code))[0] != 90:
+        assert asyncio.get_running_loop().time() < deadline, f"turned by {found[0]} degrees"
+    await page.until(f"{CANVAS}.dataset.frames === '{found[1]}'")
+    return found[1]
+
+
+@pytest.mark.slow
+def test_the_mouse_turns_a_picture(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    cell = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "a",
+        "metadata": {},
+        "outputs": [],
+        "source": RENDERING,
+    }
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    (tmp_path / "notebooks" / "turn.ipynb").write_text(
+        json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+    )
+    with lab(tmp_path, "turn.ipynb") as address:
+        before, after, frames, caption, complaints, exceptions = asyncio.run(
+            drag(address, "turn.ipynb", tmp_path)
+        )
+    # Three spheres side by side, from the middle to the right edge; turned by 90 degrees, one behind the other.
+    assert before[100:190].count(1) > 60 and before[:60].count(1) == 0
+    assert after[75:125].count(1) > 30 and after[140:].count(1) == 0
+    assert 2 <= frames <= 42 and caption.endswith(" frames/s")
+    assert (complaints, exceptions) == (0, [])

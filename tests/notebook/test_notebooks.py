@@ -14,14 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "notebooks"
 SCRIPT = ROOT / "scripts" / "render-notebooks.py"
 NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
-NEEDED = ("nbclient", "nbconvert", "ipykernel", "matplotlib", "cloudpickle")
+NEEDED = ("nbclient", "nbconvert", "ipykernel", "matplotlib", "cloudpickle", "anywidget", "PIL")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 needs_jupyter = pytest.mark.skipif(
     bool(MISSING), reason=f"not installed: {', '.join(MISSING)}; pip install --group notebooks"
 )
 # What must come out of each: pictures, and the errors that its tagged cells raise.
-PICTURES = {"02_fuzzy_barrier.ipynb": 4, "03_load_balancing.ipynb": 5}
+PICTURES = {"02_fuzzy_barrier.ipynb": 4, "03_load_balancing.ipynb": 5, "07_rendering.ipynb": 3}
 ERRORS = {
     "01_first_steps.ipynb": ["ClusterError"],
     "04_deadlock.ipynb": [
@@ -43,7 +43,7 @@ def sources(cells, kind):
 
 
 def test_all_are_here():
-    words = ("first", "fuzzy", "load", "deadlock", "reductions", "net")
+    words = ("first", "fuzzy", "load", "deadlock", "reductions", "net", "rendering")
     assert [name.split("_")[1].removesuffix(".ipynb") for name in NAMES] == list(words)
 
 
