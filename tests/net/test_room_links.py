@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,9 @@ from netting import PATHS, stop
 from pairwise import each
 from proxy import KINDS, Proxy
 from rooming import HOST, read_until
+from spcomm.launch.remote.control_link import ControlLink
+from spcomm.launch.room import connect, room_link
+from spcomm.launch.room.room_link import ClientLink
 
 ADDS = """
     import sys, spcomm
@@ -317,6 +321,29 @@ def test_a_server_that_was_restarted(room):
     assert result.code == 125 and "does not know that code" in result.last, result
     room.members.clear()
     room.close_room()
+
+
+@pytest.mark.parametrize(
+    ("was_closed", "renews", "patience_s"),
+    [(True, False, 1.0), (False, False, 30.0), (True, True, 30.0)],
+    ids=["closed", "silent", "a member"],
+)
+def test_how_long_a_link_is_refused_before_its_server_is_gone(was_closed, renews, patience_s, monkeypatch):
+    """A machine that was silent before may be another one; and a member waits for a server that is restarted."""
+    now = [100.0]
+    monkeypatch.setattr(room_link, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    link = ClientLink.__new__(ClientLink)
+    link._core, link._renews = ControlLink(30.0, 100.0), renews
+    link._was_closed, link._nobody_since = was_closed, None
+    refused = connect.NobodyError("nothing listens")
+
+    def gone(error, after_s):
+        now[0] += after_s
+        return link._is_nobody_there(error)
+
+    assert not gone(refused, 0.0) and not gone(refused, patience_s - 0.1) and gone(refused, 0.1)
+    assert not gone(connect.EntryError("cannot be reached"), 0.0)  # the network was another one meanwhile
+    assert not gone(refused, 0.0) and not gone(refused, 29.0) and gone(refused, 1.0)
 
 
 # ---- all operations

@@ -38,10 +38,12 @@ class TransportProcess:
         work: "Callable[[Wire], None]",
         kept: int,
         forgotten: "list[Any]",
+        reports: bool = False,
     ) -> None:
         """Fork it. It runs `work`, and needs the descriptor `kept`; it gives up segments of other boxes.
 
-        `label` is its name in the system: 15 letters. `box`: of a gateway; -1: the server.
+        `label` is its name in the system: 15 letters. `box`: of a gateway; -1: the server. `reports`: when this process
+        is killed, `work` reports it.
         """
         self.name = name
         self.box = box
@@ -56,7 +58,8 @@ class TransportProcess:
             if self.pid == 0:
                 for segment in forgotten:
                     segment.close()
-                transport_main.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
+                parent = 0 if reports else launcher
+                transport_main.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], parent)
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
             theirs.close()
@@ -127,9 +130,11 @@ class TransportProcesses:
         """`listen`: the address of this machine on which boxes elsewhere connect. `server`: one that runs already."""
         self._link_timeout = link_timeout
         self._places = group.places if route == "direct" else None
+        self._killed: Callable[[], None] | None = None
         self._all: list[TransportProcess] = []
         if server is not None:
             self.secrets, self.job, self.address = server.session.secrets, server.session.job, server.address
+            self._killed = server.session.link.report_gone
             self._all.append(server)
             try:
                 self._start_gateways(group)
@@ -174,13 +179,27 @@ class TransportProcesses:
             ) -> None:
                 secrets = self.secrets[box]
                 transport_main.carry(
-                    wire, reached, secrets, self.job, box, segment.fd, self._link_timeout, self._places
+                    wire,
+                    reached,
+                    secrets,
+                    self.job,
+                    box,
+                    segment.fd,
+                    self._link_timeout,
+                    self._places,
+                    self._killed,
                 )
 
             others = [other for other in here if other is not segment]
             self._all.append(
                 TransportProcess(
-                    f"the gateway of box {box}", box, f"spcomm gw {box}", carry, segment.fd, others
+                    f"the gateway of box {box}",
+                    box,
+                    f"spcomm gw {box}",
+                    carry,
+                    segment.fd,
+                    others,
+                    self._killed is not None,
                 )
             )
 
