@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from launching import read_lines
+from netting import PATHS
 from pretending import VERDICT, Pretender, message
 from rooming import CODE, OTHER_CODE, read_until
 from spcomm._core import net
@@ -32,6 +33,17 @@ WAITS = """
 """
 
 
+RANDOM = """
+    import sys, spcomm
+    from carry_out import carry_out
+    comm = spcomm.startup(infile=sys.argv[-1])
+    for seed in range(int(sys.argv[1])):
+        carry_out(comm, seed, (20, 60, 120, 400)[seed % 4], 400_000, seed % 8)
+        comm.barrier()
+    print(comm.rank, "is done")
+"""
+
+
 @pytest.fixture
 def server(room):
     """A server, reached as over a network."""
@@ -47,6 +59,41 @@ def start(server, program, *infiles, **more):
         if number < len(infiles) - 1:
             read_until(boxes[-1].stderr, "waiting for nodes: ")
     return boxes
+
+
+def carry_out_schedules(server, infiles, count):
+    """The random schedules of everything at once, and their oracle, of tests/stress."""
+    path = ":".join([*map(str, PATHS), server.environment()["PYTHONPATH"]])
+    program = server.script(RANDOM)
+    boxes = []
+    for number, infile in enumerate(infiles):
+        words = (sys.executable, program, count)
+        boxes.append(server.box(*words, infile=infile, name=f"{number}.toml", env={"PYTHONPATH": path}))
+        if not number:
+            read_until(boxes[0].stderr, "waiting for nodes: ")
+    results = [server.finish(box) for box in boxes]
+    assert [result.code for result in results] == [0, 0], results
+    assert sorted(line for one in results for line in one.lines) == [f"{rank} is done" for rank in range(5)]
+
+
+LAYOUTS = {
+    "in order": ("local_nodes=3\ntotal_nodes=5", "local_nodes=2\ntotal_nodes=5"),
+    "mixed": ("ranks=[0, 1, 3]\ntotal_nodes=5", "ranks=[2, 4]\ntotal_nodes=5"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_random_schedules(layout, server):
+    carry_out_schedules(server, LAYOUTS[layout], 8)
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_many_random_schedules(layout, server, monkeypatch):
+    monkeypatch.setattr("launching.WATCHDOG_S", 800)
+    carry_out_schedules(server, LAYOUTS[layout], 500)
 
 
 def child(server, parent, name):
