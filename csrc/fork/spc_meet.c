@@ -136,10 +136,9 @@ static int hear(const spc_meet_options_t *options, spc_meet_t *meet, char *messa
         uint64_t bytes = header.bytes < message_bytes - 1 ? header.bytes : message_bytes - 1;
         status = receive(options, meet, message, bytes);
         message[status == SPC_OK ? bytes : 0] = '\0';
-        return status == SPC_OK ? header.code : status;
-    }
-    if (status == SPC_OK
-        && (meet->descriptor < 0 || header.bytes != meet->local_nodes * sizeof *meet->ranks)) {
+        status = status == SPC_OK ? header.code : status;
+    } else if (status == SPC_OK
+               && (meet->descriptor < 0 || header.bytes != meet->local_nodes * sizeof *meet->ranks)) {
         status = SPC_EAGAIN;
     }
     status = status == SPC_OK ? receive(options, meet, meet->ranks, header.bytes) : status;

@@ -14,8 +14,9 @@ FUZZ_CC ?= clang
 
 TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 # What the targets are about, and what that needs.
-CORE := csrc/base/spc_error.c csrc/net/wire/spc_crc32c.c csrc/net/wire/spc_frame.c csrc/net/wire/spc_handshake.c
-HEADERS := $(wildcard tests/fuzz/*.h csrc/net/wire/*.h csrc/base/*.h)
+CORE := csrc/base/spc_error.c $(addprefix csrc/net/wire/,spc_arrival.c spc_crc32c.c spc_frame.c spc_handshake.c) \
+        csrc/reduce/spc_ops.c csrc/reduce/spc_subtree.c
+HEADERS := $(wildcard tests/fuzz/*.h csrc/net/wire/*.h csrc/reduce/*.h csrc/base/*.h)
 
 FLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Icsrc -Icsrc/include -Itests/fuzz
 SANITIZE := -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all

@@ -6,8 +6,9 @@ from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
 VERSION = 5  # SPC_FRAME_VERSION; of another one a reader refuses everything
-# The first byte of an input: see fuzz_frame.c and fuzz_handshake.c.
+# The first byte of an input: see fuzz_frame.c, fuzz_arrival.c and fuzz_handshake.c.
 START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
+OPERATION, TYPES, LENGTH, ROW, PLACE = 1, 2, 4, 8, 16
 TWO_ENDS, SERVER, FULL, HONEST_PROOF, HONEST_START, NO_SECRET, LATE = 1, 2, 4, 8, 16, 32, 64
 HONEST = HONEST_PROOF | HONEST_START
 
@@ -49,6 +50,53 @@ def frames():
     yield "any_start", bytes([sums | START, 18]) + b"?" * 48 + bytes(4) + b"?" * 80
 
 
+def arrival(fields=(), value=b"", *, first=0, span=1, stamp=0, row=b"", operation=1, operator=0, length=None):
+    """An arrival of a member; `fields` are pairs of a type and a count."""
+    length = len(value) if length is None else length
+    signature = struct.pack("<QQIBBBB", length, 7, 0, operation, operator, 0, len(fields) & 255)
+    head = signature + struct.pack("<IIII", first, span, stamp, length)
+    return (
+        head + b"".join(struct.pack("<II", *field) for field in fields) + row + value + bytes(-len(value) % 8)
+    )
+
+
+def arrivals():
+    whole, real, wide = (1, 1), (12, 3), (2, 1)
+    number = struct.pack("<q", 40)
+    repaired = OPERATION | LENGTH
+    yield "none", bytes([0, 4])
+    yield "barrier", bytes([0, 4]) + arrival() * 3
+    yield "barrier_of_all", bytes([0, 4]) + arrival(span=4)
+    yield "gathering", bytes([0, 4]) + b"".join(arrival(value=b"g" * n, first=n) for n in (0, 1, 7, 8, 9))
+    yield "row", bytes([0, 3]) + arrival(stamp=5, row=bytes(24)) + arrival(stamp=6, row=b"\xff" * 24, first=1)
+    yield "row_cut_short", bytes([0, 4]) + arrival(stamp=5, row=bytes(24))
+    yield "length_too_long", bytes([0, 4]) + arrival(value=b"v" * 16, length=2**32 - 1)
+    yield "fields_too_many", bytes([0, 4]) + arrival(fields=[whole] * 33, value=number * 33)
+    yield "head_cut_short", bytes([0, 4]) + arrival()[:32]
+    for operator in range(12):
+        values = b"".join(arrival([whole], number, first=member, operator=operator) for member in range(5))
+        yield f"whole_{operator}", bytes([repaired, 5]) + values
+    yield (
+        "overflow",
+        bytes([repaired, 2])
+        + arrival([whole], b"\xff" * 7 + b"\x7f")
+        + arrival([whole], b"\xff" * 7 + b"\x7f", first=1),
+    )
+    yield "wide", bytes([repaired, 2]) + arrival([wide], number) + arrival([wide], number, first=1)
+    yield "two_fields", bytes([repaired | TYPES | PLACE, 3]) + arrival([whole, real], bytes(32)) * 3
+    yield (
+        "every_type",
+        bytes([repaired | PLACE, 2])
+        + b"".join(arrival([(kind, 1)], bytes(range(8)) * 3) for kind in range(30)),
+    )
+    yield (
+        "subtrees",
+        bytes([repaired, 5]) + arrival([whole], number, span=4) + arrival([whole], number, first=4),
+    )
+    yield "overlapping", bytes([repaired, 5]) + arrival([whole], number, span=4) * 2
+    yield "gap", bytes([repaired, 5]) + arrival([whole], number) + arrival([whole], number, first=2)
+
+
 def handshakes():
     yield "server", bytes([SERVER | HONEST])
     yield "server_in_pieces", bytes([SERVER | HONEST, 1, 2, 3, 60, 5, 64, 30, 34, 7])
@@ -82,7 +130,7 @@ def handshakes():
 
 
 def main():
-    for folder, seeds in (("frame", frames()), ("handshake", handshakes())):
+    for folder, seeds in (("frame", frames()), ("arrival", arrivals()), ("handshake", handshakes())):
         (CORPUS / folder).mkdir(parents=True, exist_ok=True)
         for name, content in seeds:
             (CORPUS / folder / name).write_bytes(content)

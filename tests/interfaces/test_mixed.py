@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: MIT
 """C, C++ and Python nodes in one run: what crosses the border between languages, and what cannot."""
 
+import os
+import random
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from carry_out import combiner, value
+from carry_out_mixed import schedule
 from launching import stand_in_for_ssh
+from nodetools import tree
+from rooming import read_until
+from schedule import Mailbox
 
-PROGRAMS = Path(__file__).parent / "programs"
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "programs"
 
 
 @pytest.mark.slow
@@ -278,3 +287,82 @@ def test_different_operations_are_named_in_both(compiler, launch):
     assert "-10 spcomm_barrier(): the nodes called different operations (number" in result.out
     assert result.out.count("  node 0: barrier()") == 2
     assert result.out.count("  node 1: global_max() of a float, at node.py:") == 2
+
+
+# ---- random schedules of boxes without a launcher
+
+BOXES = {  # the infile of each, and whether it is in C
+    "C first": (("ranks = [0, 1, 3]", True), ("ranks = [2, 4]", False)),
+    "Python first": (("ranks = [2, 4]", False), ("ranks = [0, 1, 3]", True)),
+    "in order": (("local_nodes = 2", False), ("local_nodes = 3", True)),
+}
+
+
+def write_steps(made, rank, path):
+    """The part of a node in C, as carry_out.c reads it."""
+    lines = [
+        f"expect {source} {sent.number} {sent.tag} {sent.size}"
+        for source, waiting in enumerate(Mailbox(made, rank).waiting)
+        for sent in waiting
+    ]
+    for event in made.events:
+        if event.node not in (None, rank):
+            continue
+        match event.kind, event.data:
+            case "send", (_dest, ranks, sent):
+                lines.append(
+                    f"send {sent.number} {sent.tag} {sent.size} {len(ranks)} {' '.join(map(str, ranks))}"
+                )
+            case "receive", (_how, source, tag):
+                lines.append(f"receive {int(source)} {int(tag)}")
+            case "reduce", (kind, shape, seed):
+                given = [value(random.Random(f"{seed}/{node}"), shape) for node in range(made.nodes)]
+                lines.append(f"global {kind[-3:]} {given[rank]} {tree(given, combiner(kind))}")
+            case "collect", (kind, root, size):
+                lines.append(f"collect {kind} {root} {size}")
+            case "barrier", _:
+                lines.append("barrier")
+            case "enter" | "leave", (number, *_how):
+                lines.append(f"{event.kind} {number}")
+            case kind, _:
+                assert kind == "be_late"  # C nodes never are
+    path.with_name(f"{path.name}-{rank}").write_text("\n".join(lines) + "\n")
+
+
+def carry_out_in_two_boxes(room, compiler, boxes, seed):
+    program, steps = compiler(PROGRAMS / "carry_out.c", "-D_GNU_SOURCE"), room.folder / f"steps-{seed}"
+    made = schedule(seed, 5)
+    for rank in range(5):
+        write_steps(made, rank, steps)
+    paths = [PROGRAMS, HERE.parent, HERE.parent / "api", HERE.parent / "stress"]
+    found = room.environment()
+    env = {
+        "PYTHONPATH": os.pathsep.join([*map(str, paths), found["PYTHONPATH"]]),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), found["PATH"]]),
+    }
+    started = []
+    for number, (infile, is_c) in enumerate(boxes):
+        command = [program, steps] if is_c else [sys.executable, HERE / "carry_out_mixed.py", seed]
+        infile = f"total_nodes = 5\n{infile}"
+        started.append(room.box(*command, infile=infile, name=f"{seed}-{number}.toml", env=env))
+        if not number:
+            read_until(started[0].stderr, "waiting for nodes: ")
+    results = [room.finish(box) for box in started]
+    lines = sorted(line for result in results for line in result.lines)
+    assert [result.code for result in results] == [0, 0], (seed, results)
+    assert lines == [f"{rank} has carried it out" for rank in range(5)], (seed, results)
+
+
+@pytest.mark.parametrize("boxes", BOXES)
+def test_c_and_python_carry_out_a_random_schedule(boxes, room, compiler):
+    room.serve()
+    carry_out_in_two_boxes(room, compiler, BOXES[boxes], 1)
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("boxes", BOXES)
+def test_c_and_python_carry_out_many_random_schedules(boxes, room, compiler):
+    room.serve()
+    for seed in range(60):
+        carry_out_in_two_boxes(room, compiler, BOXES[boxes], seed)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A program that does everything nodes can do with each other, at random from a seed, until a file is there.
+"""A program that does everything nodes can do with each other, at random from a seed, until a file is there. A fourth
+argument is an infile, of boxes without a launcher.
 
 Each round is compared with what must come of it: the work and the oracles are those of tests/stress.
 """
@@ -81,7 +82,7 @@ def rings(comm, chance):
 
 def main():
     seed, done, least = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    comm = spcomm.startup()
+    comm = spcomm.startup(infile=sys.argv[4] if sys.argv[4:] else None)
     kinds = [everything_mixed, cycles, gatherings, reductions, parts, rings]
     number = 0
     while number < least or not comm.bcast(os.path.exists(done) if comm.rank == 0 else None, 0):

@@ -88,7 +88,7 @@ def test_a_port_that_swallows_all(room):
             except TimeoutError:
                 break
         place = f"127.0.0.1:{listener.getsockname()[1]}"
-        ill(room("doctor", place), "does not answer", "firewall", "allow TCP port", after=["name", "port"])
+        ill(room("doctor", place), "does not answer", "firewall", "admit TCP port", after=["name", "port"])
         result = room("join", place)
         assert result.code == 125 and "firewall" in result.err and result.err.count("\n") == 1, result
 
@@ -103,7 +103,7 @@ WRONG = [
         message(CHALLENGE, version=77, random=b"r" * 32),
         "speaks version 77",
     ),
-    ("one of the other byte order", message(VERDICT, verdict=4, order=3 - ORDER), "another byte order"),
+    ("one of the other byte order", message(VERDICT, verdict=4, order=3 - ORDER), "a different byte order"),
     ("a full one", message(VERDICT, verdict=5), "is full"),
 ]
 

@@ -53,9 +53,9 @@ def test_ten_faults(net, host):
 @pytest.mark.stress
 @pytest.mark.timeout(900)
 @hosts
-def test_a_hundred_faults(net, monkeypatch, host):
+def test_two_hundred_faults(net, monkeypatch, host):
     monkeypatch.setattr("launching.WATCHDOG_S", 800)
-    run(net, 100, 2, host=host)
+    run(net, 200, 2, host=host)
 
 
 @pytest.mark.stress

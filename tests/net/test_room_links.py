@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,9 @@ from netting import PATHS, stop
 from pairwise import each
 from proxy import KINDS, Proxy
 from rooming import HOST, read_until
+from spcomm.launch.remote.control_link import ControlLink
+from spcomm.launch.room import connect, room_link
+from spcomm.launch.room.room_link import ClientLink
 
 ADDS = """
     import sys, spcomm
@@ -26,11 +30,18 @@ AT_JOB = slice(12, 16)  # in HELLO, csrc/net/wire/spc_handshake.c
 
 
 class ControlProxy(Proxy):
-    """Does its faults to control connections only, and counts bytes of these: HELLO names job 0."""
+    """Does its faults to control connections only, and counts bytes of these: HELLO names job 0.
+
+    `doors`: of these only.
+    """
+
+    def __init__(self, doors=(0, 1, 2), **faults):
+        self.doors = doors
+        super().__init__(**faults)
 
     def take(self, connection, way, data):
         if not hasattr(connection, "is_control"):
-            connection.is_control = data[AT_JOB] == bytes(4)
+            connection.is_control = data[AT_JOB] == bytes(4) and connection.box in self.doors
         if connection.is_control:
             super().take(connection, way, data)
         elif connection.box not in self.holes:
@@ -319,12 +330,35 @@ def test_a_server_that_was_restarted(room):
     room.close_room()
 
 
+@pytest.mark.parametrize(
+    ("was_closed", "renews", "patience_s"),
+    [(True, False, 1.0), (False, False, 30.0), (True, True, 30.0)],
+    ids=["closed", "silent", "a member"],
+)
+def test_how_long_a_link_is_refused_before_its_server_is_gone(was_closed, renews, patience_s, monkeypatch):
+    """A machine that was silent before may be another one; and a member waits for a server that is restarted."""
+    now = [100.0]
+    monkeypatch.setattr(room_link, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    link = ClientLink.__new__(ClientLink)
+    link._core, link._renews = ControlLink(30.0, 100.0), renews
+    link._was_closed, link._nobody_since = was_closed, None
+    refused = connect.NobodyError("nothing listens")
+
+    def gone(error, after_s):
+        now[0] += after_s
+        return link._is_nobody_there(error)
+
+    assert not gone(refused, 0.0) and not gone(refused, patience_s - 0.1) and gone(refused, 0.1)
+    assert not gone(connect.EntryError("cannot be reached"), 0.0)  # the network was another one meanwhile
+    assert not gone(refused, 0.0) and not gone(refused, 29.0) and gone(refused, 1.0)
+
+
 # ---- all operations
 
 
-def everything(room, through, faults, seed, kinds=KINDS, every=3_000):
+def everything(room, through, faults, seed, kinds=KINDS, every=3_000, **more):
     done = room.folder / "done"
-    proxy = through(timeout=10, seed=seed, kinds=kinds, every=every, done=done.touch)
+    proxy = through(timeout=10, seed=seed, kinds=kinds, every=every, done=done.touch, **more)
     path = ":".join([*map(str, PATHS), room.environment()["PYTHONPATH"]])
     for name in ("ann", "bob"):
         member = room.start("join", room.doors[name], "--name", name, env={"PYTHONPATH": path})
@@ -349,9 +383,49 @@ def test_ten_faults(proxied):
     everything(room, through, 10, 1)
 
 
+# One member, the run and its ways to both boxes, or all of these.
+DOORS = {"member": (0,), "launcher": (2,), "all": (0, 1, 2)}
+
+
 @pytest.mark.stress
 @pytest.mark.timeout(900)
-def test_two_hundred_faults(proxied, monkeypatch):
+@pytest.mark.parametrize("doors", DOORS)
+def test_two_hundred_faults(proxied, doors, monkeypatch):
     monkeypatch.setattr("launching.WATCHDOG_S", 800)
     room, through = proxied
-    everything(room, through, 200, 2)
+    everything(room, through, 200, 2, doors=DOORS[doors], every=3_000)
+
+
+def meet_through_faults(room, through, faults):
+    """Boxes without a launcher, which have little to say besides their signs of life."""
+    done = room.folder / "done"
+    proxy = through(timeout=10, seed=3, every=3_000, done=done.touch)
+    path = {"PYTHONPATH": ":".join([*map(str, PATHS), room.environment()["PYTHONPATH"]])}
+
+    def box(ranks, name):
+        command = (sys.executable, PROGRAM, 3, done, 6)
+        infile = f"ranks = {ranks}\ntotal_nodes = 5"
+        return room.box(*command, infile=infile, name=name, place=room.doors[name], env=path)
+
+    first = box([0, 1, 3], "ann")
+    read_until(first.stderr, "waiting for nodes: ")
+    with proxy.lock:
+        proxy.left = faults
+    results = [room.finish(one) for one in (first, box([2, 4], "bob"))]
+    assert [result.code for result in results] == [0, 0], (proxy.happened, results)
+    assert len({line.split()[1] for result in results for line in result.lines}) == 1, results
+    assert proxy.left == 0 and len(proxy.happened) == faults
+    assert room.close_room()[0].code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_ten_faults_of_boxes_without_a_launcher(proxied):
+    meet_through_faults(*proxied, 10)
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(900)
+def test_two_hundred_faults_of_boxes_without_a_launcher(proxied, monkeypatch):
+    monkeypatch.setattr("launching.WATCHDOG_S", 800)
+    meet_through_faults(*proxied, 200)

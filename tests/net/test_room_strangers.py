@@ -251,7 +251,7 @@ def ended_with(frames):
 
 @pytest.mark.slow
 def test_another_spcomm_is_told_so(busy):
-    for purpose in ("join", "run"):
+    for purpose in ("join", "run", "meet"):
         for theirs, part in (
             ({"spcomm": "0.0.1"}, "this machine has 0.0.1; install the same"),
             ({"order": "middle"}, "-endian"),

@@ -46,6 +46,7 @@ class Frames:
         self._goes = bytearray()
         self._greeted = greeted
         self.broken = False  # the reader is gone
+        self.was_closed = False  # by the system of the other end: it said so, and was not merely silent
 
     @property
     def kept(self) -> int:
@@ -78,8 +79,8 @@ class Frames:
                 del self._goes[: os.write(self.writing, memoryview(self._goes)[:_PIECE].tobytes())]
         except BlockingIOError:
             return False
-        except OSError:
-            self.broken = True
+        except OSError as error:
+            self.broken, self.was_closed = True, isinstance(error, ConnectionError)
         if self.broken:
             self._goes.clear()
         return True
@@ -103,8 +104,10 @@ class Frames:
             data = os.read(self.reading, _PIECE)
         except BlockingIOError:
             return b""
-        except OSError:
-            data = b""
+        except OSError as error:
+            self.was_closed = isinstance(error, ConnectionError)
+            return None
+        self.was_closed = not data
         return self.unwrap(data) if data else None
 
     def listen(self, loop: "Loop", call: "Callable[[], None]") -> None:

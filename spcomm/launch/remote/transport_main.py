@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
 _LASTING_S = 1.0  # a connection that broke sooner counts as one more failed attempt
+_REPORT_S = 3  # for the report that the launcher was killed
 _REFUSALS = 3  # in a row, at first: that is another server, not a byte altered on the way
 
 
 def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]", launcher: int) -> None:
-    """Run that in the forked process, with all signals blocked, and end. Does not return."""
+    """Run that in the forked process, with all signals blocked, and end. Does not return.
+
+    The process dies with the launcher. 0: it only ends with it, as `work` decides.
+    """
     code = 125
     try:
         _settle(label, kept, launcher)
@@ -44,8 +48,8 @@ def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]"
 
 def _settle(label: str, kept: "list[int]", launcher: int) -> None:
     """Close the launcher's descriptors except the necessary ones, above all its sockets, whose ends others wait for."""
-    net.die_with_parent(_signal.SIGKILL)
-    if os.getppid() != launcher:
+    net.die_with_parent(_signal.SIGKILL if launcher else _signal.SIGCONT)  # SIGCONT: to notice it, if it is stopped
+    if launcher and os.getppid() != launcher:
         os._exit(0)
     os.setpgid(0, 0)  # Ctrl-C is for the launcher
     _signal.set_wakeup_fd(-1)
@@ -231,10 +235,12 @@ def carry(
     segment: int,
     link_timeout: float,
     places: "list[int] | None" = None,
+    killed: "Callable[[], None] | None" = None,
 ) -> None:
     """Run the gateway of a box until all of its nodes have ended, and their messages have been carried.
 
     `secrets`: of `make_secrets`, for that box. `places`: the box of each rank, if gateways have links to each other.
+    `killed`: reports that the launcher was killed, if it was.
     """
     loop = Loop()
     gateway = net.Gateway(segment, job, link_timeout, places is not None)
@@ -249,7 +255,7 @@ def carry(
 
             connector.peers = peers.Peers(loop, gateway, secrets[SECRET_BYTES:], job, box)
         connector.start()
-        _until_over(loop, wire, gateway.run)
+        _until_over(loop, wire, gateway.run, killed)
     except BaseException as error:
         _complain(wire, error, gateway.culprit)  # first: the parent must learn of it before the nodes
         gateway.disconnect()
@@ -258,10 +264,20 @@ def carry(
         wire.send(("counted", {other: gateway.peer_counts(other) for other in set(places) - {box}}))
 
 
-def _until_over(loop: Loop, wire: Wire, work: "Callable[[], object]") -> None:
+def _until_over(
+    loop: Loop, wire: Wire, work: "Callable[[], object]", killed: "Callable[[], None] | None" = None
+) -> None:
     runner = Runner(work)
-    loop.add(wire.fileno(), lambda: os._exit(0))  # readable only when the launcher is gone
+    loop.add(wire.fileno(), lambda: _end(killed))  # readable only when the launcher is gone
     loop.add(runner.fileno(), lambda: None)
     while not runner.over:
         loop.turn()
     runner.result()
+
+
+def _end(killed: "Callable[[], None] | None") -> None:
+    """End with the launcher, which has ended without closing this process."""
+    if killed is not None:
+        _signal.alarm(_REPORT_S)  # ends the process
+        killed()
+    os._exit(0)

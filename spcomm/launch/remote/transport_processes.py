@@ -39,10 +39,12 @@ class TransportProcess:
         kept: int,
         forgotten: "list[Any]",
         group: "int | None" = None,
+        reports: bool = False,
     ) -> None:
         """Fork it. It runs `work`, and needs the descriptor `kept`; it gives up segments of other boxes.
 
-        `label` is its name in the system: 15 letters. `box`, `group`: of a gateway; -1 and None: the server.
+        `label` is its name in the system: 15 letters. `box`, `group`: of a gateway; -1 and None: the server. `reports`:
+        when this process is killed, `work` reports it.
         """
         self.name = name
         self.box = box
@@ -58,7 +60,8 @@ class TransportProcess:
             if self.pid == 0:
                 for segment in forgotten:
                     segment.close()
-                transport_main.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], launcher)
+                parent = 0 if reports else launcher
+                transport_main.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], parent)
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
             theirs.close()
@@ -132,9 +135,11 @@ class TransportProcesses:
         self._several = len(groups) > 1
         self._groups = [group for group in groups if group.boxes > 1]
         self._here = [segment for group in groups for segment in group.segments if segment.fd >= 0]
+        self._killed: Callable[[], None] | None = None
         self._all: list[TransportProcess] = []
         if server is not None:
             self.jobs, self.address = server.session.jobs, server.address
+            self._killed = server.session.link.report_gone
             self._all.append(server)
             try:
                 self._start_gateways()
@@ -173,11 +178,19 @@ class TransportProcesses:
 
     def _start_gateway(self, group: "Group", box: int, segment: "Any") -> None:
         reached, job = self._reach(box, self.address), self.jobs[group.number]
-        places = group.places if self._is_direct else None
+        places, killed = group.places if self._is_direct else None, self._killed
 
         def carry(wire: Wire) -> None:
             transport_main.carry(
-                wire, reached, job.secrets[box], job.number, box, segment.fd, self._link_timeout, places
+                wire,
+                reached,
+                job.secrets[box],
+                job.number,
+                box,
+                segment.fd,
+                self._link_timeout,
+                places,
+                killed,
             )
 
         where = f" of group {group.number}" if self._several else ""
@@ -185,7 +198,14 @@ class TransportProcesses:
         others = [other for other in self._here if other is not segment]
         self._all.append(
             TransportProcess(
-                f"the gateway of box {box}{where}", box, label, carry, segment.fd, others, group.number
+                f"the gateway of box {box}{where}",
+                box,
+                label,
+                carry,
+                segment.fd,
+                others,
+                group.number,
+                killed is not None,
             )
         )
 

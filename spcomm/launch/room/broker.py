@@ -24,7 +24,7 @@ from spcomm.launch.remote import versions
 from spcomm.launch.remote.control_link import LinkError
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
-from spcomm.launch.room.connect import differ, keep_alive
+from spcomm.launch.room.connect import EINVAL, EVERSION, differ, keep_alive
 from spcomm.launch.room.mac_framing import MacFrames
 from spcomm.launch.room.meeting import Meeting, Seat, elsewhere
 from spcomm.launch.room.room_link import RoomLink, proof
@@ -178,6 +178,9 @@ class Broker:
             _resume, number, shown, received = message
             self._resume(frames, str(number), str(shown), int(received))
             return
+        if message[0] == "gone":
+            self._gone(frames, *map(str, message[1:]))
+            return
         _hello, purpose, theirs, about, *of = message
         if purpose == "look":
             room = {"room": self._about["room"], "members": list(self._members), "runs": len(self._runs)}
@@ -190,9 +193,14 @@ class Broker:
             raise ValueError(number)
         link = RoomLink(self._loop, self._about["link_timeout"])
         connection = Connection(link, number, ticket, frames.peer[0])
-        why = self._enter(connection, purpose, dict(theirs), dict(about), self._away_before(frames, of[0]))
+        why, status = "" if purpose in ("reach", "box") else differ(dict(theirs)), EVERSION
+        if not why:
+            why, status = (
+                self._enter(connection, purpose, dict(about), self._away_before(frames, of[0])),
+                EINVAL,
+            )
         if why:
-            self._answer(frames, why, [])
+            self._answer(frames, why, [], status)
             return
         self.connections[number] = connection
         frames.send(["linked", link.timeout_s])
@@ -221,6 +229,16 @@ class Broker:
             return
         self._offer_again(connection)
 
+    def _gone(self, frames: MacFrames, number: str, shown: str) -> None:
+        """The process of a link was killed; a child of it reports that."""
+        connection = self.connections.get(number)
+        if connection is None or not hmac.compare_digest(
+            proof(connection.ticket, "gone", frames.binding), shown
+        ):
+            raise ValueError(number)
+        self._answer(frames, "", ["known"])
+        self._leave(connection)
+
     def _away_before(self, frames: MacFrames, of: dict) -> "Connection | None":
         """The member that is back, if it was away and can prove that."""
         number, shown = of.get("was") or ("", "")
@@ -231,9 +249,9 @@ class Broker:
             return None
         return found
 
-    def _answer(self, frames: MacFrames, why: str, message: list) -> None:
+    def _answer(self, frames: MacFrames, why: str, message: list, status: int = EINVAL) -> None:
         """Send a guest its last message."""
-        frames.send(["refused", why] if why else message)
+        frames.send(["refused", why, status] if why else message)
         self._dismiss(frames)
 
     def _forget_guest(self, frames: MacFrames) -> None:
@@ -299,18 +317,16 @@ class Broker:
         else:
             self._over(run, f"{member.name}: the box there ended before it was connected")
 
-    def _enter(
-        self, connection: Connection, purpose: str, theirs: dict, about: dict, away: "Connection | None"
-    ) -> str:
+    def _enter(self, connection: Connection, purpose: str, about: dict, away: "Connection | None") -> str:
         """Return why the connection cannot enter; empty: it is in. `away`: it is this member, which is back."""
         connection.name = one_line(about.get("name") or connection.address, _NAME_MOST)
         if self._is_parting:
             return "the server was ended"
         if purpose in ("reach", "box"):
             return self._way(connection, purpose, about)
-        why = differ(theirs) or (self._expired() if away is None else "")
-        if why:
-            return why
+        expired = self._expired() if away is None else ""
+        if expired:
+            return expired
         if purpose in ("run", "meet"):
             return self._ask(connection, about) if purpose == "run" else self._meet(connection, about)
         if away is not None:

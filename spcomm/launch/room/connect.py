@@ -14,17 +14,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+EINVAL, ESYSTEM, ETIMEDOUT, EVERSION, EDISCONNECTED = -1, -3, -5, -17, -21  # of csrc/base/spc_error.h
 CONNECT_S = 5.0
 _AGAIN_S = (0.05, 0.2, 0.5)
 _ALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 30_000))
 
 
 class EntryError(Exception):
-    """The server accepts no connection, or not this one; the text is a sentence without its end."""
+    """The server accepts no connection, or not this one; the text is a sentence without its end.
+
+    `status` is the cause as C programs get it.
+    """
+
+    status = EDISCONNECTED
 
 
 class RefusedError(EntryError):
     """The server does not know that code."""
+
+    status = EINVAL
+
+
+class OtherVersionError(EntryError):
+    """The server speaks another version of the protocol between machines."""
+
+    status = EVERSION
 
 
 class ClosedError(EntryError):
@@ -36,7 +50,11 @@ class NobodyError(EntryError):
 
 
 class FinalError(EntryError):
-    """The server has refused and has sent the reason."""
+    """The server has refused and has sent the reason, or has lost the connection for good."""
+
+    def __init__(self, sentence: str, status: int = EDISCONNECTED) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 def enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
@@ -63,7 +81,12 @@ def enter_once(place: "tuple[str, int]", key: bytes) -> MacFrames:
     why = refusal(place, talk)
     if why:
         sock.close()
-        errors = {net.CLOSED: ClosedError, handshake.NO_TLS: ClosedError, net.REFUSED: RefusedError}
+        errors = {
+            net.CLOSED: ClosedError,
+            handshake.NO_TLS: ClosedError,
+            net.REFUSED: RefusedError,
+            net.OTHER_VERSION: OtherVersionError,
+        }
         raise errors.get(talk.outcome, EntryError)(why)
     try:
         keep_alive(sock)
@@ -109,7 +132,7 @@ def _checked(receive: "Callable[[], list | None]", place: "tuple[str, int]") -> 
     if found == []:
         return None
     if found[0] == "refused":
-        raise FinalError(one_line(found[1]))
+        raise FinalError(one_line(found[1]), EVERSION if found[2:] == [EVERSION] else EINVAL)
     return found
 
 

@@ -14,6 +14,7 @@ import time
 
 from spcomm.launch.remote.box import withdraw
 from spcomm.launch.remote.framing import one_line
+from spcomm.launch.room import connect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from spcomm.launch.room.room_link import ClientLink
 
-_EINVAL, _ESYSTEM, _ETIMEDOUT, _EVERSION, _EDISCONNECTED = -1, -3, -5, -17, -21  # of csrc/base/spc_error.h
 _DEADLOCK_CODE = 99
 _TIMEOUT_S = 300.0
 _FINISH_S = 1.0  # for the server to receive the end
@@ -94,21 +94,17 @@ class BoxProcess:
     def meet(self) -> None:
         """Wait until all boxes are there, and the nodes of this one can begin. Raises `MeetError`."""
         from spcomm._core.errors import SpcommError
-        from spcomm.launch.room.connect import EntryError, FinalError, RefusedError
 
         try:
             self._enter()
             self._wait()
             self._make()
-        except (RefusedError, FinalError) as error:
-            raise MeetError(_EINVAL, str(error)) from None
-        except EntryError as error:
-            versions = "version" in str(error)
-            raise MeetError(_EVERSION if versions else _EDISCONNECTED, str(error)) from None
+        except connect.EntryError as error:
+            raise MeetError(error.status, str(error)) from None
         except MemoryError:
-            raise MeetError(_ESYSTEM, "there is not enough memory for the message buffers") from None
+            raise MeetError(connect.ESYSTEM, "there is not enough memory for the message buffers") from None
         except (OSError, SpcommError) as error:
-            raise MeetError(_ESYSTEM, str(error)) from None
+            raise MeetError(connect.ESYSTEM, str(error)) from None
 
     def _enter(self) -> None:
         from spcomm._core import segments
@@ -121,7 +117,7 @@ class BoxProcess:
         try:
             where = prompt.place(self._infile, infile["server"])
         except UsageError as error:
-            raise MeetError(_EINVAL, f"{error}: server") from None
+            raise MeetError(connect.EINVAL, f"{error}: server") from None
         ranks = infile["ranks"]
         self._check_ranks(ranks)
         key = join_code.key(self._code(infile["code"]))
@@ -143,10 +139,10 @@ class BoxProcess:
     def _check_ranks(self, ranks: "list[int]") -> None:
         if ranks and len(ranks) != self._local:
             found = f"{self._infile} gives ranks to {len(ranks)} nodes, and this box has {self._local}"
-            raise MeetError(_EINVAL, f"{found}; give as many")
+            raise MeetError(connect.EINVAL, f"{found}; give as many")
         if ranks and max(ranks) >= self._total:
             found = f"{self._infile}: ranks has {max(ranks)}, and a run of {self._total} nodes"
-            raise MeetError(_EINVAL, f"{found} has ranks 0 to {self._total - 1}")
+            raise MeetError(connect.EINVAL, f"{found} has ranks 0 to {self._total - 1}")
 
     def _code(self, name: str) -> str:
         """Return the server's code: from the environment, else from a file beside the infile."""
@@ -155,7 +151,7 @@ class BoxProcess:
         text, where = os.environ.pop(join_code.VARIABLE, ""), f"${join_code.VARIABLE}"
         if not text and not name:
             raise MeetError(
-                _EINVAL,
+                connect.EINVAL,
                 f'needs the code that spcomm serve has shown: set {where}, or write it to a file and code = "FILE" '
                 f"into {self._infile}",
             )
@@ -166,9 +162,9 @@ class BoxProcess:
                     text = file.read(4096)
             return join_code.read(text)
         except OSError as error:
-            raise MeetError(_EINVAL, f"code: {where} cannot be read ({error.strerror})") from None
+            raise MeetError(connect.EINVAL, f"code: {where} cannot be read ({error.strerror})") from None
         except join_code.CodeError as error:
-            raise MeetError(_EINVAL, f"{error} (in {where})") from None
+            raise MeetError(connect.EINVAL, f"{error} (in {where})") from None
 
     def _wait(self) -> None:
         self._link.listen(self._loop, _nothing)
@@ -181,7 +177,7 @@ class BoxProcess:
             elif message[0] == "granted":
                 self._granted = message[1]
             elif message[0] == "ended":
-                raise MeetError(_EDISCONNECTED, one_line(message[2]))
+                raise MeetError(connect.EDISCONNECTED, one_line(message[2]))
         self._loop.forget("timeout")
         self._loop.remove(self._sock.fileno())
 
@@ -201,7 +197,7 @@ class BoxProcess:
         there, who, others = self._waiting or (self._local, "", "")
         hint = f"; {one_line(others)}" if others else ""
         raise MeetError(
-            _ETIMEDOUT,
+            connect.ETIMEDOUT,
             f"after {self._timeout_s:g} s {int(there)} of the {self._total} nodes of group {self._group} are there "
             f"({one_line(who)}), and {self._total - int(there)} are missing{hint}",
         )
@@ -228,11 +224,18 @@ class BoxProcess:
         def carry(wire: "Any") -> None:
             secret, descriptor = bytes.fromhex(about["secret"]), self._segment.fd
             transport_main.carry(
-                wire, self._link.peer, secret, about["job"], box, descriptor, about["link_timeout"]
+                wire,
+                self._link.peer,
+                secret,
+                about["job"],
+                box,
+                descriptor,
+                about["link_timeout"],
+                killed=self._link.report_gone,
             )
 
         name, label = f"the gateway of box {box}", f"spcomm gw {box}"
-        self._gateway = TransportProcess(name, box, label, carry, self._segment.fd, [])
+        self._gateway = TransportProcess(name, box, label, carry, self._segment.fd, [], reports=True)
         ranks = b"".join(rank.to_bytes(4, sys.byteorder) for rank in about["ranks"])
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, self._segment.fd.to_bytes(4, sys.byteorder))]
         try:

@@ -10,11 +10,13 @@ connection are not part of the link:
 about, `of`                       `linked` and the link timeout in seconds, or `refused` and the reason
 `resume`, number, proof,          the same link, over this connection. The server sends `resumed`, proof, received and
 received                          the link timeout, or `unknown`; a `hello` may follow `unknown`
+`gone`, number, proof             the end of a link whose process was killed, as a child of it reports. The server
+                                  sends `known`
 ================================  ==================================================================================
 
-The ticket travels once, encrypted. Each end that resumes shows an HMAC by the ticket of the handshake and of the
-certificate. So neither a stranger nor another member, which knows the code, can take over a link, and no proof is valid
-for another connection.
+The ticket travels once, encrypted. Each end that resumes, or reports the end, shows an HMAC by the ticket of the
+handshake and of the certificate. So neither a stranger nor another member, which knows the code, can take over a link,
+and no proof is valid for another connection.
 """
 
 import _thread
@@ -40,11 +42,12 @@ if TYPE_CHECKING:
 _PIECE = 1 << 17  # bytes encrypted at a time
 _AGAIN_S = (0.0, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
 _ATTEMPTS_MOST = 12  # at first, of the ways to boxes
+_REFUSED_S = 1.0  # in which nothing listens, after which a server that has closed the connection is gone
 _TICKET_BYTES = 32
 
 
 def proof(ticket: bytes, role: str, binding: bytes) -> str:
-    """Return the proof that the end with that role, "client" or "server", shows over a connection."""
+    """Return the proof for a role, "client", "server" or "gone", that an end shows over a connection."""
     return hmac.digest(ticket, f"spcomm resume {role}".encode() + binding, "sha256").hex()
 
 
@@ -115,7 +118,7 @@ class RoomLink:
                 continue
             self._loop.remove(frames.writing)
             if frames.broken:
-                self._lose()
+                self._lose(frames.was_closed)
             break
         return True
 
@@ -192,7 +195,7 @@ class RoomLink:
         except FrameError:
             data = None
         if data is None:
-            self._lose()
+            self._lose(frames is not None and frames.was_closed)
         else:
             self._take(data)
 
@@ -213,8 +216,8 @@ class RoomLink:
             self._loop.remove(frames.writing)
             frames.close()
 
-    def _lose(self) -> None:
-        """The connection has broken."""
+    def _lose(self, was_closed: bool = False) -> None:
+        """The connection has broken. `was_closed`: the system at the other end has closed or reset it."""
         self._drop()
 
     def beat(self, lapses: bool = True) -> None:
@@ -249,7 +252,9 @@ class ClientLink(RoomLink):
 
     A link that `renews` outlives even its timeout: if the server does not know it any more, a new link replaces it,
     shows the old one's ticket and begins with another welcome. The link ends if the machine of the server refuses
-    connections for a whole timeout.
+    connections for a whole timeout. Another link, which a new server would not know, ends after a second of that if the
+    machine of the server had closed the connection: then the server's process is gone. A cable that was unplugged
+    closes nothing, and machines that cannot be reached refuse nothing.
     """
 
     def __init__(
@@ -270,6 +275,7 @@ class ClientLink(RoomLink):
         self._is_asked_for = False  # the server may know it
         self._is_new = True  # it was never attached
         self._attempts = 0  # since there was a connection
+        self._was_closed = False  # the last connection, by the server's machine
         self._nobody_since: float | None = None  # since then its machine refuses connections
         self._dialling = -1  # readable when a thread has finished that
         self._result: tuple[MacFrames, int, float] | Exception | None = None
@@ -335,10 +341,11 @@ class ClientLink(RoomLink):
         self._attempts, self._is_new, self._nobody_since = 0, False, None
         self.attach(frames, received)
 
-    def _lose(self) -> None:
+    def _lose(self, was_closed: bool = False) -> None:
         was_up = self._frames is not None
         super()._lose()
         if was_up and not self._has_ended:
+            self._was_closed = was_closed
             self._again()
 
     def _lapse(self) -> None:
@@ -387,19 +394,38 @@ class ClientLink(RoomLink):
         elif isinstance(result, connect.FinalError) or self._is_nobody_there(result):
             if not isinstance(result, connect.NobodyError):
                 self.why = str(result)
+            elif self._is_process_gone:
+                self.why = (
+                    f"the server at {spelt(self._place)} has ended: nothing listens at its port any more"
+                )
             self._end()
             return
         self._again()
 
     def _is_nobody_there(self, error: "Exception | None") -> bool:
-        """Whether the machine of the server has refused connections for a whole timeout."""
+        """Whether the machine of the server has refused connections for so long that there is no server any more."""
         if not isinstance(error, (connect.NobodyError, connect.RefusedError)):
-            self._nobody_since = None
+            self._nobody_since, self._was_closed = None, False
             return False
         now = time.monotonic()
         if self._nobody_since is None:
             self._nobody_since = now
-        return now - self._nobody_since >= self._core.timeout_s
+        patience_s = min(_REFUSED_S, self._core.timeout_s) if self._is_process_gone else self._core.timeout_s
+        return now - self._nobody_since >= patience_s
+
+    @property
+    def _is_process_gone(self) -> bool:
+        """Whether refused connections show that the process has ended, and not another network or a restart."""
+        return self._was_closed and not self._renews
+
+    def report_gone(self) -> None:
+        """Report, in a child of the link's process, that this was killed; the server cannot see it. Takes some seconds
+        at most, and succeeds only if the server can be reached."""
+        try:
+            frames = connect.enter_once(self._place, self._key)
+            self._ask(frames, ["gone", self._number, proof(self._ticket, "gone", frames.binding)])
+        except EntryError:
+            pass  # the server notices by the silence
 
     def _dial(self) -> "tuple[MacFrames, int, float]":
         """Connect, and resume the link, or open it. Raises `EntryError`.
