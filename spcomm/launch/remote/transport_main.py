@@ -48,7 +48,8 @@ def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]"
 
 def _settle(label: str, kept: "list[int]", launcher: int) -> None:
     """Close the launcher's descriptors except the necessary ones, above all its sockets, whose ends others wait for."""
-    net.die_with_parent(_signal.SIGKILL if launcher else _signal.SIGCONT)  # SIGCONT: to notice it, if it is stopped
+    # SIGCONT: a stopped process that reports has to go on to notice the end of its parent.
+    net.die_with_parent(_signal.SIGKILL if launcher else _signal.SIGCONT)
     if launcher and os.getppid() != launcher:
         os._exit(0)
     os.setpgid(0, 0)  # Ctrl-C is for the launcher
