@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A node in C of a random schedule (tests/stress/schedule.py), whose other nodes are in Python:
- * `carry_out STEPS INFILE`. Each line of STEPS-<rank> is a step of this node, as test_mixed.py writes it; lines `expect` come first, and list the
+ *
+ *     carry_out STEPS INFILE
+ *
+ * Each line of STEPS-<rank> is a step of this node, as test_mixed.py writes it; lines `expect` come first, and list the
  * messages to this node, by sender in the order of the sends.
  */
 #include <inttypes.h>
