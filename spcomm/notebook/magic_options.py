@@ -8,7 +8,7 @@ import tokenize
 from spcomm.launch.cmdline.values import MOST_BOXES
 from spcomm.text import duration_s
 
-_OPTIONS = "-n N, --boxes B, --timeout S, --trace, --fresh, --group"
+_OPTIONS = "-n N, --boxes B, --room HOST[:PORT], --timeout S, --trace, --fresh, --group"
 _COMMANDS = {
     "push": "push NAME…",
     "pull": "pull NAME…",
@@ -28,6 +28,7 @@ class CellOptions:
     def __init__(self) -> None:
         self.nodes: int | None = None
         self.boxes: int | None = None
+        self.room: str | None = None
         self.timeout: float | None = None
         self.trace = False
         self.fresh = False
@@ -36,7 +37,7 @@ class CellOptions:
 
 _LONGEST = 40  # letters of a number: Python refuses to read thousands of digits
 _FLAGS = ("trace", "fresh", "group")
-_VALUES = {"-n": "nodes", "--boxes": "boxes", "--timeout": "timeout"}
+_VALUES = {"-n": "nodes", "--boxes": "boxes", "--timeout": "timeout", "--room": "room"}
 _MOST = {"-n": 0, "--boxes": MOST_BOXES}  # 0: the number that the caller of `parse` gives
 _KNOWN = [*_VALUES, *(f"--{name}" for name in _FLAGS)]
 
@@ -53,15 +54,21 @@ def parse(line: str, most: int) -> CellOptions:
         if name in _VALUES:
             if not equals:
                 if not words:
-                    raise MagicError(f"%%spcomm: {name} needs a number, as in {name} 4")
+                    needs = "a host, as in --room desk" if name == "--room" else f"a number, as in {name} 4"
+                    raise MagicError(f"%%spcomm: {name} needs {needs}")
                 value = words.pop(0)
-            number = _seconds(value) if name == "--timeout" else _whole(name, value, _MOST[name] or most)
-            setattr(found, _VALUES[name], number)
+            setattr(found, _VALUES[name], _value(name, value, most))
         elif word.removeprefix("--") in _FLAGS and word.startswith("--"):
             setattr(found, word[2:], True)
         else:
             raise MagicError(f"%%spcomm: {_unknown(word)}; there are {_OPTIONS}")
     return found
+
+
+def _value(name: str, text: str, most: int) -> "int | float | str":
+    if name == "--timeout":
+        return _seconds(text)
+    return text if name == "--room" else _whole(name, text, _MOST[name] or most)
 
 
 def _unknown(word: str) -> str:

@@ -19,6 +19,7 @@ def fields(line):
         ("-n=64", {"nodes": 64}),
         ("--timeout 2.5 --trace", {"timeout": 2.5, "trace": True}),
         ("-n 4 --boxes 2", {"nodes": 4, "boxes": 2}),
+        ("-n 4 --room desk:7800", {"nodes": 4, "room": "desk:7800"}),
         ("--timeout=3 -n 1 --fresh --group", {"timeout": 3.0, "nodes": 1, "fresh": True, "group": True}),
     ],
 )
@@ -38,6 +39,7 @@ def test_what_options_say(line, found):
         ("--boxes 0", "--boxes 0: the number of boxes is 1 to 64"),
         ("-n 2.5", "-n 2.5: the number of nodes is 1 to 64"),
         ("--timeout", "--timeout needs a number"),
+        ("--room", "--room needs a host, as in --room desk"),
         ("--timeout nan", "--timeout nan: a timeout is a number of seconds, more than 0"),
         ("--timeout 0", "--timeout 0: a timeout is"),
         ("--timeout inf", "--timeout inf: a timeout is"),

@@ -149,11 +149,7 @@ class Box:
         group.size, group.places = about["size"], about["places"]
         group.segments = [None] * group.boxes
         self._segment = group.segments[plan.box] = boxparts.segment(about, len(self._ranks))
-        if group.boxes > 1:
-            self._gateway = boxparts.gateway(about, self._segment, secrets)
-            self._loop.add(self._gateway.fileno(), self._hear_gateway)
-        else:  # no other process has the memory in which a deadlock can be proven
-            self._loop.at("look", _LOOK_S, self._look)
+        self._connect(secrets, group.boxes)
         self._reader = report.Reader()
         self._answers = stack_probe.ProbeReplies()
         fork_client.run(
@@ -164,16 +160,24 @@ class Box:
         self._loop.add(fork_client.fileno(), self._hear_starter)
         self._loop.add(self._reader.fd, self._read_reports)
 
+    def _connect(self, secrets: bytes, boxes: int) -> None:
+        """Start the gateway, or where there is one box the search for deadlocks: no other process has the memory."""
+        from spcomm.launch.remote import boxparts
+
+        if boxes > 1:
+            self._gateway = boxparts.gateway(self._about, self._segment, secrets)
+            self._loop.add(self._gateway.fileno(), self._hear_gateway)
+        else:
+            self._loop.at("look", _LOOK_S, self._look)
+
     def _nodes(self, ranks: "list[int]", reading: "list[int]") -> None:
         """Start these nodes; `reading`: those that have a standard input."""
+        if not ranks:  # the answer confirms that earlier requests were obeyed
+            self._fork_client.nodes(range(0), [])
+            return
         streams, theirs, inputs = [], [], set(reading)
         for rank in ranks:
-            if rank in inputs:
-                stdin, write = os.pipe()
-                self._inputs[rank] = Outlet(write)
-            else:
-                stdin = os.open(os.devnull, os.O_RDONLY)
-            streams.append(stdin)
+            streams.append(self._input(rank) if rank in inputs else os.open(os.devnull, os.O_RDONLY))
             for target in (1, 2):
                 read, write = os.pipe()
                 os.set_blocking(read, False)
@@ -185,6 +189,15 @@ class Box:
         self._fork_client.nodes(range(ranks[0], ranks[-1] + 1), streams)
         for fd in theirs:
             os.close(fd)
+
+    def _input(self, rank: int) -> int:
+        """Make the standard input of a node. Return the node's end."""
+        stdin, write = os.pipe()
+        self._inputs[rank] = Outlet(write)
+        return stdin
+
+    def _close_input(self, outlet: Outlet) -> None:
+        os.close(outlet.fd)
 
     # While it runs
 
@@ -303,6 +316,8 @@ class Box:
             data = os.read(fd, _PIECE)
         except BlockingIOError:
             return
+        except OSError:  # a socket whose other end was killed
+            data = b""
         rank, target = self._pipes[fd]
         if data:
             self._frames.send(["out", rank, target], data)
@@ -341,7 +356,7 @@ class Box:
                 continue
             self._loop.remove(outlet.fd)
             if taken is None or outlet.ending:
-                os.close(outlet.fd)
+                self._close_input(outlet)
                 del self._inputs[rank]
             if taken is None:
                 self._frames.send(["taken", rank, -1])
@@ -355,24 +370,30 @@ class Box:
         ):
             return
         self._read_reports()
+        self._send_rest()
+        self._send_trace()
+        self._frames.send(["noted", self._known()])
+        self._frames.send(["gone"])
+        self._leave()
+
+    def _send_rest(self) -> None:
         for fd in list(self._pipes):
             while fd in self._pipes and self._rest(fd):
                 pass
+
+    def _send_trace(self) -> None:
         if self._about["segment"].get("trace_events"):
             from spcomm.trace import remote_traces
 
             for rank, lost, piece in remote_traces.packed(self._segment.fd, self._ranks):
                 self._frames.send(["trace", rank, lost], piece)
-        self._frames.send(["noted", self._known()])
-        self._frames.send(["gone"])
-        self._leave()
 
     def _rest(self, fd: int) -> bool:
         """Forward the rest of a pipe. A process that a node left behind may keep it open."""
         rank, target = self._pipes[fd]
         try:
             data = os.read(fd, _PIECE)
-        except BlockingIOError:
+        except OSError:  # it is empty, or its other end was killed
             return False
         if data:
             self._frames.send(["out", rank, target], data)

@@ -31,6 +31,7 @@ def plan(about: dict) -> "Any":
     found.group, found.box = about["group"], about["number"]
     found.indices = range(about["first"], about["first"] + about["nodes"])
     found.nodes = about["nodes"]
+    found.takes_interrupt = bool(about.get("cluster"))
     return found
 
 

@@ -218,6 +218,23 @@ class RemoteForkClient(ForkClient):
         """Ask for the lines at which these nodes are. See `box_proxy.lines`."""
         self._ask(LINES, ranks)
 
+    def call(self, secret: bytes) -> None:
+        """Begin a call of a cluster, as `far` and `host.box` describe it; the answer is "called"."""
+        box = self.plan.host.box
+        about = {name: box[name] for name in ("segment", "begun_ns", "job") if name in box}
+        self._is_traced = bool(box["segment"]["trace_events"])
+        self._send(("call", about, secret))
+        if self._is_traced:
+            self.ask_clock()
+
+    def uncall(self) -> None:
+        """End it; the answer is "uncalled", after all that the box has to report."""
+        self._send(("uncall",))
+
+    def mark(self, rank: int, code: int) -> None:
+        """Mark one of its nodes as finished, or as failing with this exit code."""
+        self._send(("mark", rank, code))
+
     def _ask(self, question: str, ranks: "list[int]") -> None:
         """Do nothing here: the answer comes as a message."""
         self.far.asked += 1

@@ -6,7 +6,8 @@ Every connection here has proved that it knows the code. Its first message gives
 
 ========  ============================================================================================
 `join`    a member: for as long as it stays, it gets a message for each run that needs a box on it
-`run`     a run: it asks for the list of members, and gets a job of the server; its end is the run's end
+`run`     a run: it asks for the list of members, and gets a job of the server; its end is the run's end. The run of a
+          `Cluster` gets a job for each call, one after the other
 `reach`   one end of the way between a run and a box, and `box` the other; each gets the messages of the other. Each
           shows the ticket that only the run, or that member, was given
 `meet`    a box without a launcher: it waits until all nodes of its run are there (`meeting`)
@@ -78,9 +79,13 @@ class Run:
         self.group = int(about["group"])
         self.program = one_line(about["program"], 200)
         self.is_room = bool(about["room"])
+        self.is_cluster = self.is_room and bool(
+            about.get("cluster")
+        )  # its boxes run one call after the other
         self.wanted = max(1, int(about.get("members") or 1))
         self.job = 0
         self.boxes = 0
+        self.places: list[int] = []  # the box of each rank
         self.offered: dict[str, Connection] | None = None  # the offered members; the run chooses
         self.has_waited = False  # for members that are out of reach
         self.begun = False
@@ -254,6 +259,8 @@ class Broker:
                 connection.partner.link.send(message, data)
         elif connection.role == "run" and message[0] == "begin" and connection.run is not None:
             self._begin(connection.run, message[1])
+        elif connection.role == "run" and message[0] in ("call", "called") and connection.run is not None:
+            self._call(connection.run, message[0] == "call")
         elif connection.role == "meet" and message[0] == "failed" and connection.meeting is not None:
             code = int(message[1])
             self._end_meeting(
@@ -381,7 +388,7 @@ class Broker:
         if run.is_room and not self._about["room"]:
             return "this server has no room: it was started without --room; spcomm run --server uses it, with --boxes"
         taken = self._taken(run.group)
-        if taken:
+        if taken and not run.is_cluster:  # which no other run can join
             return taken
         if len(self._runs) >= RUNS_MOST:
             return f"the server is full: it has {RUNS_MOST} runs, the most that it serves; try again later"
@@ -394,7 +401,8 @@ class Broker:
 
     def _taken(self, group: int) -> str:
         """Return why no other run can have this group; empty: one can."""
-        groups = {run.group: f"{run.program}, of {run.runner.name}" for run in self._runs.values()}
+        runs = [run for run in self._runs.values() if not run.is_cluster]
+        groups = {run.group: f"{run.program}, of {run.runner.name}" for run in runs}
         groups.update({one.group: one.who() for one in self._meetings if not one.is_over})
         if group not in groups:
             return ""
@@ -441,18 +449,13 @@ class Broker:
             or (names and len(names) != boxes)
         ):
             raise ValueError
-        run.begun, run.boxes = True, boxes
+        run.begun, run.boxes, run.places = True, boxes, places
         # A name may belong to another member by now.
         missing = [name for name in names if run.offered.get(name) is not self._members.get(name, run)]
         if missing:
             self._over(run, f"{missing[0]} has left the room")
             return
-        secrets = [os.urandom(SECRET_BYTES) for _box in range(boxes)]
-        if boxes > 1:
-            run.job = int.from_bytes(os.urandom(4), "little") or 1
-            self._server.add_job(run.job, places)
-            run.is_carried = True
-            self._secrets.update({(run.job, box): secret for box, secret in enumerate(secrets)})
+        secrets = self._new_job(run) if boxes > 1 and not run.is_cluster else [b""] * boxes
         run.members = [self._members[name] for name in names]
         run.tickets = {
             (role, box): os.urandom(16).hex() for role in ("reach", "box") for box in range(len(names))
@@ -461,12 +464,38 @@ class Broker:
         told = {"job": run.job, "secrets": [secret.hex() for secret in secrets], "tickets": tickets}
         run.runner.link.send(["granted", told])
         for box, member in enumerate(run.members):
-            about = {"run": run.token, "box": box, "ticket": run.tickets["box", box]}
+            about = {
+                "run": run.token,
+                "box": box,
+                "ticket": run.tickets["box", box],
+                "cluster": run.is_cluster,
+            }
             member.link.send(["run", {**about, "program": run.program, "from": run.runner.name}])
         if names:
             self._loop.at(f"boxes {run.token}", _BOXES_S, lambda: self._missing(run))
         where = f", on {', '.join(names)}" if names else ""
         self._say(f"{run.runner.name} runs {run.program} (group {run.group}){where}")
+
+    def _new_job(self, run: Run) -> "list[bytes]":
+        """Add a job at the server. Return the secrets of its boxes."""
+        secrets = [os.urandom(SECRET_BYTES) for _box in range(run.boxes)]
+        run.job = int.from_bytes(os.urandom(4), "little") or 1
+        self._server.add_job(run.job, run.places)
+        run.is_carried = True
+        self._secrets.update({(run.job, box): secret for box, secret in enumerate(secrets)})
+        return secrets
+
+    def _call(self, run: Run, begins: bool) -> None:
+        """A call of a cluster begins, and gets a job; or it is over, whether or not all was carried."""
+        if not run.is_cluster or not run.begun or run.boxes < 2 or (begins and run.job):
+            raise ValueError
+        if begins:
+            secrets = [secret.hex() for secret in self._new_job(run)]
+            run.runner.link.send(["granted", {"job": run.job, "secrets": secrets}])
+            return
+        if self._withdraw(run):
+            self._server.fail_job(run.job, "the call has ended")
+        run.job, run.is_carried = 0, False
 
     def _missing(self, run: Run) -> None:
         silent = [member.name for box, member in enumerate(run.members) if ("box", box) not in run.ends]
@@ -616,7 +645,7 @@ class Broker:
                 if run is not None:
                     run.is_carried = False
                 if run is not None and self._withdraw(run):
-                    run.runner.link.send(["over", "", counts])
+                    run.runner.link.send(["over", "", counts, job])
             elif run is not None:
                 self._over(run, _with_names(sentence, run))
 
