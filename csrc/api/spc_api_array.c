@@ -188,6 +188,19 @@ static int check_type(const array_call_t *call) {
     return SPC_OK;
 }
 
+/* The kernels read items in place. */
+static int check_alignment(const array_call_t *call, const char *name, const void *memory) {
+    const spcomm_array_t *array = &call->values->array;
+    size_t alignment = array->kind == 'V' ? sizeof(int64_t) : array->item_bytes;
+    alignment = array->kind == 'c' ? alignment / 2 : alignment;
+    return call->bytes == 0 || memory == NULL || (uintptr_t)memory % alignment == 0
+               ? SPC_OK
+               : spc_api_refuse(SPC_EINVAL,
+                                "%s: %s begin at an address that is not divisible by %zu, as items of this "
+                                "type require; copy them with memcpy to memory of their type",
+                                call->name, name, alignment);
+}
+
 /* Determines type and shape of the values. SPC_EINVAL. */
 static int read_values(array_call_t *call) {
     const spcomm_array_t *array = &call->values->array;
@@ -200,6 +213,7 @@ static int read_values(array_call_t *call) {
     call->bytes = encoded.payload.data_bytes;
     call->core.type = type_of(call->values);
     status = check_type(call);
+    status = status == SPC_OK ? check_alignment(call, "values", call->values->data) : status;
     if (status != SPC_OK) {
         return status;
     }
@@ -213,9 +227,11 @@ static int read_values(array_call_t *call) {
 
 static int check_result(const array_call_t *call) {
     const bool has = spc_collect_has_result(&call->core, call->comm->rank);
-    return call->result != NULL || !has || call->bytes == 0
-               ? SPC_OK
-               : spc_api_refuse(SPC_EINVAL, "%s: result is NULL", call->name);
+    if (call->result == NULL && has && call->bytes != 0) {
+        return spc_api_refuse(SPC_EINVAL, "%s: result is NULL", call->name);
+    }
+    return has && call->values->format == SPCOMM_FORMAT_ARRAY ? check_alignment(call, "results", call->result)
+                                                              : SPC_OK;
 }
 
 /* ---- with an object of the core */
@@ -463,6 +479,8 @@ int spcomm_reduce_scatter(spcomm_t *comm, spcomm_data_t values, int32_t op, cons
         call.core.counts = call.counts;
         if (result == NULL && call.counts[comm->rank] != 0) {
             status = spc_api_refuse(SPC_EINVAL, "%s: result is NULL", call.name);
+        } else {
+            status = check_alignment(&call, "results", result);
         }
     }
     status = status == SPC_OK ? enter(&call) : status;

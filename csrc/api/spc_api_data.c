@@ -86,7 +86,7 @@ static bool is_item(char kind, uint32_t bytes) {
         return bytes % 4 == 0;
     case 'S':
     case 'V':
-        return true;
+        return bytes < UINT32_MAX; /* as spcomm_array gives more than 32 bits */
     default:
         return false;
     }
@@ -123,7 +123,7 @@ static int encode_array(const char *call, const spcomm_data_t *data, spc_api_enc
         return spc_api_refuse(
             SPC_EINVAL,
             "%s: there is no array of kind '%c' with items of %u bytes; kinds are i, u (1, 2, 4, 8 "
-            "bytes), f (2, 4, 8), c (8, 16), b (1), S, U and V",
+            "bytes), f (2, 4, 8), c (8, 16), b (1), S, U and V (fewer than 4294967295)",
             call, array->kind >= ' ' && array->kind <= '~' ? array->kind : '?', array->item_bytes);
     }
     if (!count_bytes(array->item_bytes, array->shape, array->dimensions, &bytes)) {

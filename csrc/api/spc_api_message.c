@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stddef.h>
 #include <stdio.h>
 
 #include "api/spc_api_private.h"
@@ -9,9 +10,14 @@
 /* ---- destinations */
 
 int spc_api_targets_one(const spcomm_t *comm, const char *call, int32_t dest, spc_api_targets_t *targets) {
+    targets->count = 0;
+    if (dest == SPCOMM_PROC_NULL) {
+        return SPC_OK;
+    }
     if (dest < 0 || (uint32_t)dest >= comm->size) {
-        return spc_api_refuse(SPC_ERANK, "%s: there is no node %d; this %s has nodes 0 to %u", call, dest,
-                              spc_api_kind(comm), comm->size - 1);
+        return spc_api_refuse(SPC_ERANK,
+                              "%s: there is no node %d; this %s has nodes 0 to %u, and SPCOMM_PROC_NULL",
+                              call, dest, spc_api_kind(comm), comm->size - 1);
     }
     targets->count = 1;
     targets->ranks[0] = dest;
@@ -140,7 +146,7 @@ int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, 
                               call, dest);
     }
     status = status == SPC_OK ? spc_api_encode(call, &data, &encoded) : status;
-    if (status != SPC_OK) {
+    if (status != SPC_OK || targets.count == 0) {
         return status;
     }
     status = spc_comm_ssend(comm->core, dest, SPC_CONTEXT_USER, tag, &encoded.payload,
@@ -162,6 +168,8 @@ static void add_number(char *text, const char *name, int32_t number) {
     size_t length = strlen(text);
     if (number == SPCOMM_ANY) {
         snprintf(text + length, CALL_BYTES - length, "%s=SPCOMM_ANY", name);
+    } else if (number == SPCOMM_PROC_NULL) {
+        snprintf(text + length, CALL_BYTES - length, "%s=SPCOMM_PROC_NULL", name);
     } else {
         snprintf(text + length, CALL_BYTES - length, "%s=%d", name, number);
     }
@@ -186,9 +194,12 @@ static int prepare(spcomm_t *comm, query_t *query, const void *result) {
         return spc_api_refuse(SPC_EINVAL, "%s: message is NULL; it is what the call fills in",
                               describe(query, call));
     }
-    if (query->source != SPCOMM_ANY && (query->source < 0 || (uint32_t)query->source >= comm->size)) {
-        return spc_api_refuse(SPC_ERANK, "%s: there is no node %d; this %s has nodes 0 to %u, and SPCOMM_ANY",
-                              describe(query, call), query->source, spc_api_kind(comm), comm->size - 1);
+    const bool is_constant = query->source == SPCOMM_ANY || query->source == SPCOMM_PROC_NULL;
+    if (!is_constant && (query->source < 0 || (uint32_t)query->source >= comm->size)) {
+        return spc_api_refuse(
+            SPC_ERANK,
+            "%s: there is no node %d; this %s has nodes 0 to %u, and SPCOMM_ANY and SPCOMM_PROC_NULL",
+            describe(query, call), query->source, spc_api_kind(comm), comm->size - 1);
     }
     if (query->tag != SPCOMM_ANY && query->tag < 0) {
         return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d, and SPCOMM_ANY",
@@ -227,10 +238,24 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
                                      : "");
 }
 
+/* Whether a prepared receive is from no node: then this is its message. Its memory is not written to. */
+static bool is_from_nobody(const query_t *query, spcomm_message_t *message) {
+    static max_align_t nothing;
+    if (query->source != SPCOMM_PROC_NULL) {
+        return false;
+    }
+    *message = (spcomm_message_t){
+        .data = &nothing, .source = SPCOMM_PROC_NULL, .tag = query->tag, .format = SPCOMM_FORMAT_NONE};
+    return true;
+}
+
 /* Called after prepare. */
 static int receive_until(spcomm_t *comm, const query_t *query, uint64_t deadline_ns, bool any,
                          spcomm_message_t *message) {
     spc_message_t found;
+    if (is_from_nobody(query, message)) {
+        return SPC_OK;
+    }
     int status = spc_api_run_handlers(comm);
     if (status == SPC_OK) {
         status = spc_comm_recv(comm->core, SPC_CONTEXT_USER, query->core_source, query->core_tag, deadline_ns,
@@ -278,6 +303,9 @@ static int receive_now(spcomm_t *comm, query_t *query,
     spc_message_t found;
     SPC_API_RECORD(comm, query->name);
     int status = prepare(comm, query, message);
+    if (status == SPC_OK && is_from_nobody(query, message)) {
+        return SPC_OK;
+    }
     status = status == SPC_OK ? spc_api_run_handlers(comm) : status;
     if (status == SPC_EINTERRUPTED) {
         return conclude(comm, query, status, NULL, false, NULL);
@@ -302,15 +330,15 @@ int spcomm_take(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *m
 int spcomm_probe(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, int32_t *found_source,
                  int32_t *found_tag, size_t *bytes) {
     query_t query = {"spcomm_probe", source, tag, 0, 0};
-    int32_t from, with;
-    uint64_t length;
+    int32_t from = SPCOMM_PROC_NULL, with = tag;
+    uint64_t length = 0;
     SPC_API_RECORD(comm, query.name);
     int status = prepare(comm, &query, &query);
     if (status != SPC_OK) {
         return status;
     }
-    status = spc_api_run_handlers(comm);
-    if (status == SPC_OK) {
+    status = source == SPCOMM_PROC_NULL ? SPC_OK : spc_api_run_handlers(comm);
+    if (status == SPC_OK && source != SPCOMM_PROC_NULL) {
         status = spc_comm_probe(comm->core, SPC_CONTEXT_USER, query.core_source, query.core_tag,
                                 spc_clock_deadline_ns(timeout_ns), &from, &with, &length);
     }

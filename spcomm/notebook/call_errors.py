@@ -71,14 +71,13 @@ def _failed(call: Call) -> BaseException:
         lost.rank = first.index if first is not None else min(call.killed)
         return lost
     sentences = [call.sentence()] + ([new_nodes(call.killed)] if call.damaged else [])
-    return ClusterError(
-        f"{'; '.join(sentences)}\n{text}".rstrip(), first.index, _error(call.errors.get(first.index))
-    )
+    return ClusterError(f"{'; '.join(sentences)}\n{text}".rstrip(), first.index, _error(call, first.index))
 
 
-def _error(data: "bytes | None") -> "BaseException | None":
+def _error(call: Call, node: int) -> "BaseException | None":
     """The exception of a node, if its class is known here."""
+    data = call.errors.get(node)
     try:
-        return pickling.unpacked(data) if data is not None else None  # type: ignore[return-value]
+        return pickling.unpacked(data, call.is_plain) if data is not None else None  # type: ignore[return-value]
     except Exception:
         return None

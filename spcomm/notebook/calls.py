@@ -8,9 +8,8 @@ is marked in the call's shared memory, so that nodes which wait for it are woken
 run. Nodes that have come back, with a result or an exception, are as good as new: the next call has other memory.
 """
 
-from spcomm._core.errors import ConnectionLostError
+from spcomm._core.errors import ConnectionLostError, SpcommError
 from spcomm.launch.base import report
-from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.local.stack_probe import describe
 from spcomm.launch.supervise.failures import Failures
@@ -70,6 +69,11 @@ class Call:
         return self.failures.first is not None or self.failures.first_lost is not None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its results are plain values only."""
+        return self._nodes.is_plain
+
+    @property
     def damaged(self) -> bool:
         """Whether there must be new nodes before anything else can be done."""
         return bool(self.killed)
@@ -85,11 +89,9 @@ class Call:
             "size": nodes.size,
             "traced": self._trace_events > 0,
             "alone": alone,
+            "plain": nodes.is_plain,
         }
-        parts = [
-            (segment.fd, encoded(("call", {**about, "device": segment.device, "inode": segment.inode}, work)))
-            for segment in nodes.group.segments
-        ]
+        parts = nodes.parts(about, work)
         nodes.screen.gather(self.grouped)
         nodes.exited = self._exited
         with self._wakeup:
@@ -126,7 +128,7 @@ class Call:
             nodes.screen.say,
             nodes.hear,
         )
-        self._watchdog.start(nodes.answers, self._over)
+        self._watchdog.start(nodes.answers, self._over, nodes.is_plain and self._trace_events > 0)
         if self.timeout is not None:
             nodes.loop.at("timeout", self.timeout, lambda: self.end(TIMEOUT))
         while len(self._over) < nodes.size or nodes.signals_under_way:
@@ -143,7 +145,7 @@ class Call:
     def _stop_listening(self) -> None:
         if self._watchdog is not None:
             self._watchdog.stop()
-        for name in ("timeout", "settle", "again", "kill"):
+        for name in ("timeout", "settle", "again", "kill", "clocks"):
             self._nodes.loop.forget(name)
         for channel in self._nodes.channels:
             self._nodes.loop.remove(channel.fileno())
@@ -165,8 +167,14 @@ class Call:
     # Messages from nodes
 
     def _hear(self, node: int, channel: Channel) -> None:
-        for message in channel.read():
-            self.heard(node, *message)
+        try:
+            for message in channel.read():
+                self.heard(node, *message)
+        except (LookupError, TypeError, ValueError) as error:
+            if not self._nodes.is_plain:
+                raise
+            channel.ended = True  # a member can send anything
+            self._break(SpcommError(f"node {node} sent a malformed message ({error})"))
         if channel.ended:
             self._nodes.loop.remove(channel.fileno())
             if node not in self._over:  # it ends, or has closed a descriptor that is not its own
@@ -205,7 +213,7 @@ class Call:
         if node in self._over:
             return  # it was back already: the next call gets new nodes
         self._over[node] = status
-        self.killed[node] = self._is_killing or how_ended(status)
+        self.killed[node] = self._is_killing or self._nodes.how(node, status)
         number = status & 0x7F
         self._segment(node).mark_died(node, -number if number else status >> 8)
         if not self._is_killing:
@@ -221,7 +229,7 @@ class Call:
         if message is None:
             self._disconnected("the process that starts the gateways has ended", -1)
         elif message[0] == "deadlock" and self._watchdog is not None:
-            self._watchdog.proven(message[1])
+            self._watchdog.proven(self._nodes.group.number, message[1])
         elif message[0] == "lost":
             self._disconnected(message[1], message[2])
         elif message[0] == "over":
@@ -317,8 +325,10 @@ class Call:
             return ""
         from spcomm.diagnose import unmatched
 
-        boxes = [(segment.fd, group.ranks(box)) for box, segment in enumerate(group.segments)]
-        return unmatched.report(boxes, strict=True)[0]  # a cell has no --strict that would show lines
+        here = [box for box, segment in enumerate(group.segments) if segment.fd >= 0]
+        boxes = [(group.segments[box].fd, group.ranks(box)) for box in here]
+        far = [segment.left() for segment in group.segments if segment.fd < 0]
+        return unmatched.report(boxes, "", True, far)[0]  # a cell has no --strict that would show lines
 
     def tracebacks(self) -> str:
         """Tracebacks of all nodes, the first failure's last."""
@@ -344,9 +354,3 @@ class Call:
         if kind == report.EXITING:
             return f"called sys.exit({detail})"
         return f"raised {'KeyboardInterrupt' if kind == report.INTERRUPTED else detail}"
-
-
-def how_ended(status: int) -> str:
-    """The end of a process, by its wait status."""
-    number = status & 0x7F
-    return f"was killed ({signal_name(number)})" if number else f"ended with exit code {status >> 8}"

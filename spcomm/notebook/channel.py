@@ -6,18 +6,32 @@ or computes and does not read, must not keep the caller from hearing a Ctrl-C.
 """
 
 import _socket
+import json
 import marshal
 import os
 
 from spcomm.launch.base.wire import LENGTH_BYTES, NOSIGNAL, Wire, encoded_descriptor
+from spcomm.text import printable
 
 _READ = 1 << 20
+_MOST_HEAD = 16 << 20  # of a plain message: the name of an exception is in it
+_MOST_BODY = 1 << 32
+_KINDS: dict[
+    str, tuple[type, ...]
+] = {  # the items of the messages of nodes; those that are bytes may be None
+    "done": (str, bytes),
+    "failed": (str, bytes, str, bytes, bytes),
+    "figure": (str, bytes),
+    "item": (str, int, bytes),
+}
 
 
 class Channel:
     """One node's socket, seen from the caller."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_plain: bool = False) -> None:
+        """`is_plain`: the node is on another machine, and its messages have the format of `PlainWire`."""
+        self._take = _take_plain if is_plain else _take
         self._sock, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._sock.setblocking(False)
         os.set_inheritable(self._sock.fileno(), False)
@@ -82,13 +96,70 @@ class Channel:
         self.ended = not data
         self._data += data
         found = []
-        while len(self._data) >= LENGTH_BYTES:
-            end = LENGTH_BYTES + int.from_bytes(self._data[:LENGTH_BYTES], "little")
-            if len(self._data) < end:
-                break
-            found.append(marshal.loads(memoryview(self._data)[LENGTH_BYTES:end]))
-            del self._data[:end]
+        while (message := self._take(self._data)) is not None:
+            found.append(message)
         return found
+
+
+def _take(data: bytearray) -> "tuple | None":
+    """Take the first message out of what has arrived; None: it is incomplete."""
+    end = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
+    if len(data) < max(end, LENGTH_BYTES + 1):
+        return None
+    message = marshal.loads(memoryview(data)[LENGTH_BYTES:end])
+    del data[:end]
+    return message
+
+
+def _take_plain(data: bytearray) -> "tuple | None":
+    """The same of `PlainWire`. Raises `ValueError` or `TypeError` for what no node sends."""
+    at = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
+    if at > _MOST_HEAD:
+        raise ValueError(f"a message that begins with {at} bytes")
+    if len(data) < max(at, LENGTH_BYTES + 1):
+        return None
+    items = json.loads(data[LENGTH_BYTES:at])
+    kinds = _KINDS[items[0]]
+    end = at + sum(
+        item for item, kind in zip(items, kinds, strict=True) if kind is bytes and item is not None
+    )
+    if end - at > _MOST_BODY or any(
+        not isinstance(item, int if kind is bytes else kind) or (isinstance(item, int) and item < 0)
+        for item, kind in zip(items, kinds, strict=True)
+        if kind is not bytes or item is not None
+    ):
+        raise ValueError(f"a message of a wrong form: {items}")
+    if len(data) < end:
+        return None
+    message = []
+    for item, kind in zip(items, kinds, strict=True):
+        if kind is not bytes or item is None:
+            message.append(printable(item, "") if kind is str else item)
+            continue
+        message.append(bytes(memoryview(data)[at : at + item]))
+        at += item
+    del data[:end]
+    return tuple(message)
+
+
+class PlainWire(Wire):
+    """A node's end, if its caller is on another machine, which does not let it have code run or an interpreter crash.
+
+    What it sends is a length, then in JSON the items of the message, with the length of each that is bytes, and then
+    these bytes. What it receives is of the same format as elsewhere: it runs the caller's code anyway.
+    """
+
+    def send(self, message: object, _descriptors: "tuple[int, ...]" = ()) -> None:
+        items: tuple = message  # type: ignore[assignment]
+        kinds = _KINDS[items[0]]
+        pieces = [item for item, kind in zip(items, kinds, strict=True) if kind is bytes and item is not None]
+        lengths = [
+            len(item) if kind is bytes and item is not None else item
+            for item, kind in zip(items, kinds, strict=True)
+        ]
+        head = json.dumps(lengths).encode("ascii")
+        for piece in (len(head).to_bytes(LENGTH_BYTES, "little") + head, *pieces):
+            self._sock.sendall(piece, NOSIGNAL)
 
 
 class Sockets:
@@ -105,9 +176,9 @@ class Sockets:
             self._channels[index].close_theirs()
 
 
-def of_node() -> Wire:
+def of_node(is_plain: bool = False) -> Wire:
     """In a node: its end, taken from the standard input, which is at its end from now on."""
-    wire = Wire.adopt(os.dup(0))
+    wire = (PlainWire if is_plain else Wire).adopt(os.dup(0))
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)

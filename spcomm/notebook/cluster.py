@@ -32,6 +32,10 @@ class Cluster:
     boxes : int, optional
         Among how many boxes they are divided, 1 (default) to 64, and no more than nodes. Nodes of different boxes share
         no memory, as if each box were a machine of its own: see ``spcomm run --boxes``.
+    room : str, optional
+        ``"HOST"`` or ``"HOST:PORT"`` of a room (``spcomm serve --room``): the nodes are on its members, as with
+        ``spcomm run --room``, and each member is a box. Without `nodes` each member has as many as it offers. The code
+        is that of ``SPCOMM_CODE``, or is asked for. Results are plain values and NumPy arrays.
 
     Attributes
     ----------
@@ -39,11 +43,15 @@ class Cluster:
         How many nodes there are.
     boxes : int
         In how many boxes.
+    room : str or None
+        The room, if they are on its members.
 
     Raises
     ------
     ConfigError, TypeError
-        `nodes` or `boxes` is no such number.
+        `nodes` or `boxes` is no such number, or `room` no such place.
+    ConnectionLostError
+        The server of the room cannot be reached, or refuses the cluster.
     SpcommError
         The system has no room for so many processes. None of them is left.
 
@@ -70,12 +78,20 @@ class Cluster:
     [11, 11]
     """
 
-    def __init__(self, nodes: "int | None" = None, *, boxes: int = 1) -> None:
-        size = _number(nodes)
-        self._pool = NodePool(size, _boxes(boxes, size))
+    def __init__(self, nodes: "int | None" = None, *, boxes: int = 1, room: "str | None" = None) -> None:
+        self._room = room
+        if room is None:
+            size = _number(nodes)
+            self._pool = NodePool(size, _boxes(boxes, size))
+        else:
+            _check_room(room, boxes)
+            self._pool = NodePool(None if nodes is None else _number(nodes), room=room)
         _open.add(self)
 
     def __repr__(self) -> str:
+        if self._room is not None:
+            closed = ", closed" if self._pool.closed else ""
+            return f"<Cluster: {counted(self.size, 'node')} in the room at {self._room}{closed}>"
         boxes = f" in {self.boxes} boxes" if self.boxes > 1 else ""
         return f"<Cluster: {counted(self.size, 'node')}{boxes}{', closed' if self._pool.closed else ''}>"
 
@@ -103,13 +119,18 @@ class Cluster:
         return self._pool.boxes
 
     @property
+    def room(self) -> "str | None":
+        """The room whose members have the nodes; None: they are on this machine."""
+        return self._room
+
+    @property
     def since(self) -> float:
         """The start of the nodes, in seconds since the epoch; 0.0: there are none."""
         return self._pool.nodes.since if self._pool.nodes is not None else 0.0
 
     @property
     def processes(self) -> "list[int]":
-        """The process ids of the nodes, by rank; empty if one of them has ended."""
+        """The process ids of the nodes on their machines, by rank; empty if one of them has ended."""
         return self._pool.processes()
 
     def run(self, function: "Callable", *arguments: object, timeout: "float | None" = None) -> list:
@@ -134,7 +155,7 @@ class Cluster:
         WaitTimeoutError
             The timeout has passed. The text shows where the nodes were.
         NodeLostError
-            A node was killed; there are new nodes.
+            A node was killed, or a member has left the room; there are new nodes.
         ConnectionLostError
             The transport between the boxes has ended. The nodes stay.
         TypeError
@@ -154,7 +175,7 @@ class Cluster:
         """
         if not callable(function):
             raise TypeError(f"run({shown(function)}): it takes a function and its arguments")
-        work = pickling.packed((function, arguments), f"run({_name(function)})", function)
+        work = self._packed((function, arguments), f"run({_name(function)})", function)
         __tracebackhide__ = True  # IPython and pytest leave these frames out
 
         def begin(call: Call) -> None:
@@ -162,6 +183,9 @@ class Cluster:
             call.run("run", work, call.lines)
 
         return _values(self._pool.call(begin, f"run({_name(function)})", f"{_name(function)}()", timeout))
+
+    def _packed(self, value: object, what: str, function: object = None) -> bytes:
+        return pickling.packed(value, what, function, self._room is not None)
 
     def map(self, function: "Callable", items: Iterable, timeout: "float | None" = None) -> list:
         """Call a function once for each item, on any free node, and return the list of its results.
@@ -197,8 +221,8 @@ class Cluster:
         if not callable(function):
             raise TypeError(f"map({shown(function)}): it takes a function, and an iterable of items")
         name = _name(function)
-        work = pickling.packed(function, f"map({name})", function)
-        parts = [pickling.packed(item, f"map({name}): item {at}") for at, item in enumerate(items)]
+        work = self._packed(function, f"map({name})", function)
+        parts = [self._packed(item, f"map({name}): item {at}") for at, item in enumerate(items)]
         __tracebackhide__ = True
 
         def begin(call: MapCall) -> None:
@@ -206,7 +230,7 @@ class Cluster:
             call.run_items(parts, work, call.lines)
 
         call = self._pool.call(begin, f"map({name})", f"{name}()", timeout, MapCall)
-        return [_read(data, f"item {at}") for at, data in sorted(call.items.items())]
+        return [_read(call, data, f"item {at}") for at, data in sorted(call.items.items())]
 
     def execute(
         self,
@@ -303,8 +327,8 @@ class Cluster:
         [10, 11]
         """
         for name, value in variables.items():
-            pickling.packed(value, f"push({name}=…)")  # so that the right one is named
-        work = pickling.packed(variables, f"push({', '.join(variables)})")
+            self._packed(value, f"push({name}=…)")  # so that the right one is named
+        work = self._packed(variables, f"push({', '.join(variables)})")
         __tracebackhide__ = True
         self._pool.call(lambda call: call.run("push", work), "push()", "push()")
 
@@ -371,6 +395,10 @@ class Cluster:
         ...     cluster.size
         3
         """
+        if self._room is not None:
+            _check_room(self._room, boxes)
+            self._pool.restart(self.size if nodes is None else _number(nodes))
+            return
         size = self.size if nodes is None else _number(nodes)
         self._pool.restart(size, _boxes(self.boxes if boxes is None else boxes, size))
 
@@ -397,7 +425,7 @@ class Cluster:
 
 def _values(call: Call) -> list:
     return [
-        None if data is None else _read(data, f"the result of node {rank}")
+        None if data is None else _read(call, data, f"the result of node {rank}")
         for rank, data in sorted(call.results.items())
     ]
 
@@ -438,6 +466,13 @@ def _boxes(boxes: object, size: int) -> int:
     return number
 
 
+def _check_room(room: object, boxes: object) -> None:
+    if not isinstance(room, str):
+        raise TypeError(f"Cluster(room={shown(room)}): a room is a str, HOST or HOST:PORT")
+    if boxes not in (None, 1):
+        raise ConfigError(f"Cluster(boxes={shown(boxes)}): in a room each member is a box; leave boxes out")
+
+
 def _check_words(**words: object) -> None:
     for name, value in words.items():
         if not isinstance(value, str):
@@ -455,9 +490,9 @@ def _name(function: object) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _read(data: bytes, what: str) -> object:
+def _read(call: Call, data: bytes, what: str) -> object:
     try:
-        return pickling.unpacked(data)
+        return pickling.unpacked(data, call.is_plain)
     except Exception as error:
         raise ClusterError(
             f"{what} cannot be read here: {type(error).__name__}: {error}", error=error

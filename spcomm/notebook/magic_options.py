@@ -12,6 +12,7 @@ from spcomm.text import TIME_GRAMMAR, duration_s, whole_number
 _ROWS = [
     ("-n N", "the number of nodes; a new number starts new nodes, without variables"),
     ("--boxes B", "divide the nodes among B boxes, which share no memory; a new number starts new nodes"),
+    ("--room HOST[:PORT]", "have the nodes on the members of a room; another room starts new nodes"),
     ("--timeout TIME", "interrupt the nodes after this time, and show where they were"),
     ("--trace", "draw the timeline below: computing, waiting and messages of each node"),
     ("--group", "show the output at the end, node by node"),
@@ -72,6 +73,7 @@ class CellOptions:
     def __init__(self) -> None:
         self.nodes: int | None = None
         self.boxes: int | None = None
+        self.room: str | None = None
         self.timeout: float | None = None
         self.trace = False
         self.fresh = False
@@ -80,7 +82,7 @@ class CellOptions:
 
 _LONGEST = 40  # letters of a number in a message
 _FLAGS = ("trace", "fresh", "group")
-_VALUES = {"-n": "nodes", "--boxes": "boxes", "--timeout": "timeout"}
+_VALUES = {"-n": "nodes", "--boxes": "boxes", "--timeout": "timeout", "--room": "room"}
 _MOST = {"-n": 0, "--boxes": MOST_BOXES}  # 0: the number that the caller of `parse` gives
 _KNOWN = [*_VALUES, *(f"--{name}" for name in _FLAGS)]
 
@@ -113,10 +115,10 @@ def _parsed(line: "list[str]", most: int) -> "tuple[CellOptions, list[str]]":
         if name in _VALUES:
             if not equals:
                 if not words:
-                    raise MagicError(f"%%spcomm: {name} needs a number, as in {name} 4")
+                    needs = "a host, as in --room desk" if name == "--room" else f"a number, as in {name} 4"
+                    raise MagicError(f"%%spcomm: {name} needs {needs}")
                 value = words.pop(0)
-            number = _seconds(value) if name == "--timeout" else _whole(name, value, _MOST[name] or most)
-            setattr(found, _VALUES[name], number)
+            setattr(found, _VALUES[name], _value(name, value, most))
         elif word.removeprefix("--") in _FLAGS and word.startswith("--"):
             setattr(found, word[2:], True)
         else:
@@ -125,6 +127,12 @@ def _parsed(line: "list[str]", most: int) -> "tuple[CellOptions, list[str]]":
             labels = ", ".join(label for label, _text in _ROWS)
             raise MagicError(f"%%spcomm: there is no option {word}{hint}; there are {labels}")
     return found, words
+
+
+def _value(name: str, text: str, most: int) -> "int | float | str":
+    if name == "--timeout":
+        return _seconds(text)
+    return text if name == "--room" else _whole(name, text, _MOST[name] or most)
 
 
 def _whole(name: str, text: str, most: int) -> int:

@@ -164,6 +164,17 @@ class SpcommMagics(Magics):
 
     def _prepared(self, options: magic_options.CellOptions) -> Cluster:
         """Return the nodes that the cell asks for."""
+        room = self.cluster.room if self.cluster is not None else None
+        if options.boxes is not None and (options.room or room) is not None:
+            raise magic_options.MagicError(
+                f"%%spcomm: --boxes {options.boxes}: in a room each member is a box; leave --boxes out"
+            )
+        if self.cluster is not None and options.room not in (None, room):
+            self.stop()
+            _say(f"the nodes are in the room at {options.room} now: they are new, and all variables are gone")
+        if self.cluster is None and options.room is not None:
+            self.cluster = Cluster(options.nodes, room=options.room)
+            return self.cluster
         if self.cluster is None:
             if options.nodes is None:
                 raise magic_options.MagicError(
@@ -236,6 +247,8 @@ class SpcommMagics(Magics):
         nodes = counted(self.cluster.size, "node")
         if self.cluster.boxes > 1:
             nodes += f" in {self.cluster.boxes} boxes"
+        if self.cluster.room is not None:
+            nodes += f", in the room at {self.cluster.room}"
         if not processes:
             return f"spcomm: {nodes} have ended; the next cell starts new ones"
         since = time.strftime("%H:%M:%S", time.localtime(self.cluster.since))

@@ -6,6 +6,7 @@ shared memory of its own, so that no remains of an earlier call can reach it; on
 variables.
 
 Messages in:  ("begin", sys.path)  ("call", about, work) + segment  ("over",)
+In a room:    ("memory", device, inode) + segment, of its box, before each ("call", about, work) of a run
 Of map:       ("item", number, argument)  ("enough",)
 Messages out: ("done", result or None)  ("failed", kind, detail, text, error or None)  ("figure", png)
               ("item", number, result)
@@ -45,7 +46,7 @@ def serve() -> None:
     # Until now it was blocked: an earlier signal would have ended the node.
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})
     global current
-    current = Worker(channel.of_node())
+    current = Worker(channel.of_node("room" in sys.argv[1:]))
     while (found := current.wire.receive()) is not None:
         current.obey(*found)
     current.forget()
@@ -63,6 +64,8 @@ class Worker:
         self.rank = self._member.rank
         self._process = os.getpid()
         self._comm: Comm | None = None
+        self._memory = -1, 0, 0  # of the next call: descriptor, device, inode
+        self._is_plain = False  # the caller reads plain values only
         self._runner: asyncio.Runner | None = None
 
     def obey(self, message: tuple, descriptors: "list[int]") -> None:
@@ -70,7 +73,12 @@ class Worker:
         if verb == "begin":
             sys.path[:] = message[1]
         elif verb == "call":
-            self._call(message[1], message[2], descriptors[0])
+            about = message[1]
+            if descriptors:
+                self._memory = descriptors[0], about["device"], about["inode"]
+            self._call(about, message[2])
+        elif verb == "memory":
+            self._memory = descriptors[0], message[1], message[2]
         elif verb == "over":
             self.forget()
 
@@ -85,8 +93,9 @@ class Worker:
 
     # One call
 
-    def _call(self, about: dict, work: tuple, segment: int) -> None:
+    def _call(self, about: dict, work: tuple) -> None:
         self.forget()
+        self._is_plain = about["plain"]
         sys.argv[:] = [about["name"]]
         doing = {
             "run": self._run,
@@ -98,7 +107,7 @@ class Worker:
             "describe": self._describe,
         }
         try:
-            self._join(about, segment)
+            self._join(about)
             result = self._interruptible(lambda: self._finished(doing[work[0]], work[1:]))
             answer = "done", result
             self._comm = None
@@ -110,17 +119,17 @@ class Worker:
             os._exit(0)  # a fork that the program has made has come to the end of the call
         self.wire.send(answer)
 
-    def _join(self, about: dict, segment: int) -> None:
+    def _join(self, about: dict) -> None:
+        (segment, device, inode), self._memory = self._memory, (-1, 0, 0)
         try:
             if about["alone"]:
                 joining.stand_alone()
             else:
-                member = self._member._replace(
-                    fd=segment, size=about["size"], device=about["device"], inode=about["inode"]
-                )
+                member = self._member._replace(fd=segment, size=about["size"], device=device, inode=inode)
                 self._comm = joining.rejoin(member, about["traced"])
         finally:
-            os.close(segment)
+            if segment >= 0:
+                os.close(segment)
         self.main.comm = self._comm  # type: ignore[attr-defined]
 
     def _interruptible(self, work: "Callable[[], object]") -> object:
@@ -162,7 +171,7 @@ class Worker:
         self._do(tree, name)
         value = self._do(ast.Expression(last.value), name) if last is not None else None
         self._show_figures()
-        return None if value is None else _packed_to_show(value)
+        return None if value is None else _packed_to_show(value, self._is_plain)
 
     def _do(self, tree: "ast.Module | ast.Expression", name: str) -> object:
         """A part of a cell. It may await, as the notebook's own cells may."""
@@ -261,12 +270,15 @@ def _told(error: BaseException) -> tuple:
     return kind, detail, text.encode("utf-8", "replace"), itself
 
 
-def _packed_to_show(value: object) -> bytes:
+def _packed_to_show(value: object, is_plain: bool) -> bytes:
     """Return the value of a cell, or a stand-in with the same display: for unpicklable values and results of plots."""
     if not _is_drawn(value):
         try:
-            return pickling.packed(value, "")
-        except (TypeError, ValueError, MemoryError):
+            data = pickling.packed(value, "")
+            if is_plain:
+                pickling.unpacked(data, is_plain=True)
+            return data
+        except (TypeError, ValueError, MemoryError, pickling.NotPlainError):
             pass
     return pickling.packed(pickling.UnpicklableValue(_cut(repr(value))), "")
 

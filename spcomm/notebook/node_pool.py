@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from spcomm._core.errors import SpcommError, bad_timeout, bad_timeout_type
 from spcomm.launch.cmdline.values import TRACE_EVENTS
 from spcomm.notebook.call_errors import closed_meanwhile, new_nodes, verdict
-from spcomm.notebook.calls import Call, how_ended
+from spcomm.notebook.calls import Call
 from spcomm.notebook.nodes import Nodes
 
 TYPE_CHECKING = False
@@ -21,14 +21,25 @@ _CLOSE_S = 10.0  # seconds for a call of another thread to end when the cluster 
 class NodePool:
     """The nodes of one cluster. `nodes` is None when there are none: closed, or killed in a call that broke off."""
 
-    def __init__(self, size: int, boxes: int = 1) -> None:
-        self.size = size
+    def __init__(self, size: "int | None", boxes: int = 1, room: "str | None" = None) -> None:
+        self._room = room
+        self._wanted = size
         self.boxes = boxes
         self.closed = False
         self._busy = threading.Lock()
         self._holder = 0  # the thread that has it
         self._call: Call | None = None  # the one that is under way
-        self.nodes: Nodes | None = Nodes(size, boxes)
+        self.nodes: Nodes | None = self._make()
+
+    def _make(self) -> Nodes:
+        if self._room is None:
+            nodes = Nodes(self._wanted, self.boxes)  # type: ignore[arg-type]
+        else:
+            from spcomm.notebook.room_nodes import RoomNodes
+
+            nodes = RoomNodes(self._wanted, self._room)
+        self.size, self.boxes = nodes.size, nodes.boxes
+        return nodes
 
     def processes(self) -> "list[int]":
         """The process ids of the nodes, by rank; empty if one of them has ended."""
@@ -42,12 +53,12 @@ class NodePool:
                 self._busy.release()
         return [nodes.processes[rank] for rank in range(self.size)] if nodes.alive else []
 
-    def restart(self, size: int, boxes: int = 1) -> None:
+    def restart(self, size: "int | None", boxes: int = 1) -> None:
         """End the nodes at once, and start new ones."""
         with self._alone("restart()"):
-            self.size, self.boxes = size, boxes
+            self._wanted, self.boxes = size, boxes
             if self.nodes is None:
-                self.nodes = Nodes(size, boxes)
+                self.nodes = self._make()
             else:
                 self._renew()
 
@@ -142,12 +153,12 @@ class NodePool:
     def _living(self) -> Nodes:
         """The nodes, new ones if some have ended since the last call."""
         if self.nodes is None:
-            self.nodes = Nodes(self.size, self.boxes)
+            self.nodes = self._make()
             self.nodes.screen.say(f"spcomm: {new_nodes({})}\n")
         nodes = self.nodes
         nodes.catch_up()
         if not nodes.alive:
-            ended = {node: how_ended(status) for node, status in nodes.ended.items()}
+            ended = {node: nodes.how(node, status) for node, status in nodes.ended.items()}
             self._renew()
             nodes.screen.say(f"spcomm: {new_nodes(ended)}\n")
         return nodes
@@ -155,11 +166,12 @@ class NodePool:
     def _renew(self) -> None:
         nodes: Nodes = self.nodes  # type: ignore[assignment]
         try:
-            nodes.restart(self.size, self.boxes)
+            nodes.restart(self._wanted, self.boxes)
         except BaseException:
             self.nodes = None
             nodes.kill()
             raise
+        self.size, self.boxes = nodes.size, nodes.boxes
 
     def _conclude(self, call: Call, words: str) -> "BaseException | None":
         """Print the warnings, get new nodes if they are needed, and return the exception of the call."""
@@ -168,7 +180,11 @@ class NodePool:
         nodes.screen.say(call.unmatched() if well else nodes.last_words())
         nodes.drop()
         if call.damaged and not self.closed:
-            self._renew()
+            if self._room is None:
+                self._renew()
+            else:  # the next call waits for members, and this one reports which of them has left
+                self.nodes = None
+                nodes.kill()
         return None if well else verdict(call, words)
 
 

@@ -14,7 +14,7 @@ from spcomm._core import segments
 from spcomm._core.errors import ConfigError, SpcommError
 from spcomm.launch.base import report
 from spcomm.launch.base.loop import Loop
-from spcomm.launch.base.process import WHERE_SIGNAL
+from spcomm.launch.base.process import WHERE_SIGNAL, signal_name
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
@@ -31,13 +31,16 @@ from spcomm.notebook.screen import Screen
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 START = ""  # options of `spcomm run` on how nodes start: there are two ways, and a system may have only one
-_ENDING_S = 3.0  # seconds for the nodes to end by themselves
+ENDING_S = 3.0  # seconds for the nodes to end by themselves
 
 
 class Nodes:
     """Nodes 0 to size - 1. They belong to the process that has made this object: a fork of it leaves them alone."""
+
+    is_plain = False  # whether their machines are not trusted: see `pickling.unpacked`
 
     def __init__(self, size: int, boxes: int = 1) -> None:
         self.size = size
@@ -54,6 +57,9 @@ class Nodes:
             None  # between boxes, from the first call that needs it
         )
         self._error = ""
+        self._crash_lines: dict[int, str] = {}  # where nodes were that a signal has ended
+        self._texts: list[bytes] = []  # of tracebacks
+        self._is_starter_lost = False  # the fork server was killed, and the nodes with it
         self.answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._guarded(self._begin)
 
@@ -92,6 +98,7 @@ class Nodes:
         fork_client.plan.nodes = self.size
         fork_client.again()
         self.ended, self._error, self._signals = {}, "", 0
+        self._crash_lines, self._is_starter_lost = {}, False
         (self.group,) = gather([fork_client.plan])
         if self.boxes > 1:
             self.group.places = places("block", self.boxes, self.size)
@@ -106,7 +113,7 @@ class Nodes:
                 self.run_processes.start(self.screen, sockets)
                 self.loop.turn()
         except OSError as error:
-            self._error = _too_few(self.size, error.errno or 0)
+            self._error = too_few(self.size, error.errno or 0)
         finally:
             self.answers.close_theirs()
             os.close(self._reports.write)
@@ -115,6 +122,13 @@ class Nodes:
         self.drop()
         self.since = time.time()
         self.send(("begin", [os.path.abspath(entry) for entry in sys.path]))
+
+    def parts(self, about: dict, work: tuple) -> "list[tuple[int, bytes]]":
+        """The message that begins a call, for the nodes of each box, and the descriptor that goes with it."""
+        return [
+            (segment.fd, encoded(("call", {**about, "device": segment.device, "inode": segment.inode}, work)))
+            for segment in self.group.segments
+        ]
 
     def _plan(self) -> plan.Plan:
         words = ["-n", str(self.size), *START.split(), "-m", "spcomm.notebook"]
@@ -188,10 +202,10 @@ class Nodes:
             segment.close()
         self.group.segments.clear()
 
-    def restart(self, size: int, boxes: int = 1) -> None:
+    def restart(self, size: "int | None", boxes: int = 1) -> None:
         """End all nodes at once, and start so many new ones, in so many boxes."""
         self.end_all()
-        self.size, self.boxes = size, boxes
+        self.size, self.boxes = size or self.size, boxes
         self._guarded(self._begin)
 
     def end_all(self) -> None:
@@ -215,7 +229,7 @@ class Nodes:
                 channel.close()
         if self._fork_client is not None and not self.loop.waits("end"):
             self._fork_client.no_more()
-            self.loop.at("end", _ENDING_S, self.run_processes.kill)
+            self.loop.at("end", ENDING_S, self.run_processes.kill)
 
     def close(self) -> None:
         """Let the nodes end, or else end them, and the fork server."""
@@ -284,7 +298,7 @@ class Nodes:
 
     def _await_end(self, node: int) -> None:
         """A node that has closed its socket is about to end, or closed a foreign descriptor, and is killed."""
-        self.loop.at("end", _ENDING_S, self.run_processes.kill)
+        self.loop.at("end", ENDING_S, self.run_processes.kill)
         while node not in self.ended:
             self.loop.turn()
         self.loop.forget("end")
@@ -292,36 +306,66 @@ class Nodes:
     def hear(self, fork_client: ForkClient) -> None:
         """The next message of the fork server."""
         message = fork_client.receive()
-        verb = message[0] if message is not None else "gone"
+        self.heard(fork_client, *(message if message is not None else ("gone",)))
+
+    def heard(self, fork_client: ForkClient, verb: str, *rest: "Any") -> None:
         if verb == "gone":
             self.loop.remove(fork_client.fileno())
             fork_client.gone = True
+            self._is_starter_lost = self._is_starter_lost or not self.loop.waits("end")
             for node in set(self.run_processes.started) - set(self.ended):
-                self._node_ended(node, _signal.SIGKILL)
+                self.node_ended(node, _signal.SIGKILL)
         elif verb == "ready":
             fork_client.ready = True
-        elif verb == "started" and not message[1]:
+        elif verb == "started" and not rest[0]:
             self._signals -= 1
         elif verb == "started":
-            self.run_processes.started.update(zip(message[1], message[2], strict=True))
+            self.run_processes.started.update(zip(rest[0], rest[1], strict=True))
         elif verb == "unstarted":
-            self._error = _too_few(self.size, message[2])
+            self._error = too_few(self.size, rest[1])
         elif verb == "missing":
-            self._error = f"the nodes cannot import {message[1]}:\n{message[2]}"
+            self._error = f"the nodes cannot import {rest[0]}:\n{rest[1]}"
         elif verb == "exited":
-            self._node_ended(message[1], message[2])
+            self.node_ended(rest[0], rest[1])
 
     def _hear_starter(self) -> None:
         self.hear(self._fork_client)  # type: ignore[arg-type]
 
-    def _node_ended(self, node: int, status: int) -> None:
+    def node_ended(self, node: int, status: int) -> None:
         self.ended[node] = status
+        if status & 0x7F and self.answers is not None:
+            line = self.answers.crash_line(self.processes.get(node, 0))
+            if line:
+                self._crash_lines[node] = line
         if self.exited is not None:
             self.exited(node, status)
 
+    def how(self, node: int, status: int) -> str:
+        """The end of a node in words: the signal, the line, the box."""
+        if self._is_starter_lost:
+            return f"{how_ended(status)} together with the process that starts the nodes"
+        box = f" in box {self.group.box(node)}" if self.boxes > 1 else ""
+        return f"{how_ended(status)}{self._crash_line(node)}{box}"
+
+    def _crash_line(self, node: int) -> str:
+        self._read_reports()
+        line = self._crash_lines.get(node, "")
+        return f" at {line}" if line else ""
+
+    def _read_reports(self) -> None:
+        for rank, kind, payload in self._reports.read():
+            self._take_report(rank, kind, payload)
+
+    def _take_report(self, rank: int, kind: bytes, payload: bytes) -> None:
+        if kind == report.TEXT:
+            self._texts.append(payload)
+        elif kind == report.CRASHED:
+            self._crash_lines[rank] = payload.decode("utf-8", "replace")
+
     def last_words(self) -> str:
         """The tracebacks of nodes that an error has ended: of spcomm, for a cell's do not end a node."""
-        texts = [payload for _rank, kind, payload in self._reports.read() if kind == report.TEXT]
+        self._read_reports()
+        texts, self._texts = self._texts, []
         return b"".join(texts).decode("utf-8", "replace")
 
     # Sending
@@ -348,7 +392,13 @@ class Nodes:
         return self._signals > 0 and not self._fork_client.gone  # type: ignore[union-attr]
 
 
-def _too_few(size: int, number: int) -> str:
+def how_ended(status: int) -> str:
+    """The end of a process, by its wait status."""
+    number = status & 0x7F
+    return f"was killed ({signal_name(number)})" if number else f"ended with exit code {status >> 8}"
+
+
+def too_few(size: int, number: int) -> str:
     return (
         f"not all of {size} nodes could be started ({os.strerror(number)}); try fewer, or raise the limits "
         "(ulimit -u, ulimit -n, those of the container)"

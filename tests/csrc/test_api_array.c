@@ -131,6 +131,53 @@ static void test_mismatches(void) {
     CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER));
 }
 
+/* Items in place that the kernels could not read: of a packed structure, or of a file. Under UBSan, too. */
+static void test_misaligned(void) {
+    static const struct {
+        char kind;
+        uint8_t bytes, alignment;
+    } types[] = {{'i', 2, 2}, {'u', 4, 4}, {'i', 8, 8}, {'f', 4, 4}, {'f', 8, 8}, {'c', 8, 4}, {'c', 16, 8}};
+    static _Alignas(16) char memory[4096], results[4096];
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        for (int64_t length = 1; length <= 200; length += 199) { /* in one step, and with an object */
+            for (size_t at = 1; at <= types[i].alignment; at++) {
+                const spcomm_data_t good = spcomm_array(memory, types[i].kind, types[i].bytes, 1, &length);
+                spcomm_data_t values = good;
+                values.data = memory + at;
+                if (at % types[i].alignment == 0) {
+                    CHECK_OK(spcomm_allreduce(comm, values, SPCOMM_SUM, SPCOMM_FOREVER, results + at));
+                    continue;
+                }
+                CHECK_FAILS(spcomm_allreduce(comm, values, SPCOMM_SUM, 0, results), SPCOMM_EINVAL,
+                            "spcomm_allreduce(): values begin at an address that is not divisible by");
+                CHECK_FAILS(spcomm_scan(comm, good, SPCOMM_SUM, 0, results + at), SPCOMM_EINVAL,
+                            "spcomm_scan(): results begin at an address");
+                CHECK_FAILS(spcomm_reduce_scatter(comm, good, SPCOMM_SUM, NULL, 0, results + at),
+                            SPCOMM_EINVAL, "results begin at an address");
+            }
+        }
+    }
+    const int64_t one = 1;
+    spcomm_data_t times = spcomm_simtimes((const spcomm_simtime_t *)memory, 1, &one);
+    times.data = memory + 4;
+    CHECK_FAILS(spcomm_allreduce(comm, times, SPCOMM_MIN, 0, results), SPCOMM_EINVAL, "divisible by 8");
+    CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER));
+}
+
+/* More than 32 bits are no item: they would be cut to a few bytes. */
+static void test_items_too_long(void) {
+    const int64_t one = 1;
+    const size_t wide = ((size_t)1 << 32) + 8;
+    static const char kinds[] = "ifcbSUV";
+    double numbers[4] = {0}, result[4];
+    for (const char *kind = kinds; *kind != '\0'; kind++) {
+        CHECK_FAILS(spcomm_send(comm, 0, 0, spcomm_array(numbers, *kind, wide, 1, &one), 0), SPCOMM_EINVAL,
+                    "with items of 4294967295 bytes");
+    }
+    CHECK_FAILS(spcomm_allreduce(comm, spcomm_array(numbers, 'f', wide, 1, &one), SPCOMM_SUM, 0, result),
+                SPCOMM_EINVAL, "with items of 4294967295 bytes");
+}
+
 static void test_refused(void) {
     const int64_t length = 4, short_counts[64] = {3}, negative[64] = {-1};
     double numbers[4] = {0}, result[4];
@@ -177,6 +224,8 @@ int main(int argc, char **argv) {
     test_timeouts();
     test_mismatches();
     test_refused();
+    test_misaligned();
+    test_items_too_long();
     CHECK_OK(spcomm_shutdown(comm, SPCOMM_FOREVER));
     return 0;
 }

@@ -156,6 +156,40 @@ static void test_sets(void) {
     CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER)); /* a fast node's next message must not be that one */
 }
 
+/* As in Python: at the edge of a grid a neighbour may be missing. */
+static void test_no_node(void) {
+    const int left = rank > 0 ? rank - 1 : SPCOMM_PROC_NULL;
+    const int right = rank + 1 < size ? rank + 1 : SPCOMM_PROC_NULL;
+    const int nobody = SPCOMM_PROC_NULL;
+    int32_t source = 0, tag = 0;
+    size_t bytes = 1;
+    spcomm_message_t message;
+    CHECK_OK(spcomm_sendrecv(comm, right, 7, spcomm_int64(rank), left, 7, SPCOMM_FOREVER, &message));
+    if (left == nobody) {
+        CHECK(message.source == nobody && message.tag == 7 && message.format == SPCOMM_FORMAT_NONE);
+        CHECK(message.bytes == 0 && message.data != NULL);
+        CHECK((uintptr_t)message.data % _Alignof(max_align_t) == 0);
+    } else {
+        CHECK(message.source == left && *(int64_t *)message.data == left);
+    }
+    spcomm_message_free(&message);
+    CHECK_OK(spcomm_send(comm, nobody, 1, spcomm_int64(1), 0));
+    CHECK_OK(spcomm_ssend(comm, nobody, 1, spcomm_int64(1), 0));
+    CHECK_FAILS(spcomm_send(comm, nobody, -1, spcomm_int64(1), 0), SPCOMM_ETAG, "there is no tag -1");
+    CHECK_FAILS(spcomm_ssend(comm, nobody, 1, spcomm_raw(NULL, 1), 0), SPCOMM_EINVAL, "the data are NULL");
+    CHECK_OK(spcomm_recv(comm, nobody, SPCOMM_ANY, 0, &message));
+    CHECK(message.source == nobody && message.tag == SPCOMM_ANY);
+    CHECK_OK(spcomm_recv_any(comm, nobody, 3, 0, &message));
+    CHECK_OK(spcomm_try_recv(comm, nobody, 3, &message));
+    CHECK_OK(spcomm_take(comm, nobody, 3, &message));
+    CHECK_OK(spcomm_probe(comm, nobody, 3, 0, &source, &tag, &bytes));
+    CHECK(source == nobody && tag == 3 && bytes == 0);
+    CHECK_FAILS(spcomm_recv(comm, nobody, -1, 0, &message), SPCOMM_ETAG,
+                "spcomm_recv(source=SPCOMM_PROC_NULL, tag=-1): there is no tag -1");
+    CHECK_FAILS(spcomm_send(comm, -105, 1, spcomm_int64(1), 0), SPCOMM_ERANK, "and SPCOMM_PROC_NULL");
+    CHECK_FAILS(spcomm_bcast(comm, spcomm_none(), nobody, 0, &message), SPCOMM_ERANK, "");
+}
+
 /* take looks at the queues only; poll fills them; probe leaves. */
 static void test_looking(void) {
     spcomm_message_t message;
@@ -224,6 +258,7 @@ static void test_coordinated(void) {
     spcomm_destination_set(&to, size - 1);
     CHECK_OK(spcomm_coordinated_send(comm, 0, spcomm_raw("one", 3), SPCOMM_FOREVER));
     CHECK_OK(spcomm_coordinated_send_set(comm, &to, spcomm_raw("set", 3), SPCOMM_FOREVER));
+    CHECK_OK(spcomm_coordinated_send(comm, SPCOMM_PROC_NULL, spcomm_raw("none", 4), SPCOMM_FOREVER));
     int over = 0, count = 0;
     for (;; count++) {
         spcomm_message_t message;
@@ -247,6 +282,8 @@ int main(int argc, char **argv) {
     test_arrays();
     test_sets();
     test_looking();
+    CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER)); /* a fast node's next message must not be seen there */
+    test_no_node();
     CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER));
     test_many();
     test_coordinated();

@@ -72,7 +72,9 @@ def test_ctrl_c_keeps_the_nodes(boxes):
 def test_a_killed_node_is_replaced_and_all_boxes_hear_of_it(monkeypatch, capsys):
     monkeypatch.setattr(calls, "SETTLE_S", 10.0)
     with spcomm.Cluster(4, boxes=2) as cluster:
-        with pytest.raises(spcomm.NodeLostError, match="node 3 was killed"):
+        with pytest.raises(
+            spcomm.NodeLostError, match=r"node 3 was killed \(SIGKILL\) in box 1: the nodes are new"
+        ):
             cluster.execute("""
 import os, spcomm
 if comm.rank == 3:
@@ -85,6 +87,15 @@ except spcomm.NodeLostError as error:
 """)
         assert capsys.readouterr().out.count("node 3 has died (killed by signal 9") == 3
         assert is_well(cluster)
+
+
+def test_a_crash_names_the_line_and_the_box(boxes):
+    with pytest.raises(spcomm.NodeLostError) as error:
+        boxes.execute(
+            "import ctypes\nif comm.rank == 2:\n    ctypes.string_at(0)\ncomm.barrier()", name="In[3]"
+        )
+    assert str(error.value).startswith("node 2 was killed (SIGSEGV) at In[3]:3 in box 1: the nodes are new")
+    assert is_well(boxes)
 
 
 def test_messages_that_nobody_received_are_told(boxes, capsys):

@@ -272,7 +272,7 @@ def test_a_stopped_node_is_ended_by_a_timeout(cluster, monkeypatch):
     ("end", "how"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", r"was killed \(SIGKILL\)"),
-        ("os.kill(os.getpid(), signal.SIGSEGV)", r"was killed \(SIGSEGV\)"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", r"was killed \(SIGSEGV\) at code:2"),
         ("os._exit(7)", "ended with exit code 7"),
         ("os._exit(0)", "ended with exit code 0"),
     ],
@@ -304,6 +304,10 @@ def test_the_process_that_starts_the_nodes_is_killed(cluster):
     assert have_ended(before)
     assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
     assert not set(before) & set(cluster.processes)
+    with pytest.raises(spcomm.NodeLostError) as error:
+        cluster.execute("import os\nif comm.rank == 0: os.kill(os.getppid(), 9)\ncomm.recv()")
+    how = "nodes 0-2 were killed (SIGKILL) together with the process that starts the nodes"
+    assert message(error) == f"{how}: {NEW}"
 
 
 def test_a_node_that_closes_what_is_not_its_own(cluster):

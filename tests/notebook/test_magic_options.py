@@ -19,6 +19,7 @@ def fields(line):
         ("-n=64", {"nodes": 64}),
         ("--timeout 2.5 --trace", {"timeout": 2.5, "trace": True}),
         ("-n 4 --boxes 2", {"nodes": 4, "boxes": 2}),
+        ("-n 4 --room desk:7800", {"nodes": 4, "room": "desk:7800"}),
         ("--timeout=3 -n 1 --fresh --group", {"timeout": 3.0, "nodes": 1, "fresh": True, "group": True}),
     ],
 )
@@ -39,6 +40,7 @@ def test_what_options_say(line, found):
         ("-n 2.5", "-n 2.5: the number of nodes is 1 to 64"),
         ("--timeout", "--timeout needs a number"),
         ("--timeout nan", "--timeout nan: a timeout is more than 0, and a number with a unit"),
+        ("--room", "--room needs a host, as in --room desk"),
         ("--timeout 0", "--timeout 0: a timeout is"),
         ("--timeout inf", "--timeout inf: a timeout is"),
         ("--freshh", r"there is no option --freshh \(did you mean --fresh\?\)"),

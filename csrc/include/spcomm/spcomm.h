@@ -85,6 +85,8 @@ const char *spcomm_version(void);
 #define SPCOMM_FOREVER INT64_C(-1)                             /* as timeout_ns */
 #define SPCOMM_SECONDS(seconds) ((int64_t)((seconds) * 1.0e9)) /* as timeout_ns */
 #define SPCOMM_ANY (-101) /* as source or tag of a receive: any */
+#define SPCOMM_PROC_NULL \
+    (-104) /* as dest: nothing is sent; as source: spcomm_none(), from it, comes at once */
 #define SPCOMM_TAG_MAX INT32_MAX /* tags are 0 to this */
 #define SPCOMM_FUZZY_MAX 8 /* fuzzy barriers that may be open at once */
 
@@ -314,7 +316,8 @@ static inline spcomm_data_t spcomm_array(const void *data, char kind, size_t ite
                                          const int64_t *shape) {
     spcomm_data_t made = spcomm_raw(data, 0); /* the send determines the number of bytes */
     made.array.shape = shape;
-    made.array.item_bytes = (uint32_t)item_bytes;
+    made.array.item_bytes =
+        item_bytes < UINT32_MAX ? (uint32_t)item_bytes : UINT32_MAX; /* which is refused */
     made.array.dimensions = (uint8_t)(dimensions < 0 || dimensions > 255 ? 255 : dimensions);
     made.array.kind = kind;
     made.format = SPCOMM_FORMAT_ARRAY;
@@ -371,8 +374,8 @@ typedef struct spcomm_message {
     void *owner; /* of the data: for spcomm_message_free */
 } spcomm_message_t;
 
-/* source: a rank or SPCOMM_ANY; tag: 0 to SPCOMM_TAG_MAX or SPCOMM_ANY. recv waits for a message; try_recv gives one
- * that is here, or SPCOMM_EAGAIN; take (the paper's GetPendingMessage) looks only at messages that have been moved into
+/* source: a rank, SPCOMM_ANY or SPCOMM_PROC_NULL; tag: 0 to SPCOMM_TAG_MAX or SPCOMM_ANY. recv waits for a message;
+ * try_recv gives one that is here, or SPCOMM_EAGAIN; take (the paper's GetPendingMessage) looks only at messages that have been moved into
  * the queues already. SPCOMM_EFORMAT: the first message that matches is one that only Python can read; it stays the
  * first, for spcomm_recv_any or another receiver. SPCOMM_ELOST, SPCOMM_EFINISHED: no node is left that could send
  * one. */
@@ -449,7 +452,8 @@ int spcomm_alltoall(spcomm_t *comm, const spcomm_data_t *data, int64_t timeout_n
  * the same on all nodes, in every run, and as Python's calls of the same names, whose arrays they meet. `values` is an
  * array in C's order and this machine's byte order, of the same type and shape on all nodes (else SPCOMM_EMISMATCH):
  * integers wrap, floating point is NaN where any is. `result` has the length of `values`, and may be the same memory
- * but for reduce_scatter. SPCOMM_EINVAL, SPCOMM_ERANK: nothing was entered. */
+ * but for reduce_scatter; both are aligned as their items have to be. SPCOMM_EINVAL, SPCOMM_ERANK: nothing was
+ * entered. */
 
 /* Integers and bools: all but MINLOC and MAXLOC; bools are not summed or multiplied: give int64. Floating point: the
  * same without BAND, BOR, BXOR. Complex: SUM, PROD. Simulation times: SUM, MIN, MAX. Pairs: MINLOC, MAXLOC; of equal

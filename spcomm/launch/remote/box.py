@@ -146,13 +146,7 @@ class Box:
         groups = [boxparts.group(one, boxparts.is_busy(about)) for one in about["groups"]]
         self._run = RunProcesses(clients, groups)
         self._run.cpus, self._run.stats = boxparts.cpus(about, groups), about["stats"]
-        self._gateways = boxparts.gateways(about, groups, secrets)
-        for gateway in self._gateways:
-            self._loop.add(gateway.fileno(), lambda gateway=gateway: self._hear_gateway(gateway))
-        # Of a group without other boxes no other process has the memory in which a deadlock can be proven.
-        self._alone = [group for group in groups if group.boxes == 1]
-        if self._alone:
-            self._loop.at("look", _LOOK_S, self._look)
+        self._connect(groups, secrets)
         self._readers = [report.Reader() for _group in groups]
         self._answers = stack_probe.ProbeReplies()
         self._run.run([reader.write for reader in self._readers], self._answers.fileno())
@@ -162,6 +156,17 @@ class Box:
         for reader in self._readers:
             os.close(reader.write)
             self._loop.add(reader.fd, self._read_reports)
+
+    def _connect(self, groups: "list[Any]", secrets: bytes) -> None:
+        """Start the gateways, and the search for deadlocks where no other process has the memory: groups of one box."""
+        from spcomm.launch.remote import boxparts
+
+        self._gateways = boxparts.gateways(self._about, groups, secrets)
+        for gateway in self._gateways:
+            self._loop.add(gateway.fileno(), lambda gateway=gateway: self._hear_gateway(gateway))
+        self._alone = [group for group in groups if group.boxes == 1]
+        if self._alone:
+            self._loop.at("look", _LOOK_S, self._look)
 
     def _here(self) -> "list[tuple[Any, Any, list[int]]]":
         """Each group, its memory here, and its nodes here."""
@@ -181,12 +186,7 @@ class Box:
     def _start_nodes(self, client: "Any", indices: "list[int]", reading: "set[int]") -> None:
         streams = []
         for index in indices:
-            if index in reading:
-                stdin, write = os.pipe()
-                self._inputs[index] = Outlet(write)
-            else:
-                stdin = os.open(os.devnull, os.O_RDONLY)
-            streams.append(stdin)
+            streams.append(self._input(index) if index in reading else os.open(os.devnull, os.O_RDONLY))
             for target in (1, 2):
                 read, write = os.pipe()
                 os.set_blocking(read, False)
@@ -197,6 +197,15 @@ class Box:
         client.nodes(indices, streams)
         for fd in streams:
             os.close(fd)
+
+    def _input(self, index: int) -> int:
+        """Make the standard input of a node. Return the node's end."""
+        stdin, write = os.pipe()
+        self._inputs[index] = Outlet(write)
+        return stdin
+
+    def _close_input(self, outlet: Outlet) -> None:
+        os.close(outlet.fd)
 
     # While it runs
 
@@ -336,6 +345,8 @@ class Box:
             data = os.read(fd, _PIECE)
         except BlockingIOError:
             return
+        except OSError:  # a socket whose other end was killed
+            data = b""
         index, target = self._pipes[fd]
         if data:
             self._frames.send(["out", index, target], data)
@@ -374,7 +385,7 @@ class Box:
                 continue
             self._loop.remove(outlet.fd)
             if taken is None or outlet.ending:
-                os.close(outlet.fd)
+                self._close_input(outlet)
                 del self._inputs[index]
             if taken is None:
                 self._frames.send(["taken", index, -1])
@@ -387,9 +398,18 @@ class Box:
         if self._run is None or not self._run.gone or is_carrying:
             return
         self._read_reports()
+        self._send_rest()
+        self._send_findings()
+        self._frames.send(["gone"])
+        self._leave()
+
+    def _send_rest(self) -> None:
         for fd in list(self._pipes):
             while fd in self._pipes and self._rest(fd):
                 pass
+
+    def _send_findings(self) -> None:
+        """Send the traces of the nodes here, and what is known of each group."""
         if self._about["is_traced"]:
             from spcomm.trace import remote_traces
 
@@ -398,15 +418,13 @@ class Box:
                     self._frames.send(["trace", rank, lost], piece)
         known = [[group.number, self._known(segment, ranks)] for group, segment, ranks in self._here()]
         self._frames.send(["noted", known])
-        self._frames.send(["gone"])
-        self._leave()
 
     def _rest(self, fd: int) -> bool:
         """Forward the rest of a pipe. A process that a node left behind may keep it open."""
         index, target = self._pipes[fd]
         try:
             data = os.read(fd, _PIECE)
-        except BlockingIOError:
+        except OSError:  # it is empty, or its other end was killed
             return False
         if data:
             self._frames.send(["out", index, target], data)

@@ -29,6 +29,7 @@ def plan(about: dict) -> "Any":
     found.environment = {} if about["bare"] else dict(os.environ)
     found.environment.update(about["environment"])
     found.group, found.indices, found.nodes = about["group"], about["indices"], len(about["indices"])
+    found.takes_interrupt = bool(about.get("cluster"))
     if about["debugged"]:
         from spcomm.launch.cmdline.debugging import command
 

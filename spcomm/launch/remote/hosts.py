@@ -268,6 +268,22 @@ class RemoteForkClient(ForkClient):
         """Ask for the lines at which these nodes are. See `box_proxy.lines`."""
         self._ask(LINES, indices)
 
+    def call(self, secret: bytes) -> None:
+        """Begin a call of a cluster, as its only group is described; the answer is "called"."""
+        (about,) = self._host.box["groups"]
+        self._is_traced = bool(about["segment"]["trace_events"])
+        self._send(("call", {"group": about, "is_traced": self._is_traced}, secret))
+        if self._is_traced:
+            self.ask_clock()
+
+    def uncall(self) -> None:
+        """End it; the answer is "uncalled", after all that the box has to report."""
+        self._send(("uncall",))
+
+    def mark(self, rank: int, code: int) -> None:
+        """Mark one of its nodes as finished, or as failing with this exit code."""
+        self._send(("mark", rank, code))
+
     def _ask(self, question: str, indices: "list[int]") -> None:
         """Do nothing here: the answer comes as a message."""
         self.far.asked += 1

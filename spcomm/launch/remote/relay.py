@@ -14,6 +14,7 @@ It knows nodes by index. Messages of its own, to the launcher: ("failed", senten
 import _signal
 import os
 import re
+import stat
 import subprocess
 import sys
 
@@ -54,7 +55,8 @@ class Relay:
         self._hello: dict | None = None
         self._errors = b""  # error output of ssh
         self._indices: set[int] = set()  # of the nodes there
-        self._outlets: dict[tuple[int, int], Outlet] = {}  # (index, 1 or 2) → the launcher's pipe
+        # (index, 1 or 2) → the launcher's pipe; (index, 0) → a standard input that is a socket, for a node's answers
+        self._outlets: dict[tuple[int, int], Outlet] = {}
         self._inputs: dict[int, list[int]] = {}  # index → descriptor, bytes under way
         self._leaving = False
         self._paused = False
@@ -81,6 +83,8 @@ class Relay:
             self._start()
         elif verb == "nodes":
             self._nodes(message[1], descriptors)
+        elif verb == "call":  # of a cluster, whose nodes run already
+            self._frames.send(["call", message[1]], message[2])
         elif (
             verb == "ask" and message[2] == box_proxy.LOOK and self._paused
         ):  # it would answer after its output
@@ -123,9 +127,12 @@ class Relay:
         for at, index in enumerate(indices):
             stdin, stdout, stderr = descriptors[3 * at : 3 * at + 3]
             self._outlets[index, 1], self._outlets[index, 2] = Outlet(stdout), Outlet(stderr)
-            if os.fstat(stdin).st_rdev == null.st_rdev:
+            found = os.fstat(stdin)
+            if found.st_rdev == null.st_rdev and stat.S_ISCHR(found.st_mode):
                 os.close(stdin)
             else:
+                if stat.S_ISSOCK(found.st_mode):
+                    self._outlets[index, 0] = Outlet(os.dup(stdin))
                 reading.append(index)
                 self._inputs[index] = [stdin, 0]
                 if self._begun:
@@ -161,6 +168,8 @@ class Relay:
             self._outlets[rest[0], rest[1]].add(data)
         elif verb == "closed":
             self._outlets[rest[0], rest[1]].ending = True
+            if rest[1] == 0:  # nor does the node read any more
+                self._taken(rest[0], -1)
         elif verb == "report":
             self._check_report(*rest, data)
             self._wire.send((verb, rest[0], rest[1].encode(), data))
@@ -181,7 +190,7 @@ class Relay:
         elif verb == "missing":
             lines = [f"{one_line(line)}\n" for line in str(rest[1]).splitlines()]
             self._wire.send((verb, one_line(rest[0]), "".join(lines)))
-        elif verb in ("ready", "started", "unstarted", "exited", "noted", "deadlock"):
+        elif verb in ("ready", "started", "unstarted", "exited", "noted", "deadlock", "called", "uncalled"):
             self._wire.send((verb, *rest))
 
     def _check_report(self, index: int, kind: str, payload: bytes) -> None:
@@ -306,6 +315,8 @@ class Relay:
 
     def _flush(self) -> None:
         for key, outlet in list(self._outlets.items()):
+            if key[1] == 0 and self._has_output(key[0]):  # a node's answer does not overtake its output
+                continue
             outlet.flush()
             if outlet.kept:
                 self._loop.add(outlet.fd, _nothing, write=True)
@@ -330,6 +341,11 @@ class Relay:
             self._loop.remove(self._frames.writing)
         else:
             self._loop.add(self._frames.writing, _nothing, write=True)
+
+    def _has_output(self, index: int) -> bool:
+        return any(
+            (index, target) in self._outlets and self._outlets[index, target].kept for target in (1, 2)
+        )
 
 
 def _die_together() -> None:

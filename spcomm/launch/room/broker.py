@@ -6,7 +6,8 @@ Every connection here has proved that it knows the code. Its first message gives
 
 ========  ============================================================================================
 `join`    a member: for as long as it stays, it gets a message for each run that needs a box on it
-`run`     a run: it asks for the list of members, and gets a job of the server; its end is the run's end
+`run`     a run: it asks for the list of members, and gets a job of the server; its end is the run's end. The run of a
+          `Cluster` gets a job for each call, one after the other
 `reach`   one end of the way between a run and a box, and `box` the other; each gets the messages of the other. Each
           shows the ticket that only the run, or that member, was given
 `meet`    a box without a launcher: it waits until all nodes of its run are there (`meeting`)
@@ -99,6 +100,9 @@ class Run:
         self.groups = [int(group) for group in about["groups"]]
         self.program = one_line(about["program"], 200)
         self.is_room = bool(about["room"])
+        self.is_cluster = self.is_room and bool(
+            about.get("cluster")
+        )  # its boxes run one call after the other
         self.wanted = max(1, int(about.get("members") or 1))
         self.jobs: list[GroupJob] = []  # of its groups
         if not 1 <= len(self.groups) == len(set(self.groups)) <= _GROUPS_MOST:
@@ -293,6 +297,8 @@ class Broker:
                 connection.partner.link.send(message, data)
         elif connection.role == "run" and message[0] == "begin" and connection.run is not None:
             self._begin(connection.run, message[1])
+        elif connection.role == "run" and message[0] in ("call", "called") and connection.run is not None:
+            self._call(connection.run, message[0] == "call")
         elif connection.role == "meet" and message[0] == "failed" and connection.meeting is not None:
             code = int(message[1])
             self._end_meeting(
@@ -417,7 +423,7 @@ class Broker:
         run = Run(connection, about)
         if run.is_room and not self._about["room"]:
             return "this server has no room: it was started without --room; spcomm run --server uses it, with --boxes"
-        for group in run.groups:
+        for group in () if run.is_cluster else run.groups:  # no other run can join a cluster
             taken = self._taken(group)
             if taken:
                 return taken
@@ -435,7 +441,7 @@ class Broker:
         groups = {
             group: f"{run.program}, of {run.runner.name}"
             for run in self._runs.values()
-            for group in run.groups
+            for group in (() if run.is_cluster else run.groups)
         }
         groups.update({one.group: one.who() for one in self._meetings if not one.is_over})
         if group not in groups:
@@ -484,13 +490,7 @@ class Broker:
             return
         given = []
         for job in jobs:
-            secrets = [os.urandom(SECRET_BYTES) for _box in range(job.boxes)] if job.boxes > 1 else []
-            if secrets:
-                job.number = int.from_bytes(os.urandom(4), "little") or 1
-                self._server.add_job(job.number, job.places)
-                job.is_over = False
-                self._secrets.update({(job.number, box): secret for box, secret in enumerate(secrets)})
-            given.append([job.number, *(secret.hex() for secret in secrets)])
+            given.append([0] if run.is_cluster else self._admit(job))
         run.members = [self._members[name] for name in names]
         run.tickets = {
             (role, box): os.urandom(16).hex() for role in ("reach", "box") for box in range(len(names))
@@ -498,13 +498,40 @@ class Broker:
         tickets = [run.tickets["reach", box] for box in range(len(names))]
         run.runner.link.send(["granted", {"jobs": given, "tickets": tickets}])
         for box, member in enumerate(run.members):
-            about = {"run": run.token, "box": box, "ticket": run.tickets["box", box]}
+            about = {
+                "run": run.token,
+                "box": box,
+                "ticket": run.tickets["box", box],
+                "cluster": run.is_cluster,
+            }
             member.link.send(["run", {**about, "program": run.program, "from": run.runner.name}])
         if names:
             self._loop.at(f"boxes {run.token}", _BOXES_S, lambda: self._missing(run))
         where = f", on {', '.join(names)}" if names else ""
         groups = f"group{'s' * (len(run.groups) > 1)} {', '.join(map(str, run.groups))}"
         self._say(f"{run.runner.name} runs {run.program} ({groups}){where}")
+
+    def _admit(self, job: GroupJob) -> list:
+        """Have the server carry a group. Return the job's number, and the secret of each box; one box has neither."""
+        secrets = [os.urandom(SECRET_BYTES) for _box in range(job.boxes)] if job.boxes > 1 else []
+        if secrets:
+            job.number = int.from_bytes(os.urandom(4), "little") or 1
+            self._server.add_job(job.number, job.places)
+            job.is_over = False
+            self._secrets.update({(job.number, box): secret for box, secret in enumerate(secrets)})
+        return [job.number, *(secret.hex() for secret in secrets)]
+
+    def _call(self, run: Run, begins: bool) -> None:
+        """A call of a cluster begins, and gets a job; or it is over, whether or not all was carried."""
+        if not run.is_cluster or not run.begun or run.jobs[0].boxes < 2 or (begins and run.jobs[0].number):
+            raise ValueError
+        (job,) = run.jobs
+        if begins:
+            run.runner.link.send(["granted", {"jobs": [self._admit(job)]}])
+            return
+        if self._withdraw(job.number, job.boxes):
+            self._server.fail_job(job.number, "the call has ended")
+        job.number, job.is_over = 0, True
 
     def _missing(self, run: Run) -> None:
         silent = [member.name for box, member in enumerate(run.members) if ("box", box) not in run.ends]
@@ -663,7 +690,7 @@ class Broker:
         """All gateways of a group have ended: after the last group the run is told."""
         job.is_over = True
         if self._withdraw(job.number, job.boxes) and all(one.is_over for one in run.jobs):
-            run.runner.link.send(["over", "", [one.counts for one in run.jobs]])
+            run.runner.link.send(["over", "", [one.counts for one in run.jobs], job.number])
 
     def _meeting_carried(self, meeting: Meeting, sentence: "str | None") -> None:
         """All gateways of it have ended, or `sentence` says why they cannot go on."""

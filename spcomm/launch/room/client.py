@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`spcomm run --room` and `--server`: a run whose server is another machine's `spcomm serve`, and with `--room` whose
 nodes are on the members of a room. To the launcher members are hosts, and the server is a transport like its own.
+A `Cluster` of a room has such a run, too: its calls follow each other in the same processes.
 """
 
 import os
@@ -67,8 +68,10 @@ class Session:
         where: "tuple[str, int]",
         key: bytes,
         packed: "BinaryIO | None",
-        signals: int,
+        signals: int = -1,
+        cluster: bool = False,
     ) -> None:
+        """`signals`: a descriptor that can be read when there is a signal; -1: signals raise exceptions."""
         self.where = where
         self.key = key
         self.packed = packed
@@ -76,12 +79,13 @@ class Session:
         self.jobs: dict[int, Job] = {}  # of the groups with several boxes
         self.tickets: list[str] = []  # for the ways to the boxes
         self._loop = Loop()  # until the supervisor's takes over
-        self._loop.add(signals, lambda: prompt.interrupted(_COMMAND, signals))
-        self._signals = signals
+        if signals >= 0:
+            self._loop.add(signals, lambda: prompt.interrupted(_COMMAND, signals))
+        self._is_cluster = cluster
         self.link: ClientLink | None = None
 
-    def ask(self, options: "Options") -> None:
-        """Ask for members. Put the answer into the options."""
+    def ask(self, options: "Options", say: "Callable[[str], object] | None" = None) -> None:
+        """Ask for members. Put the answer into the options. `say` prints that members are missing."""
         from spcomm.launch.room.room_link import ClientLink
 
         parts, is_room = options.parts, options.room is not None
@@ -89,16 +93,17 @@ class Session:
         about = {
             "name": os.uname().nodename,
             "groups": list(dict.fromkeys(part.group for part in parts)),
-            "program": options.programs,
+            "program": "a Cluster" if self._is_cluster else options.programs,
             "room": is_room,
             "members": max(options.members or 1, max(placing, default=0) + 1),
+            "cluster": self._is_cluster,
         }
         self.link = ClientLink(self._loop, self.where, self.key, "run", about)
         self.link.listen(self._loop, _nothing)
         while (message := self._next())[0] != "members":
             if message[0] == "waiting":
                 text = one_line(f"waiting for members: {message[1]} of {message[2]} are there")
-                os.write(2, f"spcomm: {text}\n".encode())
+                (say or _write)(f"spcomm: {text}\n")
         _members, self.token, there, link_timeout = message
         options.link_timeout = link_timeout
         if is_room:
@@ -285,6 +290,10 @@ class ServerTransport:
 
     def close(self, _patience: float = 0.0) -> None:
         self._server.close()
+
+
+def _write(text: str) -> None:
+    os.write(2, text.encode())
 
 
 def _nothing() -> None:

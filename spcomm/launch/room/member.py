@@ -199,7 +199,7 @@ class Member:
         told = {name: about[name] for name in ("run", "box", "ticket")}
         self._boxes[box] = folder, dict(told)
         told["folder"] = os.path.realpath(folder)
-        told.update(key=self._key.hex(), place=list(self._where))
+        told.update(key=self._key.hex(), place=list(self._where), cluster=bool(about.get("cluster")))
         try:
             box.stdin.write(json.dumps(told).encode() + b"\n")
         except BrokenPipeError:

@@ -2,8 +2,18 @@
 """One box of a run, on a member of a room: as `box`, but it connects outwards, and the folder comes over the wire.
 
 `spcomm join` starts it, and sends its arguments over its standard input; the end of that input ends it.
+
+The box of a `Cluster` runs one call after the other. Each has shared memory and a gateway of its own, as a run has, and
+the nodes stay: their standard input is a socket, over which work comes and answers go. More messages:
+
+==========  ==============================================================================================
+`call`      the description of the memory, job, secret: a call begins; the box answers `called`
+`mark`      rank, exit code: a node of this box has finished its work (0), or failed in it
+`uncall`    the call is over; the box answers with traces, with what is `noted`, and `uncalled`
+==========  ==============================================================================================
 """
 
+import _socket
 import json
 import os
 import shutil
@@ -11,11 +21,18 @@ import tempfile
 
 from spcomm._core import net
 from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.wire import NOSIGNAL, encoded, encoded_descriptor
 from spcomm.launch.remote.box import Box, withdraw
+from spcomm.launch.remote.framing import Outlet
 from spcomm.launch.room import connect, folder
 from spcomm.launch.room.room_link import ClientLink
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _ABANDONED_S = 1.0  # for the run to receive the message
+_PIECES = 2  # that empty a pipe, of which a writer may fill as much again meanwhile
 
 
 def main() -> None:
@@ -37,7 +54,7 @@ def main() -> None:
     except connect.EntryError as error:
         os.write(2, f"spcomm join: {error}\n".encode("utf-8", "backslashreplace"))
         os._exit(125)
-    RoomBox(link, watch, about).run()
+    (ClusterBox if about["cluster"] else RoomBox)(link, watch, about).run()
 
 
 class RoomBox(Box):
@@ -83,3 +100,113 @@ class RoomBox(Box):
 
     def _tidy(self) -> None:
         shutil.rmtree(self._of["folder"], ignore_errors=True)
+
+
+class ClusterBox(RoomBox):
+    """Its nodes stay from one call to the next."""
+
+    def __init__(self, link: ClientLink, watch: int, about: dict) -> None:
+        super().__init__(link, watch, about)
+        self._sockets: dict[int, _socket.socket] = {}  # the nodes', by descriptor
+
+    def _connect(self, _groups: list, _secrets: bytes) -> None:
+        """A call has a gateway; the nodes start without one."""
+        self._gateways = []
+
+    def _nodes(self, indices: "list[int]", reading: "list[int]") -> None:
+        if indices:
+            super()._nodes(indices, reading)
+        else:  # the answer confirms that earlier requests were obeyed
+            next(iter(self._run)).nodes([], [])
+
+    @property
+    def _memory(self) -> "tuple[Any, list[int]]":
+        """The memory of its only group here, and its nodes here."""
+        ((_group, segment, ranks),) = self._here()
+        return segment, ranks
+
+    def _heard(self, message: list, data: bytes) -> None:
+        if message[0] == "call":
+            self._call(message[1], data)
+        elif message[0] == "uncall":
+            self._uncall()
+        elif message[0] == "mark":
+            self._mark(int(message[1]), int(message[2]))
+        else:
+            super()._heard(message, data)
+
+    def _call(self, about: dict, secrets: bytes) -> None:
+        from spcomm._core.errors import SpcommError
+        from spcomm.launch.remote import boxparts
+
+        (group,), (described,) = self._run.groups, self._about["groups"]
+        self._about["is_traced"] = about["is_traced"]
+        described.update(about["group"])
+        self._memory[0].close()
+        try:
+            group.segments[:] = boxparts.group(described, boxparts.is_busy(self._about)).segments
+            super()._connect([group], secrets)
+            for sock in self._sockets.values():
+                self._give_memory(sock)
+        except (MemoryError, OSError, SpcommError) as error:
+            self._fail(f"no call can begin there ({error or 'there is not enough memory'})")
+        self._frames.send(["called"])
+
+    def _give_memory(self, sock: "_socket.socket") -> None:
+        """Send the memory's descriptor to a node, which has read everything that was sent to it before."""
+        segment, _ranks = self._memory
+        message = encoded(("memory", segment.device, segment.inode))
+        right = encoded_descriptor(segment.fd)
+        sock.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, right)], NOSIGNAL)
+
+    def _mark(self, rank: int, code: int) -> None:
+        segment, ranks = self._memory
+        if rank not in ranks:
+            raise ValueError(rank)
+        if code:
+            segment.mark_failing(rank, code)
+        else:
+            segment.mark_finished(rank)
+
+    def _uncall(self) -> None:
+        for gateway in self._gateways:
+            if not gateway.gone:
+                self._loop.remove(gateway.fileno())
+            gateway.close()
+        self._gateways = []
+        self._loop.forget("look")
+        self._send_findings()
+        self._frames.send(["uncalled"])
+
+    def _input(self, index: int) -> int:
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        fd, answers = ours.fileno(), os.dup(ours.fileno())
+        self._sockets[fd], self._inputs[index] = ours, Outlet(fd)
+        self._pipes[answers] = index, 0
+        self._loop.add(answers, lambda: self._read(answers))
+        return theirs.detach()
+
+    def _close_input(self, outlet: Outlet) -> None:
+        """The node reads its end; what it answers is still read here, through another descriptor."""
+        sock = self._sockets.pop(outlet.fd)
+        try:
+            sock.shutdown(_socket.SHUT_WR)
+        except OSError:  # the node is gone
+            pass
+        sock.close()
+
+    def _read(self, fd: int) -> None:
+        index, target = self._pipes[fd]
+        if target == 0:  # it has flushed its output before it answers
+            outputs = [one for one, (whose, its) in self._pipes.items() if whose == index and its]
+            for output in outputs:
+                for _piece in range(_PIECES):
+                    self._rest(output)
+        super()._read(fd)
+
+    def _consider(self) -> None:
+        """Between calls, too, the box ends when its nodes have."""
+        if self._run is not None and self._run.gone:
+            self._send_rest()
+            self._frames.send(["gone"])
+            self._leave()

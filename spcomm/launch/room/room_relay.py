@@ -7,8 +7,8 @@ import sys
 
 from spcomm.launch.base import process
 from spcomm.launch.base.wire import Wire
-from spcomm.launch.remote import relay
-from spcomm.launch.remote.framing import MOST
+from spcomm.launch.remote import relay, versions
+from spcomm.launch.remote.framing import MOST, one_line
 from spcomm.launch.room import connect
 from spcomm.launch.room.room_link import ClientLink
 
@@ -69,6 +69,13 @@ class Relay(relay.Relay):
 
     def _begin(self) -> None:
         """The box is there: send it the folder first."""
+        if self._hello is not None and self._about["box"].get("cluster"):
+            theirs = one_line(self._hello.get("python", ""), 40)
+            if theirs.split(".")[:2] != versions.mine()["python"].split(".")[:2]:
+                self._fail(
+                    f"{self.what} {self._about['host']} has Python {theirs}, and this machine has "
+                    f"{versions.mine()['python']}; a Cluster sends compiled code, so both need the same 3.x"
+                )
         if self._hello is not None and not self._is_sent:
             self._send_folder()
         if self._is_sent:

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: MIT
+"""The nodes of a `Cluster(room=…)`: on the members of a room, where they stay from one call to the next.
+
+They are those of one run at the server of the room, which begins with the cluster and ends with it. A relay for each
+member acts as its fork server, as for `spcomm run --room`; the sockets of the nodes, for work and answers, go through
+it. Each call has new memory and a gateway in every box, and a job at the server (see `launch.room.remote_box`).
+"""
+
+import _signal
+import os
+import tempfile
+import time
+
+from spcomm._core import segments
+from spcomm._core.errors import ConfigError, ConnectionLostError, SpcommError
+from spcomm.launch.base import report
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base.wire import encoded
+from spcomm.launch.cmdline import options, plan
+from spcomm.launch.local import stack_probe
+from spcomm.launch.local.run_processes import RunProcesses
+from spcomm.launch.remote import hosts
+from spcomm.launch.remote.box_proxy import RemoteSegment
+from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
+from spcomm.launch.room import client, connect, folder, join_code, prompt
+from spcomm.notebook.channel import Channel, Sockets
+from spcomm.notebook.nodes import ENDING_S, Nodes, how_ended, too_few
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spcomm.launch.remote.hosts import RemoteForkClient
+
+_CALL = "Cluster"
+_ANSWER_S = 30.0  # for the boxes to begin a call, or to end it
+_keys: dict[tuple[str, int], bytes] = {}  # of rooms whose code this process was given
+
+
+class _CallSegment(RemoteSegment):
+    """The memory of one call in a box: marks of nodes whose answers come here are sent there."""
+
+    def __init__(self, size: int, recorded: int, fork_client: "RemoteForkClient") -> None:
+        super().__init__(size, fork_client.far, recorded)
+        self._fork_client = fork_client
+
+    def mark_finished(self, rank: int) -> None:
+        self._fork_client.mark(rank, 0)
+
+    def mark_failing(self, rank: int, code: int) -> None:
+        self._fork_client.mark(rank, code)
+
+
+class RoomNodes(Nodes):
+    """Nodes on the members of a room."""
+
+    is_plain = True
+
+    def __init__(self, wanted: "int | None", room: str) -> None:
+        self.room = room
+        try:
+            self._where = prompt.place(_CALL, room)
+        except UsageError as error:
+            raise ConfigError(str(error)) from None
+        self._wanted = wanted
+        self._fork_clients: list[RemoteForkClient] = []
+        self._session: client.Session | None = None
+        self._lost: dict[int, str] = {}  # nodes that have gone with their box, and why
+        self._awaited: set[int] = set()  # boxes whose answer to a call is outstanding
+        self._job = 0  # the call's job at the server; one box needs none
+        self._grant: list[bytes] | None = None  # the secrets of its boxes
+        self._tell_transport: Callable[[tuple | None], None] = _nothing
+        self._is_in_call = False
+        super().__init__(wanted or 1)
+
+    @property
+    def alive(self) -> bool:
+        return self._session is not None and not self.ended and self.mine
+
+    # Start and end
+
+    def _begin(self) -> None:
+        self.ended, self._lost, self._error, self._signals = {}, {}, "", 0
+        try:
+            found = self._enter()
+        except UsageError as error:
+            _keys.pop(self._where, None)  # it may be of a wrong code
+            raise _room_error(error) from None
+        (self.group,), machines = hosts.spread(self.options, [found], self._session)
+        self.size, self.boxes = self.group.size, len(machines)
+        self._describe()
+        try:
+            self._session.begin([self.group], self.options)  # type: ignore[union-attr]
+        except UsageError as error:
+            raise _room_error(error) from None
+        self._fork_clients = [hosts.RemoteForkClient(plans) for plans in machines]
+        for box, fork_client in enumerate(self._fork_clients):
+            self.loop.add(fork_client.fileno(), lambda box=box: self._hear_box(box))
+        self._session.link.listen(self.loop, self._hear_server)  # type: ignore[union-attr]
+        self.run_processes = RunProcesses(self._fork_clients, [self.group])  # type: ignore[arg-type]
+        self._start_nodes()
+        self.since = time.time()
+
+    def _enter(self) -> "plan.Plan":
+        """Ask the server for members, and wait until there is one. Return the nodes' program."""
+        self.options = options.parse(["--room", self.room, "-m", "spcomm.notebook", "room"])
+        part = self.options.parts[0]
+        part.nodes, part.preload = self._wanted, ["numpy", "spcomm.notebook.node_main"]
+        (found,) = plan.resolve_all(self.options)
+        found.environment.pop(join_code.VARIABLE, None)
+        with tempfile.TemporaryDirectory() as empty:
+            packed = folder.pack(empty)
+        self._session = client.Session(self._where, _key(self._where), packed, cluster=True)
+        try:
+            self._session.ask(self.options, self.screen.say)
+        except connect.EntryError as error:
+            raise UsageError(f"{_CALL}: {error}") from None
+        found.nodes, found.boxes = part.nodes or 0, part.boxes
+        return found
+
+    def _describe(self) -> None:
+        """The memory of each box, for its first start and for each call."""
+        mask = segments.disable_mask()
+        for box, host in self.group.far.items():
+            buffers = hosts.same_sizes(segments, self.size, mask, {})
+            if self.boxes > 1:
+                buffers.update(boxes=self.boxes, box=box, places=self.group.places)
+            self.group.segments.append(hosts.far_segment(self.group, box, mask, self.options, buffers))
+            (program,) = host.box["programs"]
+            host.box["cluster"] = program["cluster"] = True
+            program["environment"]["MPLBACKEND"] = "module://spcomm.notebook.figures"
+
+    def _start_nodes(self) -> None:
+        self.channels = [Channel(is_plain=True) for _node in range(self.size)]
+        self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
+        try:
+            self.run_processes.run([self._reports.write], self.answers.fileno())
+            sockets = Sockets(self.channels)
+            while not (self._error or self._lost) and len(self.run_processes.started) < self.size:
+                self.run_processes.start(self.screen, sockets)
+                self.loop.turn()
+        except OSError as error:
+            self._error = too_few(self.size, error.errno or 0)
+        finally:
+            self.answers.close_theirs()
+            os.close(self._reports.write)
+        if self._error or self._lost:
+            raise SpcommError(self._error or next(iter(self._lost.values())))
+
+    def restart(self, size: "int | None", _boxes: int = 1) -> None:
+        """End all nodes at once, and start new ones, on the members that are there now."""
+        self._wanted = size
+        self._leave()
+        self._tidy()
+        self._guarded(self._begin)
+
+    def hang_up(self) -> None:
+        for channel in self.channels:
+            if channel.fileno() >= 0:
+                self.loop.remove(channel.fileno())
+                channel.close()
+        if self._session is not None and not self.loop.waits("end"):
+            for fork_client in self._fork_clients:
+                fork_client.no_more()
+            self.loop.at("end", ENDING_S, self.run_processes.kill)
+
+    def close(self) -> None:
+        if self._session is None or not self.mine:
+            return
+        try:
+            self.hang_up()
+            while not self.run_processes.gone:
+                self.loop.turn()
+            self.screen.close()
+        finally:
+            self.kill()
+
+    def abandon(self) -> None:
+        if self.mine:
+            for fork_client in self._fork_clients:
+                fork_client.kill()  # the server ends what it has started
+
+    def kill(self) -> None:
+        if self._session is None or not self.mine:
+            return
+        self.loop.forget("end")
+        self.screen.give_up()
+        self._leave()
+        self._tidy()
+        self.loop.close()
+
+    def _leave(self) -> None:
+        """End the run in the room: the server has its boxes end, and the nodes with them."""
+        session, self._session = self._session, None
+        for fork_client in self._fork_clients:
+            self.loop.remove(fork_client.fileno())
+            fork_client.close()
+        if session is not None:
+            session.close()
+        for fork_client in self._fork_clients:
+            fork_client.wait()
+        self._fork_clients = []
+
+    # One call
+
+    def renew(self, trace_events: int) -> None:
+        self.drop()
+        for fork_client in self._fork_clients:
+            (about,) = fork_client.host.box["groups"]
+            about["segment"]["trace_events"], about["begun_ns"] = trace_events, time.time_ns()
+            segment = _CallSegment(self.size, trace_events, fork_client)
+            fork_client.far.segments[self.group.number] = segment
+            self.group.segments.append(segment)
+
+    def parts(self, about: dict, work: tuple) -> "list[tuple[int, bytes]]":
+        return [(-1, encoded(("call", about, work)))] * self.boxes
+
+    def begin_transport(self, hear: "Callable[[tuple | None], None]") -> None:
+        self._tell_transport = hear
+        self._is_in_call = True
+        self._grant = None if self.boxes > 1 else [b""]
+        if self.boxes > 1:
+            self._session.link.send(["call"])  # type: ignore[union-attr]
+        self._await(lambda: self._grant is not None)
+        if self._lost:
+            return
+        for box, fork_client in enumerate(self._fork_clients):
+            fork_client.host.box["groups"][0].update(job=self._job, secret_bytes=len(self._grant[box]))  # type: ignore[index]
+            fork_client.call(self._grant[box])  # type: ignore[index]
+        self._awaited = set(range(self.boxes))
+        self._await(lambda: not self._awaited)
+
+    def end_transport(self) -> None:
+        if not self._is_in_call:
+            return
+        self._is_in_call = False
+        self._tell_transport = _nothing
+        self._awaited = {box for box, one in enumerate(self._fork_clients) if not one.gone}
+        for box in self._awaited:
+            self._fork_clients[box].uncall()
+        self._await(lambda: not self._awaited)
+        if self.boxes > 1 and self._session is not None and not self._session.link.is_gone:
+            self._session.link.send(["called"])
+
+    def _await(self, is_there: "Callable[[], bool]") -> None:
+        """Wait for the server, or the boxes. One that does not answer is lost."""
+        self.loop.at("answer", _ANSWER_S, lambda: self._lose(self._awaited, "does not answer"))
+        while not is_there() and self.loop.waits("answer") and not self._lost:
+            self.loop.turn()
+        self.loop.forget("answer")
+
+    # Receiving
+
+    def _hear_server(self) -> None:
+        link = self._session.link  # type: ignore[union-attr]
+        try:
+            found = link.receive()
+            for message, _data in found or ():
+                self._heard_server(*message)
+        except (FrameError, *NONSENSE):
+            found = None
+        if found is None:
+            self._lose(range(self.boxes), link.why)
+
+    def _heard_server(self, verb: str, *rest: object) -> None:
+        if verb == "granted":
+            about: dict = rest[0]  # type: ignore[assignment]
+            ((number, *secrets),) = about["jobs"]
+            self._job, self._grant = int(number), [bytes.fromhex(secret) for secret in secrets]
+        elif verb == "over" and rest[0]:
+            self._lose(range(self.boxes), one_line(rest[0]))
+        elif verb == "over" and rest[-1] == self._job:
+            self._tell_transport(("over",))
+
+    def _hear_box(self, box: int) -> None:
+        self.hear(self._fork_clients[box])
+
+    def hear(self, fork_client: "RemoteForkClient") -> None:  # type: ignore[override]
+        box, name = self._fork_clients.index(fork_client), fork_client.host.name
+        try:
+            message = fork_client.receive()
+            self._heard(box, fork_client, message)
+        except NONSENSE:
+            self._lose([box], f"member {name} sent a malformed message")
+
+    def _heard(self, box: int, fork_client: "RemoteForkClient", message: "tuple | None") -> None:
+        verb, *rest = message if message is not None else ("gone",)
+        if verb == "gone":
+            self.loop.remove(fork_client.fileno())
+            fork_client.gone = True
+            self._lose([box], f"member {fork_client.host.name} has ended its box")
+        elif verb == "failed":
+            self._lose([box], str(rest[0]))
+        elif verb == "deadlock":
+            self._tell_transport((verb, rest[1]))
+        elif verb == "report":
+            self._take_report(*rest)
+        elif verb in ("called", "uncalled"):
+            self._awaited.discard(box)
+        elif verb in ("warning", "text"):
+            self.screen.say(f"spcomm: warning: {rest[0]}\n" if verb == "warning" else rest[0])
+        elif verb in ("ready", "started", "unstarted", "missing", "exited"):
+            self.heard(fork_client, verb, *rest)
+
+    def _lose(self, boxes: "range | list[int] | set[int]", why: str) -> None:
+        """Nodes have gone with their boxes."""
+        self.loop.forget("answer")
+        nodes = [rank for rank in range(self.size) if self.group.box(rank) in boxes]
+        for node in nodes:
+            if node not in self.ended:
+                self._lost[node] = why
+                self.node_ended(node, _signal.SIGKILL)
+        self._awaited -= set(boxes)
+
+    def how(self, node: int, status: int) -> str:
+        if node in self._lost:
+            return f"was lost: {self._lost[node]}"
+        return f"{how_ended(status)}{self._crash_line(node)} on {self.group.far[self.group.box(node)].name}"
+
+    # Sending
+
+    def interrupt(self) -> None:
+        if self._session is None:
+            return
+        self.run_processes.signal(_signal.SIGINT)
+        for fork_client in self._fork_clients:
+            if not fork_client.gone:
+                fork_client.nodes([], [])
+                self._signals += 1
+
+    @property
+    def signals_under_way(self) -> bool:
+        return self._signals > 0 and not self._lost
+
+
+def _key(where: "tuple[str, int]") -> bytes:
+    """The key of a room: of the code in the environment, or of one that is asked for."""
+    given = os.environ.pop(join_code.VARIABLE, None) or None
+    if given is None and where in _keys:
+        return _keys[where]
+    try:
+        if given is None:
+            import getpass
+
+            given = getpass.getpass(f"The code of {prompt.spelt(where)}, six words: ")
+        _keys[where] = join_code.key(join_code.read(given))
+    except join_code.CodeError as error:
+        raise UsageError(f"{_CALL}: {error}") from None
+    except EOFError:
+        raise UsageError(
+            f"{_CALL}: needs the code of {prompt.spelt(where)}: set {join_code.VARIABLE}, or type it when asked"
+        ) from None
+    return _keys[where]
+
+
+def _room_error(error: UsageError) -> SpcommError:
+    text = str(error).replace("spcomm run: ", f"{_CALL}: ", 1)
+    return ConfigError(text) if "code" in text else ConnectionLostError(text)
+
+
+def _nothing(_message: "tuple | None") -> None:
+    pass

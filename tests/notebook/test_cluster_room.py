@@ -1,0 +1,465 @@
+# SPDX-License-Identifier: MIT
+"""Nodes of a cluster on the members of a room: calls, what goes wrong there, what is refused, and what is left."""
+
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spcomm
+from owners import Owner, have_ended
+from rooming import CODE, OTHER_CODE, Room, read_until
+from spcomm.launch.base.wire import LENGTH_BYTES
+from spcomm.launch.room import join_code
+from spcomm.notebook import calls, channel, pickling, room_nodes
+
+KEPT = "The nodes were interrupted, and keep their variables."
+NEW = "the nodes are new, and their variables are gone"
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """A room, and its code in the environment."""
+    monkeypatch.setenv(join_code.VARIABLE, CODE)
+    monkeypatch.setattr(room_nodes, "_keys", {})
+    found = Room(tmp_path)
+    yield found
+    found.close()
+
+
+def with_two(room, *options):
+    room.serve("--room", *options)
+    room.join("ann", "--slots", 2)
+    room.join("bob", "--slots", 1)
+    return room
+
+
+@pytest.fixture
+def two(room):
+    """A room with two members, which take two nodes and one."""
+    return with_two(room)
+
+
+@pytest.fixture
+def cluster(two):
+    with spcomm.Cluster(room=two.place) as found:
+        yield found
+
+
+def is_well(cluster):
+    return cluster.execute("comm.global_sum(comm.rank)") == [sum(range(cluster.size))] * cluster.size
+
+
+def test_calls_cross_machines_and_variables_stay(two, capsys):
+    with spcomm.Cluster(room=two.place) as cluster:
+        assert repr(cluster) == f"<Cluster: 3 nodes in the room at {two.place}>"
+        assert (cluster.size, cluster.boxes, cluster.room) == (3, 2, two.place)
+        before = cluster.processes
+        assert cluster.execute(
+            "comm.box, comm.local_rank, comm.sendrecv(comm.rank, (comm.rank + 1) % 3)"
+        ) == [
+            (0, 0, 2),
+            (0, 1, 0),
+            (1, 0, 1),
+        ]
+        cluster.push(base=10)
+        cluster.execute("print('node', comm.rank); x = base + comm.bcast(comm.rank, root=2)")
+        assert sorted(capsys.readouterr().out.splitlines()) == [f"[{rank}] node {rank}" for rank in range(3)]
+        assert cluster.pull("x") == [12, 12, 12] and cluster.map(abs, [-1, 2, -3, 4]) == [1, 2, 3, 4]
+        factor = 3
+        assert cluster.run(lambda comm, more: comm.allreduce(comm.rank * factor) + more, 1) == [10, 10, 10]
+        (array, _, _) = cluster.run(lambda comm: np.arange(6.0).reshape(2, 3).T)
+        assert np.array_equal(array, np.arange(6.0).reshape(2, 3).T)
+        assert cluster.processes == before
+    assert have_ended(before)
+    server, *members = two.close_room()
+    assert "runs a Cluster" in server.err and all("runs a Cluster here" in one.err for one in members)
+    assert two.left() == []
+
+
+def test_the_output_of_a_call_is_there_when_it_ends(cluster, capsys):
+    """However much it is: several times what a pipe holds, and a relay keeps."""
+    cluster.execute("for line in range(20_000): print(line, '.' * 100)")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 60_000
+    for rank in range(3):
+        mine = [int(line.split()[1]) for line in lines if line.startswith(f"[{rank}] ")]
+        assert mine == list(range(20_000))
+
+
+def test_an_array_of_some_size_arrives_both_ways(cluster):
+    array = np.random.default_rng(1).random(1_000_000)
+    back = cluster.run(lambda comm, sent: sent * 2, array)
+    assert all(np.array_equal(one, array * 2) for one in back)
+
+
+def test_the_modules_of_the_caller_go_with_its_functions(two, tmp_path, monkeypatch):
+    """No member has this folder, and a function needs another module of it."""
+    (tmp_path / "inner_module.py").write_text("def double(x):\n    return 2 * x\n")
+    (tmp_path / "outer_module.py").write_text(
+        "import inner_module\n\ndef quadruple(comm, x):\n    return inner_module.double(inner_module.double(x))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import outer_module
+
+    try:
+        with spcomm.Cluster(2, room=two.place) as cluster:
+            assert cluster.run(outer_module.quadruple, 5) == [20, 20]
+    finally:
+        del sys.modules["outer_module"], sys.modules["inner_module"]
+
+
+# ---- calls that go wrong
+
+
+def test_a_failure_has_its_line_and_reaches_all_members(cluster, monkeypatch):
+    monkeypatch.setattr(calls, "SETTLE_S", 60.0)  # nobody is interrupted before it hears of the failure
+    cluster.execute("mark = 100 + comm.rank")
+    with pytest.raises(spcomm.ClusterError) as error:
+        cluster.execute("x = comm.rank\nif x == 2:\n    y = 1 / 0\ncomm.recv(source=2)", name="In[7]")
+    text = str(error.value)
+    assert text.startswith("node 2 raised ZeroDivisionError; nodes 0-1 raised NodeLostError because of it\n")
+    assert '[2]   File "In[7]", line 3, in <module>' in text and "y = 1 / 0" in text
+    assert error.value.rank == 2 and isinstance(error.value.error, ZeroDivisionError)
+    assert is_well(cluster) and cluster.pull("mark") == [100, 101, 102]
+
+
+@pytest.mark.parametrize("names", [("ann", "bob"), ("ann",)], ids=["two members", "one member"])
+def test_a_deadlock_is_reported(room, names):
+    room.serve("--room")
+    for name in names:
+        room.join(name)
+    with spcomm.Cluster(3, room=room.place) as cluster:
+        with pytest.raises(spcomm.DeadlockError) as error:
+            cluster.execute("comm.recv(source=(comm.rank + 1) % 3)", name="In[1]")
+        assert "all 3 nodes wait" in str(error.value) and str(error.value).endswith(KEPT)
+        assert is_well(cluster)
+
+
+def test_a_timeout_shows_lines_and_keeps_the_nodes(cluster):
+    cluster.execute("x = 1")
+    with pytest.raises(spcomm.WaitTimeoutError) as error:
+        cluster.execute("while comm.rank == 2:\n    pass\ncomm.recv(source=2)", 1.0, name="In[2]")
+    assert re.search(
+        r"nodes 0-1  recv\(source=2, tag=ANY\)  In\[2\]:3\n  node 2     In\[2\]:[12]\n", str(error.value)
+    )
+    assert is_well(cluster) and cluster.pull("x") == [1, 1, 1]
+
+
+def test_ctrl_c_keeps_the_nodes(cluster):
+    cluster.execute("import signal, os")
+    cluster.push(owner=os.getpid())  # the members of this room are processes of the same machine
+    with pytest.raises(KeyboardInterrupt):
+        cluster.execute("if comm.rank == 2: os.kill(owner, signal.SIGINT)\nwhile True: pass")
+    assert is_well(cluster) and cluster.pull("owner") == [os.getpid()] * 3
+
+
+def test_a_crash_names_the_line_and_the_member(cluster):
+    with pytest.raises(spcomm.NodeLostError) as error:
+        cluster.execute(
+            "import ctypes\nif comm.rank == 2:\n    ctypes.string_at(0)\ncomm.barrier()", name="In[3]"
+        )
+    assert str(error.value).startswith(f"node 2 was killed (SIGSEGV) at In[3]:3 on bob: {NEW}"), error.value
+    assert error.value.rank == 2 and is_well(cluster)
+
+
+def test_messages_that_nobody_received_are_told(cluster, capsys):
+    cluster.execute(
+        "if comm.rank == 0: comm.send('lost', 2, 1); comm.send('read', 2, 2)\n"
+        "if comm.rank == 2: comm.recv(tag=2)  # so that the other one has arrived before the node is done"
+    )
+    assert "1 message  from node 0  to node 2  tag 1" in capsys.readouterr().err
+    assert is_well(cluster) and not capsys.readouterr().err
+
+
+def test_a_trace_has_the_nodes_of_all_members(cluster, tmp_path, capsys):
+    path = tmp_path / "t.json"
+    for _call in range(2):
+        cluster.execute("comm.sendrecv(comm.rank, (comm.rank + 1) % 3)", trace=path)
+        trace = json.loads(path.read_text())
+        assert trace["otherData"]["map"] == [0, 0, 1]
+        named = [one for one in trace["traceEvents"] if one.get("name") == "sendrecv" and one["ph"] == "X"]
+        assert sorted((one["pid"], one["tid"]) for one in named) == [(0, 0), (0, 1), (1, 2)], named
+    assert is_well(cluster) and "trace" not in capsys.readouterr().err
+
+
+# ---- members and the server
+
+
+def test_a_member_that_leaves_is_named_and_the_others_go_on(two, capsys):
+    with spcomm.Cluster(2, room=two.place) as cluster:
+        cluster.execute("comm.barrier()")
+        bob = two.members.pop()
+        bob.send_signal(signal.SIGINT)
+        two.finish(bob)
+        read_until(two.server.stderr, "bob has left")
+        assert cluster.execute("comm.box, comm.size") == [(0, 2), (0, 2)]
+        err = capsys.readouterr().err
+        assert "node 1 was lost: member bob" in err and NEW in err
+    two.close_room()
+
+
+def test_a_member_that_is_killed_ends_the_call_with_its_name(room):
+    two = with_two(room, "--link-timeout", 3)
+    with spcomm.Cluster(2, room=two.place) as cluster:
+        cluster.push(member=two.members[1].pid)
+        with pytest.raises(spcomm.NodeLostError, match="node 1 was lost: member bob"):
+            cluster.execute("import os\nif comm.rank == 0: os.kill(member, 9)\ncomm.recv()")
+        assert is_well(cluster)
+
+
+def test_a_member_that_joins_takes_part_after_a_restart(two):
+    with spcomm.Cluster(2, room=two.place) as cluster:
+        two.join("eve")
+        assert cluster.boxes == 2
+        cluster.restart(3)
+        assert (cluster.size, cluster.boxes) == (3, 3) and is_well(cluster)
+
+
+def test_the_end_of_the_room_is_told(two):
+    with spcomm.Cluster(2, room=two.place) as cluster:
+        processes = cluster.processes
+        two.close_room()
+        with pytest.raises(spcomm.SpcommError, match=r"Cluster: .*nothing listens at its port"):
+            cluster.execute("1")
+        assert have_ended(processes)
+
+
+def test_a_pause_longer_than_the_link_timeout_is_no_silence(room):
+    """Between two calls the caller does nothing at all; it is stopped here to make sure."""
+    with_two(room, "--link-timeout", 1)
+    owner = Owner(
+        """
+        import os, signal, sys, spcomm
+        with spcomm.Cluster(2, room=sys.argv[1]) as cluster:
+            print(cluster.execute("x = comm.rank; x"))
+            os.kill(os.getpid(), signal.SIGSTOP)
+            print(cluster.execute("comm.global_sum(x)"))
+        """,
+        room.place,
+    )
+    assert owner.line() == "[0, 1]"
+    os.waitid(os.P_PID, owner.process.pid, os.WSTOPPED | os.WNOWAIT)
+    other = room.run("-n", 2, "-m", "this", "--group", 1)  # more of a run than a second of silence
+    assert other.code == 0, other
+    subprocess.run([sys.executable, "-c", "import select; select.select([], [], [], 2.0)"], check=True)
+    owner.process.send_signal(signal.SIGCONT)
+    assert owner.line() == "[1, 1]"
+    assert owner.finish()[0] == 0
+
+
+def test_clusters_and_runs_share_a_room(two):
+    with spcomm.Cluster(2, room=two.place) as one, spcomm.Cluster(2, room=two.place) as other:
+        one.execute("x = 1")
+        other.execute("x = 2")
+        result = two.run("-n", 2, "-m", "this")
+        assert result.code == 0 and "Beautiful" in result.out
+        assert one.pull("x") == [1, 1] and other.pull("x") == [2, 2]
+
+
+def test_nothing_outlives_the_caller(two, tmp_path):
+    """It is killed in the middle of a call."""
+    owner = Owner(
+        """
+        import os, sys, spcomm
+        cluster = spcomm.Cluster(2, room=sys.argv[1])
+        print(*cluster.processes)
+        cluster.push(owner=os.getpid())
+        cluster.execute("comm.barrier()\\nimport os\\nif comm.rank == 0: os.kill(owner, 9)\\ncomm.recv(source=0)")
+        """,
+        two.place,
+    )
+    processes = owner.numbers()
+    assert owner.finish()[0] == -9 and len(processes) == 2 and have_ended(processes)
+    read_until(two.server.stderr, "has ended")
+    two.close_room()
+    assert two.left() == []
+
+
+@pytest.mark.slow
+def test_cells_on_the_members(two):
+    pytest.importorskip("IPython", reason="IPython is not installed: pip install ipykernel")
+    owner = Owner(
+        """
+        import sys
+        from IPython.terminal.embed import InteractiveShellEmbed
+        shell = InteractiveShellEmbed.instance(banner1="", colors="NoColor")
+        shell.run_cell("%load_ext spcomm")
+        for cell in (
+            f"%%spcomm --room {sys.argv[1]}\\nx = comm.box",
+            "%spcomm status",
+            "%%spcomm\\nx, comm.size",
+            "%%spcomm --boxes 2\\nx",
+            "%%spcomm -n 2\\ncomm.box",
+            "%spcomm stop",
+            "%%spcomm -n 1 --boxes 1\\ncomm.box",
+        ):
+            print(shell.run_cell(cell, store_history=True).result)
+        """,
+        two.place,
+    )
+    code, out, err = owner.finish()
+    assert code == 0, err
+    assert f"spcomm: 3 nodes in 2 boxes, in the room at {two.place}, since" in out
+    assert "[(0, 3), (0, 3), (1, 3)]" in out and "\n[0, 1]\n" in out and out.endswith("[0]\n"), out
+    assert "in a room each member is a box; leave --boxes out" in out + err
+    assert "2 nodes instead of 3: they are new, and all variables are gone" in err, err
+    two.close_room()
+
+
+# ---- what is refused
+
+
+def test_the_code_is_needed_and_never_wrong_for_long(two, monkeypatch):
+    monkeypatch.setenv(join_code.VARIABLE, OTHER_CODE)
+    with pytest.raises(spcomm.SpcommError, match="does not know that code") as error:
+        spcomm.Cluster(2, room=two.place)
+    assert str(error.value).startswith("Cluster: ") and "\n" not in str(error.value)
+    monkeypatch.setattr("getpass.getpass", lambda _prompt: CODE)
+    with spcomm.Cluster(2, room=two.place) as cluster:
+        assert is_well(cluster)
+    monkeypatch.setattr("getpass.getpass", lambda _prompt: pytest.fail("it was asked for twice"))
+    with spcomm.Cluster(2, room=two.place) as cluster:
+        assert is_well(cluster)
+
+
+def test_a_server_that_is_no_room_refuses(room):
+    room.serve()
+    with pytest.raises(spcomm.SpcommError, match="this server has no room: it was started without --room"):
+        spcomm.Cluster(2, room=room.place)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "text"),
+    [
+        ({"room": 7}, TypeError, "a room is a str"),
+        ({"room": "a b"}, spcomm.ConfigError, "is neither a host nor HOST:PORT"),
+        ({"room": "desk", "boxes": 2}, spcomm.ConfigError, "in a room each member is a box"),
+    ],
+)
+def test_wrong_rooms(wrong, kind, text):
+    with pytest.raises(kind, match=text):
+        spcomm.Cluster(2, **wrong)
+
+
+# ---- a member cannot run code in the caller
+
+
+class _Evil:
+    def __reduce__(self):
+        return os.environ.setdefault, ("SPCOMM_EVIL", "1")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [_Evil(), [_Evil()], print, type("Own", (), {}), ValueError(_Evil())],
+    ids=["call", "inside", "function", "class", "exception"],
+)
+def test_what_a_member_sends_is_data(value):
+    data = pickling.packed(value, "")
+    with pytest.raises(pickle.UnpicklingError, match="from the members of a room come"):
+        pickling.unpacked(data, is_plain=True)
+    assert "SPCOMM_EVIL" not in os.environ
+
+
+def test_the_class_that_makes_arrays_of_any_memory_is_not_given_out():
+    assert pickling.unpacked(pickle.dumps(np.ndarray), is_plain=True) is None
+
+
+def test_values_that_are_not_plain(cluster):
+    class Own:
+        def __repr__(self):
+            return "<mine>"
+
+    with pytest.raises(spcomm.ClusterError, match=r"node 0 cannot be read here: .* not \w+"):
+        cluster.run(lambda comm: Own())
+    assert (
+        str(cluster.execute("class Own:\n    def __repr__(self): return '<mine>'\nOwn()"))
+        == "[<mine>, <mine>, <mine>]"
+    )
+    with pytest.raises(spcomm.ClusterError, match="raised Wrong") as error:
+        cluster.execute("class Wrong(Exception): pass\nraise Wrong(1)")
+    assert error.value.error is None and is_well(cluster)
+
+
+PLAIN = [None, True, -(2**70), 1.5, 2j, "ä", b"\0", [1, [2]], (1,), {1: {2}}, frozenset([3]), range(3)]
+PLAIN += [slice(1, 2), bytearray(b"x"), ValueError("x", 1), spcomm.WaitTimeoutError("late"), np.float32(2)]
+PLAIN += [np.datetime64("2020")]
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=lambda value: type(value).__name__)
+def test_plain_values_arrive(value):
+    found = pickling.unpacked(pickling.packed(value, ""), is_plain=True)
+    assert type(found) is type(value) and (repr(found) == repr(value))
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">i4", "U3", "O", [("a", "i4"), ("b", "f8")], "M8[s]"])
+def test_arrays_arrive(dtype):
+    array = np.zeros((3, 4), dtype)[::2].T
+    assert np.array_equal(pickling.unpacked(pickling.packed(array, ""), is_plain=True), array)
+
+
+GOOD = [
+    ("done", b"abc"),
+    ("done", None),
+    ("failed", b"E", "ValueError", b"text\n", None),
+    ("figure", b""),
+    ("item", 7, b"x" * 5000),
+]
+
+
+@pytest.fixture
+def ends():
+    """The caller's end, and what the node writes to."""
+    mine = channel.Channel(is_plain=True)
+    node = channel.PlainWire.adopt(mine.theirs)
+    yield mine, node
+    node.detach()
+    mine.close()
+
+
+def test_messages_of_nodes_elsewhere_arrive(ends):
+    mine, node = ends
+    for message in GOOD:
+        node.send(message)
+    assert mine.read() == GOOD
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'["over"]',
+        b'["done"]',
+        b'["done", -1]',
+        b'["done", "x"]',
+        b'["done", 1, 2]',
+        b'["item", "x", 1]',
+        b'["item", -1, 1]',
+        b'["figure", 99999999999999]',
+        b'["failed", 1, 2, 3, 4]',
+        b"\xff",
+        b"[" * 100_000,
+    ],
+)
+def test_what_no_node_sends_is_refused(ends, head):
+    mine, node = ends
+    os.write(node.fileno(), len(head).to_bytes(LENGTH_BYTES, "little") + head + b"rest")
+    with pytest.raises((LookupError, TypeError, ValueError, RecursionError)):
+        while True:
+            mine.read()
+
+
+def test_a_head_that_is_too_long_is_refused(ends):
+    mine, node = ends
+    os.write(node.fileno(), b"\xff\xff\xff\x7f" + b"[")
+    with pytest.raises(ValueError, match="begins with"):
+        mine.read()
