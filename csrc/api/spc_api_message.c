@@ -240,12 +240,14 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
 
 /* Whether a prepared receive is from no node: then this is its message. Its memory is not written to. */
 static bool is_from_nobody(const query_t *query, spcomm_message_t *message) {
-    static max_align_t nothing;
+    static const max_align_t nothing = {0};
     if (query->source != SPCOMM_PROC_NULL) {
         return false;
     }
-    *message = (spcomm_message_t){
-        .data = &nothing, .source = SPCOMM_PROC_NULL, .tag = query->tag, .format = SPCOMM_FORMAT_NONE};
+    *message = (spcomm_message_t){.data = (void *)(uintptr_t)&nothing,
+                                  .source = SPCOMM_PROC_NULL,
+                                  .tag = query->tag,
+                                  .format = SPCOMM_FORMAT_NONE};
     return true;
 }
 

@@ -225,8 +225,9 @@ class RoomNodes(Nodes):
         if self._lost:
             return
         for box, fork_client in enumerate(self._fork_clients):
-            fork_client.host.box["groups"][0].update(job=self._job, secret_bytes=len(self._grant[box]))  # type: ignore[index]
-            fork_client.call(self._grant[box])  # type: ignore[index]
+            secret: bytes = self._grant[box]  # type: ignore[index]
+            fork_client.host.box["groups"][0].update(job=self._job, secret_bytes=len(secret))
+            fork_client.call(secret)
         self._awaited = set(range(self.boxes))
         self._await(lambda: not self._awaited)
 

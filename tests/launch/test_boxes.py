@@ -443,7 +443,7 @@ TALKS = """
 def test_groups_over_boxes_never_mix(launch, start, route):
     script = launch.script(TALKS)
     result = launch(
-        *GROUPS, "--route", route, "--stats", *start, script, "a", ":", "-n", 2, "--group", 2, *start, script, "b"
+        *GROUPS, "--route", route, "--stats=all", *start, script, "a", ":", "-n", 2, "--group", 2, *start, script, "b"
     )  # fmt: skip
     assert result.code == 0, result
     assert sorted(result.lines) == [

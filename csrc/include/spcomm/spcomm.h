@@ -375,10 +375,10 @@ typedef struct spcomm_message {
 } spcomm_message_t;
 
 /* source: a rank, SPCOMM_ANY or SPCOMM_PROC_NULL; tag: 0 to SPCOMM_TAG_MAX or SPCOMM_ANY. recv waits for a message;
- * try_recv gives one that is here, or SPCOMM_EAGAIN; take (the paper's GetPendingMessage) looks only at messages that have been moved into
- * the queues already. SPCOMM_EFORMAT: the first message that matches is one that only Python can read; it stays the
- * first, for spcomm_recv_any or another receiver. SPCOMM_ELOST, SPCOMM_EFINISHED: no node is left that could send
- * one. */
+ * try_recv gives one that is here, or SPCOMM_EAGAIN; take (the paper's GetPendingMessage) looks only at messages that
+ * have been moved into the queues already. SPCOMM_EFORMAT: the first message that matches is one that only Python can
+ * read; it stays the first, for spcomm_recv_any or another receiver. SPCOMM_ELOST, SPCOMM_EFINISHED: no node is left
+ * that could send one. */
 int spcomm_recv(spcomm_t *comm, int32_t source, int32_t tag, int64_t timeout_ns, spcomm_message_t *message);
 int spcomm_try_recv(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message);
 int spcomm_take(spcomm_t *comm, int32_t source, int32_t tag, spcomm_message_t *message);
