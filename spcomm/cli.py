@@ -95,6 +95,12 @@ def _bench(words: "list[str]") -> int:
     return bench(words) or 0
 
 
+def _model(words: "list[str]") -> int:
+    from spcomm.model import main as model
+
+    return model(words)
+
+
 def _config(words: "list[str]") -> int:
     from spcomm.compiling import main as config
 
@@ -182,6 +188,7 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "learn": (_learn, "exercises at the terminal, checked whenever they are saved"),
     "examples": (_examples, "list the examples, print one, copy all of them to a folder"),
     "bench": (_bench, "measure spcomm beside the other libraries that are installed"),
+    "model": (_model, "model the time that communication takes: equations, a fit, a prediction"),
     "trace": (_trace, "show a trace of `spcomm run --trace`: text, a page, pictures"),
     "check": (_check, "grade solutions of exercises"),
     "info": (_info, "this machine on one page: cores, memory, features, versions"),

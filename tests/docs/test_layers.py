@@ -59,6 +59,7 @@ IMPORTS = {
     },
     "speedes": PUBLIC | {"_core.errors"},
     "bench": PUBLIC | {"launch", "config", "text"},
+    "model": PUBLIC | {"bench", "trace", "text"},
     "learn": PUBLIC | {"launch", "config", "demo", "trace", "text"},
     "notebook": PUBLIC
     | {
@@ -77,7 +78,7 @@ IMPORTS = {
     "demo": PUBLIC | {"launch", "config"},
     "compiling": set(),
     "info": {"_core.segments"},
-    "cli": PUBLIC | {"diagnose", "launch", "bench", "demo", "learn", "trace", "config", "compiling", "info"},
+    "cli": PUBLIC | {"diagnose", "launch", "bench", "demo", "learn", "model", "trace", "config", "compiling", "info"},
     "__main__": {"cli"},
 }
 # What the packages of spcomm/launch may import, beside themselves; its own modules, such as command, may import all.
@@ -263,7 +264,7 @@ def test_packages_of_the_launcher():
 
 # Not _core: what is said of an error there is imported late, by what is imported to say it.
 @pytest.mark.parametrize(
-    "package", ["bench", "diagnose", "launch", "learn", "net_types", "notebook", "trace"]
+    "package", ["bench", "diagnose", "launch", "learn", "model", "net_types", "notebook", "trace"]
 )
 def test_no_circle_of_modules(package):
     imports = imports_of(package)
