@@ -12,6 +12,12 @@ from spcomm.text import printable
 # Name: the module whose `main(words)` runs it, and its line in the help.
 COMMANDS = {
     "sci": ("sci_command", "latency of SCI rings and tori, by the equations of a thesis of 2000"),
+    "fit": ("fit_command", "fit LogGP and the time of operations to measurements of `spcomm bench`"),
+    "predict": ("predict_command", "predict an operation at any number of nodes, from a fit"),
+    "validate": (
+        "validate_command",
+        "hold a share of measured cases out of a fit, and compare them with its predictions",
+    ),
 }
 
 

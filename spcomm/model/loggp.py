@@ -3,7 +3,8 @@
 
 LogGP (Alexandrov, Ionescu, Schauser, Scheiman 1995) describes a message by five numbers. A message of m bytes takes
 overhead_send + latency + m · gap_per_byte + overhead_receive from the call of the sender to the return of the
-receiver; a sender can begin the next message after the gap.
+receiver; a sender can begin the next message after the gap. Two numbers more describe the bends that real transports
+have: a message that does not fit into a slot costs a step, and bytes beyond the first 32 KiB have a gap of their own.
 """
 
 import json
@@ -21,6 +22,8 @@ MEMORY, TCP = (
     "tcp",
 )  # as in the JSON of `spcomm bench`: nodes share memory; each has a box of its own
 TRANSPORTS = (MEMORY, TCP)
+SLOT = 56  # bytes that travel in the cache line that announces a message
+LONG = 32 << 10  # bytes from which the gap per byte is another
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,11 @@ class LogGP:
     overhead_send_ns, overhead_receive_ns : the time that the call of the sender, and of the receiver, takes a core.
     latency_ns : from the end of the send to the begin of the receipt, for a message without content.
     gap_ns : the time between two messages of one sender, at least.
-    gap_per_byte_ns : the time that each byte adds.
+    gap_per_byte_ns : the time that each byte adds, up to 32 KiB.
     noise : quantiles, from the smallest to the largest in equal steps, of the measured times of one case divided by
         their median; (1.0,) where nothing was measured.
+    slot_ns : the time that a message of more than 56 bytes adds.
+    gap_per_long_byte_ns : the time that each byte beyond 32 KiB adds; None: as those before.
     """
 
     overhead_send_ns: Estimate
@@ -57,6 +62,14 @@ class LogGP:
     gap_ns: Estimate
     gap_per_byte_ns: Estimate
     noise: tuple[float, ...] = (1.0,)
+    slot_ns: Estimate = Estimate(0.0, 0.0, 0.0)
+    gap_per_long_byte_ns: Estimate | None = None
+
+    def size_ns(self, size: int) -> float:
+        """Return the time that `size` bytes add to a message without content."""
+        long = self.gap_per_byte_ns if self.gap_per_long_byte_ns is None else self.gap_per_long_byte_ns
+        slot, short, rest = size_numbers(size)
+        return slot * self.slot_ns.value + short * self.gap_per_byte_ns.value + rest * long.value
 
     def message_ns(self, size: int) -> float:
         """Return the time of one message of `size` bytes, from the call of the sender to the return of the receiver.
@@ -67,17 +80,59 @@ class LogGP:
         290.0
         """
         overheads = self.overhead_send_ns.value + self.overhead_receive_ns.value
-        return overheads + self.latency_ns.value + size * self.gap_per_byte_ns.value
+        return overheads + self.latency_ns.value + self.size_ns(size)
 
 
 PARAMETERS = tuple(entry.name for entry in fields(LogGP) if entry.name != "noise")
+FIVE = PARAMETERS[:5]  # LogGP proper
+
+
+def size_numbers(size: int) -> tuple[float, float, float]:
+    """Return whether a message needs more than a slot, its bytes up to 32 KiB, and those beyond.
+
+    >>> size_numbers(8), size_numbers(40000)
+    ((0.0, 8.0, 0.0), (1.0, 32768.0, 7232.0))
+    """
+    return float(size > SLOT), float(min(size, LONG)), float(max(0, size - LONG))
+
+
+@dataclass(frozen=True)
+class OperationFit:
+    """The fitted terms of one operation over one transport (`spcomm.model.terms` has their meaning).
+
+    Attributes
+    ----------
+    terms : coefficient in nanoseconds by the name of the term.
+    covariance : of the coefficients, in the order of `terms`.
+    sigma : standard deviation of the logarithm of measured to modelled time.
+    degrees : degrees of freedom: cases less terms.
+    nodes, sizes : the smallest and the largest that were measured.
+    """
+
+    terms: Mapping[str, Estimate]
+    covariance: tuple[tuple[float, ...], ...]
+    sigma: float
+    degrees: int
+    nodes: tuple[int, int]
+    sizes: tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The fitted model of a machine: `LogGP` by transport, and the machine that was measured."""
+    """The fitted model of a machine.
+
+    Attributes
+    ----------
+    transports : `LogGP` by transport.
+    operations : by transport, then by operation; apart for nodes up to the cores and beyond them, as `terms.key` names
+        them.
+    cores : processors of the machine.
+    machine : description of the machine that was measured.
+    """
 
     transports: Mapping[str, LogGP]
+    operations: Mapping[str, Mapping[str, OperationFit]] = field(default_factory=dict)
+    cores: int = 1
     machine: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, transport: str) -> LogGP:
@@ -112,7 +167,11 @@ def read(path: str) -> Fit:
         )
     try:
         transports = {name: loggp_of(entry) for name, entry in document["transports"].items()}
-        return Fit(transports, document["machine"])
+        operations = {
+            name: {key: operation_of(entry) for key, entry in table.items()}
+            for name, table in document["operations"].items()
+        }
+        return Fit(transports, operations, int(document["cores"]), document["machine"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{path!r} is a damaged fitted model: {type(error).__name__}: {error}") from error
 
@@ -134,4 +193,18 @@ def read_json(path: str) -> dict[str, Any]:
 def loggp_of(entry: Mapping[str, Any]) -> LogGP:
     """Make the parameters from their JSON."""
     noise = tuple(float(value) for value in entry["noise"])
-    return LogGP(**{name: Estimate(**entry[name]) for name in PARAMETERS}, noise=noise)
+    found = {name: Estimate(**entry[name]) for name in PARAMETERS if entry[name] is not None}
+    return LogGP(**found, noise=noise)
+
+
+def operation_of(entry: Mapping[str, Any]) -> OperationFit:
+    """Make the terms of an operation from their JSON."""
+    (least, most), (smallest, largest) = entry["nodes"], entry["sizes"]
+    return OperationFit(
+        {name: Estimate(**estimate) for name, estimate in entry["terms"].items()},
+        tuple(tuple(map(float, row)) for row in entry["covariance"]),
+        float(entry["sigma"]),
+        int(entry["degrees"]),
+        (least, most),
+        (smallest, largest),
+    )

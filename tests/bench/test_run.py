@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from spcomm.bench import peers
-from spcomm.bench.cases import sweep
-from spcomm.bench.measure import one_start
+from spcomm.bench.cases import paths, sweep
+from spcomm.bench.measure import grouped, one_start
 from spcomm.bench.plain_c import CannotMeasureError
 from spcomm.bench.rows import Row, Sweep
 
@@ -73,6 +73,17 @@ def test_every_operation_of_the_sweep(contender, transport):
     results = one_start(rows, contender.suited(rows[0]), 0.001)
     assert sorted(results) == sorted(row.key for row in rows)
     assert all(times and all(time > 0 for time in times) for times in results.values())
+
+
+def test_every_path():
+    """Each kind of start with two and with three nodes, at two sizes."""
+    chosen = [row for row in paths.rows((2, 3)) if row.size_bytes in (8, 32 << 10)]
+    groups = grouped(chosen)
+    assert len(groups) == 6
+    for group in groups:
+        results = one_start(group, peers.spcomm().suited(group[0]), 0.001)
+        assert sorted(results) == sorted(row.key for row in group)
+        assert all(times and all(time > 0 for time in times) for times in results.values())
 
 
 @pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spcomm.model import loggp
 from spcomm.model.errors import ModelError
-from spcomm.model.loggp import PARAMETERS, Estimate, Fit, LogGP
+from spcomm.model.loggp import FIVE, Estimate, Fit, LogGP
 
 NUMBERS = st.floats(0, 1e9)
 ESTIMATES = st.lists(NUMBERS, min_size=3, max_size=3).map(sorted).map(lambda v: Estimate(v[1], v[0], v[2]))
@@ -22,7 +22,7 @@ def exactly(*values):
 @given(estimates=st.lists(ESTIMATES, min_size=5, max_size=5), noise=st.lists(NUMBERS, min_size=1))
 def test_a_fit_is_read_as_it_was_written(tmp_path_factory, estimates, noise):
     path = str(tmp_path_factory.mktemp("fit") / "fit.json")
-    fit = Fit({"memory": LogGP(*estimates, noise=tuple(noise))}, {"cores": 2})
+    fit = Fit({"memory": LogGP(*estimates, noise=tuple(noise))}, {}, 2, {"python": "3.11"})
     fit.write(path)
     assert loggp.read(path) == fit
 
@@ -72,7 +72,7 @@ def test_no_such_transport_or_file(tmp_path):
 
 
 def test_a_message_is_the_sum_of_its_parts():
-    assert PARAMETERS == (
+    assert FIVE == (
         "overhead_send_ns",
         "overhead_receive_ns",
         "latency_ns",
@@ -80,3 +80,7 @@ def test_a_message_is_the_sum_of_its_parts():
         "gap_per_byte_ns",
     )
     assert exactly(100, 80, 60, 120, 0.5).message_ns(10) == 245
+    bent = LogGP(
+        *[Estimate(v, v, v) for v in (100, 80, 60, 120, 0.5)], (1.0,), *[Estimate(v, v, v) for v in (7, 0.25)]
+    )
+    assert bent.message_ns(40000) == 247 + 0.5 * 32768 + 0.25 * 7232

@@ -104,7 +104,8 @@ def test_bad_input_is_one_sentence(capsys, words, complaint):
 
 def test_commands(capsys):
     assert main([]) == 0
-    assert all(f"  {name} " in capsys.readouterr().out for name in command.COMMANDS)
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in command.COMMANDS)
     assert main(["scy"]) == 125
     assert capsys.readouterr().err == "spcomm model: no command 'scy'; did you mean sci?\n"
 
@@ -127,3 +128,14 @@ def test_systems(capsys):
     assert lines[2].startswith("8x8") and lines[3].startswith("4x4x4") and "saturated" not in lines[2]
     assert main(["sci", "--torus", "3x3", "--hops", "2,1"]) == 0
     assert "over 2,1 hops: request 4.921 µs, response 4.921 µs." in capsys.readouterr().out
+
+
+@pytest.mark.leaves("matplotlib keeps the files of its fonts open")
+def test_the_figures_of_the_thesis(tmp_path, capsys):
+    assert main(["sci", "--figures", str(tmp_path / "figures")]) == 0
+    names = [f"sci-{number}.png" for number in (12, 13, 14, 15)]
+    assert capsys.readouterr().out.splitlines()[-4:] == [str(tmp_path / "figures" / name) for name in names]
+    assert all((tmp_path / "figures" / name).stat().st_size > 10_000 for name in names)
+    (tmp_path / "file").write_text("")
+    assert main(["sci", "--figures", str(tmp_path / "file")]) == 1
+    assert "cannot write" in capsys.readouterr().err
