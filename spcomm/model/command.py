@@ -18,6 +18,7 @@ COMMANDS = {
         "validate_command",
         "hold a share of measured cases out of a fit, and compare them with its predictions",
     ),
+    "simulate": ("simulate_command", "an operation of up to millions of nodes, message by message"),
 }
 
 
