@@ -2,9 +2,10 @@
 /*
  * engine: the module spcomm.model.engine, a discrete-event simulation of many nodes and servers.
  *
- * Every message is at least one event: it reaches a node, or a server on its way. A node or server is a processor, which
- * does one thing after another, and two ports, through which one message passes at a time. docs/internals/simulate.md
- * has the rules; tests/model/slow_simulator.py is a second implementation, which must agree event for event.
+ * Every message is at least one event: it reaches a node, or a server on its way. A node or server is a processor,
+ * which does one thing after another, and two ports, through which one message passes at a time.
+ * docs/internals/simulate.md has the rules; tests/model/slow_simulator.py is a second implementation, which must agree
+ * event for event.
  *
  * A node runs ahead: when a message lets it go on, it does its actions up to the next receive without a message, at
  * times of its own processor, which may lie in the future. That is exact: its processor and its sending port serve

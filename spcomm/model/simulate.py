@@ -84,14 +84,14 @@ class Costs:
 
     def of_engine(self) -> "tuple[int, ...]":
         """Return whole nanoseconds, and whole picoseconds for each byte, as the engine takes them."""
-        whole = (self.send_ns, self.receive_ns, self.latency_ns, self.gap_ns)
-        whole += (self.server_receive_ns, self.server_send_ns)
+        nodes = (self.send_ns, self.receive_ns, self.latency_ns, self.gap_ns)
+        servers = (self.server_receive_ns, self.server_send_ns)
         by_byte = (self.byte_ns, self.combine_ns, self.server_byte_ns)
-        return (*map(round, whole), *(round(1000 * cost) for cost in by_byte))
+        return (*map(round, nodes + servers), *(round(1000 * cost) for cost in by_byte))
 
 
 class Noise(NamedTuple):
-    """What the operating system adds to each piece of work of a processor: measured, nanoseconds.
+    """Measured delays, in nanoseconds, which the operating system adds to each piece of work of a processor.
 
     Node r draws from `series[r % len(series)]`; all series have one length.
     """
@@ -247,7 +247,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """Of one simulation."""
+    """The result of one simulation."""
 
     case: Case
     time_ns: int  # until the last node was done

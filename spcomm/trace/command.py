@@ -10,6 +10,10 @@ from spcomm.text import printable
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, cut
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.trace.what_if import Prediction
+
 _USAGE = """usage: spcomm trace FILE [options]
 
 Shows a trace of `spcomm run --trace FILE`. Without options: the summary.
@@ -18,6 +22,12 @@ Shows a trace of `spcomm run --trace FILE`. Without options: the summary.
   --matrix         messages and bytes from each node to each other; with --png also as a picture
   --virtual        how long the run takes where only comm.work(cost) takes time
   --latency UNITS  with --virtual: a message takes this many units of work  default: 0
+  --what-if WORLD  how long the run takes in another world, and its critical path, as in
+                   --what-if latency=10us,nodes-per-box=4,compute=0.5; with --png both timelines, with
+                   --html the page of that world. WORLD has latency (of a message between boxes, or within
+                   the only one), latency-inside (within a box), byte (time for each), nodes-per-box, cores
+                   (of each box), compute and compute-RANK (factors), calls (factor)
+  --fit FILE       with --what-if: times of messages that `spcomm model fit` has found
   --html [OUT]     a page to explore, in one file, for any browser       default: FILE with .html
   --png [OUT]      the timeline as a picture; OUT may be .svg or .pdf    default: FILE with .png
   --from S         only events after this many seconds,
@@ -29,7 +39,9 @@ ui.perfetto.dev, too.
 """
 _ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf")}
 _VALUES = ("--from", "--to", "--min-bytes", "--latency")
+_WORDS = ("--what-if", "--fit")
 _ALONE = ("--summary", "--matrix", "--virtual")
+_EXAMPLES = {"--what-if": "a world, as in `--what-if compute=0.5`", "--fit": "a file, as in `--fit fit.json`"}
 _LONGEST = 60  # characters of a number, in a complaint
 _KINDS = {"--min-bytes": "a whole number of bytes", "--latency": "a number of units of work"}
 
@@ -64,6 +76,7 @@ class _Arguments:
         self.alone: set[str] = set()
         self.outputs: dict[str, str] = {}  # option: where to, "" for the default
         self.values: dict[str, float] = {}
+        self.words: dict[str, str] = {}
         rest = list(words)
         while rest:
             self._take(rest.pop(0), rest)
@@ -71,8 +84,10 @@ class _Arguments:
             raise _UsageError(
                 "which trace? As in `spcomm trace t.json`; `spcomm run --trace t.json` makes one"
             )
-        if not self.alone and not self.outputs:
+        if not self.alone and not self.outputs and "--what-if" not in self.words:
             self.alone.add("--summary")
+        if "--fit" in self.words and "--what-if" not in self.words:
+            raise _UsageError("--fit has times of messages for another world; add --what-if, or leave it out")
         if "--latency" in self.values and "--virtual" not in self.alone:
             raise _UsageError("--latency is about virtual times; add --virtual, or leave it out")
 
@@ -96,6 +111,12 @@ class _Arguments:
                     raise _UsageError(f"{name} needs a number, as in `{name} 2`")
                 value = rest.pop(0)
             self.values[name] = _number(name, value)
+        elif name in _WORDS:
+            if not is_given:
+                if not rest:
+                    raise _UsageError(f"{name} needs {_EXAMPLES[name]}")
+                value = rest.pop(0)
+            self.words[name] = value
         elif word.startswith("-"):
             raise _UsageError(f"no option {word}; `spcomm trace --help` lists them{_near(name)}")
         elif self.file:
@@ -129,7 +150,7 @@ def _short(text: str) -> str:
 def _near(name: str) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(name, [*_ALONE, *_VALUES, *_ENDINGS], 1)
+    found = get_close_matches(name, [*_ALONE, *_VALUES, *_WORDS, *_ENDINGS], 1)
     return f"; did you mean {found[0]}?" if found else ""
 
 
@@ -151,10 +172,38 @@ def _show(asked: _Arguments) -> None:
         from spcomm.trace import virtual
 
         texts.append(virtual.text(trace, asked.values.get("--latency", 0.0)))
+    predicted = None
+    if "--what-if" in asked.words:
+        from spcomm.trace import what_if
+
+        predicted = _predicted(trace, asked)
+        texts.append(what_if.text(asked.words["--what-if"], predicted))
     if texts:
         print("\n".join(texts), end="")
     for option in asked.outputs:
-        _OUTPUTS[option](trace, asked)
+        if predicted is not None and option == "--png":
+            _both(trace, predicted.trace, asked)
+        else:
+            _OUTPUTS[option](trace if predicted is None else predicted.trace, asked)
+
+
+def _predicted(trace: Trace, asked: _Arguments) -> "Prediction":
+    from spcomm.model import loggp
+    from spcomm.model.errors import ModelError
+    from spcomm.trace.what_if import predict
+
+    try:
+        fit = loggp.read(asked.words["--fit"]) if "--fit" in asked.words else None
+    except ModelError as error:
+        raise TraceError(str(error)) from None
+    return predict(trace, asked.words["--what-if"], fit)
+
+
+def _both(trace: Trace, predicted: Trace, asked: _Arguments) -> None:
+    from spcomm.trace import picture
+
+    out = asked.out("--png")
+    _say(out, lambda: picture.two_timelines(trace, predicted, asked.words["--what-if"], out))
 
 
 def _part(asked: _Arguments) -> Trace:

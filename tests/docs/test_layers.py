@@ -44,7 +44,7 @@ IMPORTS = {
     "joining": {"_core", "config", "forking", "text"},
     "forking": {"_core", "config"},
     "diagnose": {"_core", "config", "text"},
-    "trace": {"_core", "config", "text"},
+    "trace": {"_core", "config", "text", "model"},
     "launch": {
         "_core.segments",
         "_core.diagnose",
@@ -59,7 +59,7 @@ IMPORTS = {
     },
     "speedes": PUBLIC | {"_core.errors"},
     "bench": PUBLIC | {"launch", "config", "text"},
-    "model": PUBLIC | {"bench", "trace", "text"},
+    "model": PUBLIC | {"bench", "text"},
     "learn": PUBLIC | {"launch", "config", "demo", "trace", "text"},
     "notebook": PUBLIC
     | {
