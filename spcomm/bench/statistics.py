@@ -5,15 +5,29 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+GOOD_SPREAD = 0.05  # largest over smallest, less one
+
 
 @dataclass(frozen=True)
 class Summary:
-    """One contender on one row: the median over the rounds of each round's median, and the range of those."""
+    """One contender on one row: the median over the rounds of each round's median, and the range of those.
+
+    `minimum` is the smallest sample of all, as the thesis reports it. The spread follows its rule (Gonzalez 2000,
+    chapter 5): repeat the measurement, and compare the largest result with the smallest. The results are the medians
+    of the rounds; a measurement of one round has only its samples.
+    """
 
     median: float
     low: float
     high: float
     rounds: tuple[float, ...]
+    minimum: float
+    spread: float | None
+
+    @property
+    def is_good(self) -> bool | None:
+        """Whether the number may be quoted: the spread is at most `GOOD_SPREAD`; None: nothing to compare."""
+        return None if self.spread is None else self.spread <= GOOD_SPREAD
 
 
 def summarise(rounds: Sequence[Sequence[float]]) -> Summary | None:
@@ -21,7 +35,12 @@ def summarise(rounds: Sequence[Sequence[float]]) -> Summary | None:
     medians = tuple(statistics.median(batches) for batches in rounds if batches)
     if not medians:
         return None
-    return Summary(statistics.median(medians), min(medians), max(medians), medians)
+    samples = [sample for batches in rounds for sample in batches]
+    repeated = medians if len(medians) > 1 else samples
+    smallest = min(repeated)
+    spread = (max(repeated) - smallest) / smallest if len(repeated) > 1 and smallest > 0 else None
+    middle = statistics.median(medians)
+    return Summary(middle, min(medians), max(medians), medians, min(samples), spread)
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

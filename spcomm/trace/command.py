@@ -11,8 +11,14 @@ from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR, duration_s, printable, size_
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, cut
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.trace.what_if import Prediction
+
 _ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf")}
+_WORDS = ("--what-if", "--fit")
 _ALONE = ("--summary", "--matrix", "--virtual")
+_EXAMPLES = {"--what-if": "a world, as in `--what-if compute=0.5`", "--fit": "a file, as in `--fit fit.json`"}
 _LONGEST = 60  # characters of a number, in a complaint
 
 
@@ -41,6 +47,8 @@ def command_help() -> CommandHelp:
         ("--matrix", "messages and bytes from each node to each other; with --png also as a picture"),
         ("--virtual", "how long the run takes where only comm.work(cost) takes time"),
         ("--latency UNITS", "with --virtual: a message takes this many units of work (default: 0)"),
+        ("--what-if WORLD", "how long the run takes in another world, and its critical path"),
+        ("--fit FILE", "with --what-if: times of messages that `spcomm model fit` has found"),
         ("--html[=OUT]", "a page to explore, in one file, for any browser (default: FILE with .html)"),
         ("--png[=OUT]", "the timeline as a picture; OUT may be .svg or .pdf (default: FILE with .png)"),
         ("--from TIME", "only events after this time,"),
@@ -53,6 +61,10 @@ def command_help() -> CommandHelp:
         ("", rows),
         closing="An OUT that ends in .html, .htm, .png, .svg or .pdf may also be the next word, as in "
         f"--html out.html. TIME is {TIME_GRAMMAR}. SIZE is {SIZE_GRAMMAR}.\n\n"
+        "WORLD is as in latency=10us,nodes-per-box=4,compute=0.5. It has latency (of a message between boxes, or "
+        "within the only one), latency-inside (within a box), byte (time for each), nodes-per-box, cores (of each box), "
+        "compute and compute-RANK (factors), and calls (factor). With --png both timelines are drawn, and --html is "
+        "the page of that world.\n\n"
         "FILE itself opens in ui.perfetto.dev, too.",
         arguments="FILE",
     )
@@ -70,6 +82,7 @@ class _Arguments:
         self.alone: set[str] = set()
         self.outputs: dict[str, str] = {}  # option: where to, "" for the default
         self.values: dict[str, float] = {}
+        self.words: dict[str, str] = {}
         rest = list(words)
         while rest:
             self._take(rest.pop(0), rest)
@@ -77,8 +90,10 @@ class _Arguments:
             raise _UsageError(
                 "which trace? As in `spcomm trace t.json`; `spcomm run --trace t.json` makes one"
             )
-        if not self.alone and not self.outputs:
+        if not self.alone and not self.outputs and "--what-if" not in self.words:
             self.alone.add("--summary")
+        if "--fit" in self.words and "--what-if" not in self.words:
+            raise _UsageError("--fit has times of messages for another world; add --what-if, or leave it out")
         if "--latency" in self.values and "--virtual" not in self.alone:
             raise _UsageError("--latency is about virtual times; add --virtual, or leave it out")
 
@@ -102,6 +117,12 @@ class _Arguments:
                     raise _UsageError(f"{name} needs a number, as in `{name} 2`")
                 value = rest.pop(0)
             self.values[name] = _number(name, value)
+        elif name in _WORDS:
+            if not is_given:
+                if not rest:
+                    raise _UsageError(f"{name} needs {_EXAMPLES[name]}")
+                value = rest.pop(0)
+            self.words[name] = value
         elif word.startswith("-"):
             raise _UsageError(f"no option {word}; `spcomm trace --help` lists them{_near(name)}")
         elif self.file:
@@ -148,7 +169,7 @@ def _short(text: str) -> str:
 def _near(name: str) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(name, [*_ALONE, *_KINDS, *_ENDINGS], 1)
+    found = get_close_matches(name, [*_ALONE, *_KINDS, *_WORDS, *_ENDINGS], 1)
     return f"; did you mean {found[0]}?" if found else ""
 
 
@@ -170,10 +191,38 @@ def _show(asked: _Arguments) -> None:
         from spcomm.trace import virtual
 
         texts.append(virtual.text(trace, asked.values.get("--latency", 0.0)))
+    predicted = None
+    if "--what-if" in asked.words:
+        from spcomm.trace import what_if
+
+        predicted = _predicted(trace, asked)
+        texts.append(what_if.text(asked.words["--what-if"], predicted))
     if texts:
         print("\n".join(texts), end="")
     for option in asked.outputs:
-        _OUTPUTS[option](trace, asked)
+        if predicted is not None and option == "--png":
+            _both(trace, predicted.trace, asked)
+        else:
+            _OUTPUTS[option](trace if predicted is None else predicted.trace, asked)
+
+
+def _predicted(trace: Trace, asked: _Arguments) -> "Prediction":
+    from spcomm.model import loggp
+    from spcomm.model.errors import ModelError
+    from spcomm.trace.what_if import predict
+
+    try:
+        fit = loggp.read(asked.words["--fit"]) if "--fit" in asked.words else None
+    except ModelError as error:
+        raise TraceError(str(error)) from None
+    return predict(trace, asked.words["--what-if"], fit)
+
+
+def _both(trace: Trace, predicted: Trace, asked: _Arguments) -> None:
+    from spcomm.trace import picture
+
+    out = asked.out("--png")
+    _say(out, lambda: picture.two_timelines(trace, predicted, asked.words["--what-if"], out))
 
 
 def _part(asked: _Arguments) -> Trace:

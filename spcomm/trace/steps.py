@@ -8,6 +8,7 @@ is the same on all of its nodes, regardless of how their data travelled: a reduc
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
+from spcomm.text import ranks_text
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Call, Message, Part, Trace, Track
 
@@ -23,6 +24,10 @@ class Step:
     cost: float = 0.0
     gives: "Hashable | None" = None
     is_message: bool = False  # its input has been under way
+    moment: float = 0.0  # when it was, in the trace,
+    call: "Call | None" = None  # and in which call
+    is_edge: bool = False  # that call begins or ends here
+    message: "Message | None" = None  # sent or received
 
 
 # Whom a collective operation waits for: ranks of a communicator of so many, for one of them, given the root.
@@ -63,13 +68,51 @@ _COLLECTIVE = {
 _LEAVE, _MESSAGE, _ENTER, _LEAVE_AT_ONCE = range(4)
 
 
-def steps_of(trace: Trace) -> "list[list[Step]]":
+def check(trace: Trace, times: str) -> None:
+    """Raise `TraceError` unless it is a whole run that ended well, with one thread each.
+
+    `times` is the noun of the sentence: virtual times, predicted times.
+    """
+    if trace.is_part or trace.min_bytes:
+        raise TraceError(f"{times} are of a whole run; leave --from, --to and --min-bytes out")
+    lost = [rank for rank, count in enumerate(trace.overwritten) if count]
+    if lost:
+        raise TraceError(
+            f"no {times}: {sum(trace.overwritten)} events of {ranks_text(lost)} were overwritten; run the "
+            "program with a larger --trace-events"
+        )
+    if trace.missing:
+        raise TraceError(
+            f"no {times}: the trace has nothing of {ranks_text(trace.missing)}; run the program once more"
+        )
+    if trace.exit_code:
+        raise TraceError(
+            f"no {times}: the run did not end well (exit code {trace.exit_code}); they are of a run that did"
+        )
+    for track in trace.tracks:
+        if track.thread:
+            raise TraceError(
+                f"no {times}: node {track.rank} called spcomm from several threads, and its steps are those of one "
+                "thread; let one of them make the calls"
+            )
+        for call in track.calls:
+            if call.open:
+                where = f" ({call.line})" if call.line else ""
+                raise TraceError(
+                    f"no {times}: {call.name}{where} of node {track.rank} had not returned when the trace ended; "
+                    "they are of a run that ended well"
+                )
+
+
+def steps_of(trace: Trace, is_timed: bool = False) -> "list[list[Step]]":
     """The steps of each node, in the order in which it took them.
 
     Parameters
     ----------
     trace
         All of a run, whose nodes have one thread each.
+    is_timed
+        Whether every begin and end of a call is a step, also one that needs and gives nothing.
 
     Returns
     -------
@@ -90,7 +133,8 @@ def steps_of(trace: Trace) -> "list[list[Step]]":
             if message.received is not None:
                 received[message.dest].append((number, message))
     return [
-        _Node(trace.nodes, track, sent[track.rank], received[track.rank]).steps() for track in trace.firsts()
+        _Node(trace.nodes, track, sent[track.rank], received[track.rank]).steps(is_timed)
+        for track in trace.firsts()
     ]
 
 
@@ -114,10 +158,18 @@ class _Node:
         self._came = 0  # coordinated messages so far,
         self._came_before: dict[int, int] = {}  # and before the calls that go on
 
-    def steps(self) -> "list[Step]":
+    def steps(self, is_timed: bool) -> "list[Step]":
         found: list[Step] = []
-        for _moment, _order, action, item in sorted(self._happenings(), key=lambda one: one[:2]):
-            found += action(item)
+        for moment, _order, action, item in sorted(self._happenings(), key=lambda one: one[:2]):
+            made = list(action(item))
+            if is_timed:
+                made = made or [Step("")]
+                for step in made:
+                    step.moment = moment
+                    step.call = item if isinstance(item, Call) else next(reversed(self._open), None)
+                    step.is_edge = isinstance(item, Call)
+                    step.message = None if isinstance(item, Call) else item[1]
+            found += made
         return found
 
     def _happenings(self) -> "Iterator[tuple]":

@@ -9,10 +9,10 @@ schedule that the program allows.
 from collections import deque
 from dataclasses import dataclass
 
-from spcomm.text import aligned, ranks_text
+from spcomm.text import aligned
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace
-from spcomm.trace.steps import Step, steps_of
+from spcomm.trace.steps import Step, check, steps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def replay(trace: Trace, latency: float = 0.0) -> Times:
     TraceError
         The trace is not that of a whole run that ended well, or a node has called from several threads.
     """
-    _check(trace)
+    check(trace, "virtual times")
     clocks = _Clocks(trace, latency)
     clocks.run()
     work, finish = clocks.work, clocks.now
@@ -96,38 +96,6 @@ def text(trace: Trace, latency: float = 0.0) -> str:
 def _units(value: float) -> str:
     """With at most three decimals, and no more than it has."""
     return f"{value:.3f}".rstrip("0").rstrip(".") if value < 1e15 else f"{value:g}"
-
-
-def _check(trace: Trace) -> None:
-    if trace.is_part or trace.min_bytes:
-        raise TraceError("virtual times are of a whole run; leave --from, --to and --min-bytes out")
-    lost = [rank for rank, count in enumerate(trace.overwritten) if count]
-    if lost:
-        raise TraceError(
-            f"no virtual times: {sum(trace.overwritten)} events of {ranks_text(lost)} were overwritten; run the "
-            "program with a larger --trace-events"
-        )
-    if trace.missing:
-        raise TraceError(
-            f"no virtual times: the trace has nothing of {ranks_text(trace.missing)}; run the program once more"
-        )
-    if trace.exit_code:
-        raise TraceError(
-            f"no virtual times: the run did not end well (exit code {trace.exit_code}); they are of a run that did"
-        )
-    for track in trace.tracks:
-        if track.thread:
-            raise TraceError(
-                f"no virtual times: node {track.rank} called spcomm from several threads, and a virtual clock is one "
-                "thread's; let one of them make the calls"
-            )
-        for call in track.calls:
-            if call.open:
-                where = f" ({call.line})" if call.line else ""
-                raise TraceError(
-                    f"no virtual times: {call.name}{where} of node {track.rank} had not returned when the trace ended; "
-                    "they are of a run that ended well"
-                )
 
 
 class _Clocks:

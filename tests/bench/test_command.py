@@ -29,6 +29,14 @@ def invented(monkeypatch):
         (["ring", "--nodes", "1"], "'1' is not a list of node counts from 2 to 1024"),
         (["ring", "--nodes", ""], "'' is not a list of node counts"),
         (["ring", "--rounds", "0"], "'0' is not a number of rounds from 1 to 1000"),
+        (["ring", "--repetitions", "x"], "'x' is not a number of repetitions from 1 to 1000000"),
+        (["sweep", "--sizes", "8,1G"], "'8,1G' is not a list of sizes from 1 byte to 64M, such as 8,1K,1M"),
+        (["sweep", "--sizes", "0"], "'0' is not a list of sizes"),
+        (["sweep", "--sizes", "65M"], "'65M' is not a list of sizes"),
+        (["sweep", "--operations", "pong"], "no operation 'pong'; there are: one_way, pingpong, one_to_all"),
+        (["sweep", "--transports", "udp"], "no transport 'udp'; there are: memory, tcp"),
+        (["sweep", "--buffers", "warm"], "no buffer 'warm'; there are: hot, cold"),
+        (["ring", "--sizes", "8"], "choose what `spcomm bench sweep` measures"),
         (["ring", "--peers", "mpi"], "no peer 'mpi'; there are: openmpi, mpich"),
         (["ring", "--json", "/no/such/folder/x.json"], "cannot write '/no/such/folder/x.json'"),
         (["ring", "--fast"], "unrecognized arguments: --fast"),
@@ -57,6 +65,14 @@ def test_which_rows():
     assert [r.key for r in command.chosen_rows([], None)] == [
         r.key for r in command.chosen_rows(["all"], None)
     ]
+
+
+def test_a_sweep_of_ones_own(invented, capsys, tmp_path):
+    path = tmp_path / "out.json"
+    words = ["sweep", "--operations", "one_way", "--sizes", "8,1k", "--nodes", "2", "--rounds", "1"]
+    assert main([*words, "--json", str(path), "--peers", "none"]) == 0
+    found = json.loads(path.read_text())["measurements"]
+    assert [(one["operation"], one["bytes"]) for one in found] == [("one_way", 8), ("one_way", 1024)]
 
 
 def test_a_table_and_json(invented, capsys, tmp_path):

@@ -47,6 +47,13 @@ def test_warming_up_does_not_count(cost):
     assert len(times) == BATCHES
 
 
+def test_repetitions_can_be_chosen():
+    machine = Machine(1e-4)
+    times = measure(machine.batch, 0.3, machine.share, repetitions=7)
+    assert machine.counts[-BATCHES:] == [7] * BATCHES
+    assert times == pytest.approx([1e-4 / 2] * BATCHES)
+
+
 def test_slow_work_is_measured_a_few_times():
     machine = Machine(5.0)
     assert len(measure(machine.batch, 0.3, machine.share)) == 3

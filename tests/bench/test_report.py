@@ -3,11 +3,13 @@
 
 import json
 
+import pytest
 from contenders import answering
 
 from spcomm.bench.measure import Results
 from spcomm.bench.report import Report
-from spcomm.bench.rows import MILLISECONDS, Goal, Row
+from spcomm.bench.results_file import ResultsFileError, load
+from spcomm.bench.rows import MEBIBYTES, MILLISECONDS, Goal, Row
 
 SPCOMM, FAST, SLOW = answering("spcomm", 1.0, "spcomm"), answering("fast", 1.0), answering("slow", 1.0)
 
@@ -81,10 +83,71 @@ def test_json_has_everything():
     whole = json.loads(json.dumps(report([row], times).json()))
     entry = whole["rows"][0]
     assert entry["ratio"] == 2 / 6 and entry["ratio_range"] == [0.25, 0.5] and entry["reached"] is True
-    assert entry["contenders"]["spcomm"]["batches"] == [[1.0, 3.0], [2.0]]
-    assert entry["contenders"]["slow"] is None
     assert entry["against"] == "fast" and entry["to_reach"]["ratio"] == 0.5
     assert {"date", "machine", "versions", "rounds", "failures"} <= set(whole)
+    ours, theirs = whole["measurements"]
+    assert (ours["contender"], theirs["contender"]) == ("spcomm", "fast")
+    assert ours["samples"] == [[1.0, 3.0], [2.0]] and ours["minimum"] == 1.0 and ours["median"] == 2.0
+    assert ours["spread"] == 0.0 and ours["good"] is True
+    assert theirs["spread"] == 1.0 and theirs["good"] is False
+
+
+def test_json_says_what_was_measured():
+    rows = [
+        Row("a", "a", "barrier", 4, boxes=4, operation="meet", size_bytes=8, buffers="cold", direct=True),
+        Row("b", "b", "memory", 4, boxes=2, unit=MEBIBYTES, computing=1, encrypted=True),
+        Row("c", "c", "barrier", 4),
+    ]
+    a, b, c = report(rows, {row.key: {"spcomm": [[1.0]]} for row in rows}).json()["measurements"]
+    assert (a["operation"], a["transport"], a["route"], a["bytes"]) == ("meet", "tcp", "direct", 8)
+    assert a["buffers"] == "cold" and (a["spread"], a["good"]) == (None, None)
+    assert (b["operation"], b["transport"], b["route"], b["bytes"]) == ("memory", "mixed", "server", None)
+    assert (b["unit"], b["computing"], b["encrypted"], b["buffers"]) == ("B", 1, True, None)
+    assert (c["transport"], c["route"], c["unit"]) == ("memory", None, "s")
+
+
+def test_the_json_can_be_read_again(tmp_path):
+    rows = [Row("a", "a", "barrier", 4, size_bytes=8), Row("b", "b", "barrier", 4)]
+    times = {"a": {"spcomm": [[1.0, 2.0], [3.0]], "slow": [[4.0]]}}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(report(rows, times).json()))
+    found = load(path)
+    assert [(one.key, one.contender, one.samples) for one in found.measurements] == [
+        ("a", "spcomm", ((1.0, 2.0), (3.0,))),
+        ("a", "slow", ((4.0,),)),
+    ]
+    assert found.measurements[0].bytes == 8 and found.machine["cores"] >= 1 and "T" in found.date
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (None, "cannot read '{}': No such file or directory"),
+        ("[1", "'{}' is not JSON: "),
+        ("[]", "'{}' was not written by spcomm bench --json"),
+        ('{"format": 2}', "'{}' was not written by spcomm bench --json"),
+        ('{"format": 1, "machine": {}}', "'{}' has format 1, and this spcomm reads format 2: measure again"),
+        ('{"format": 2, "machine": {}}', "'{}' is damaged: no 'measurements'"),
+        ('{"format": 2, "machine": {}, "measurements": [{}]}', "'{}' is damaged: no 'key'"),
+        ('{"format": 2, "machine": {}, "measurements": 3}', "'{}' is damaged: 'int' object is not iterable"),
+    ],
+)
+def test_a_file_that_cannot_be_used(tmp_path, text, complaint):
+    path = tmp_path / "a.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ResultsFileError) as raised:
+        load(path)
+    assert str(raised.value).startswith(complaint.format(path)) and "\n" not in str(raised.value)
+
+
+def test_a_measurement_without_samples_is_refused(tmp_path):
+    whole = report([Row("a", "a", "barrier", 4)], {"a": {"spcomm": [[1.0]]}}).json()
+    whole["measurements"][0]["samples"] = [[]]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(whole))
+    with pytest.raises(ResultsFileError, match="is damaged: 'a' of 'spcomm' has no samples"):
+        load(path)
 
 
 def test_a_disturbed_measurement_says_so():

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from spcomm.bench.cases import sweep
 from spcomm.bench.command import rows_at
 from spcomm.bench.measure import CLUSTER, DIAGNOSE, LAUNCH, PLAIN_C, grouped
 from spcomm.bench.peers import PROGRAMS
-from spcomm.bench.rows import PEERS, Goal, benchmarks, summary
+from spcomm.bench.rows import PEERS, Goal, Sweep, benchmarks, summary
 
 ROWS = [row for module in benchmarks().values() for row in module.rows(module.NODES)]
 
@@ -62,7 +63,7 @@ def test_every_work_has_its_function(library):
     assert (PROGRAMS / f"meet_{library}.py").is_file()
 
 
-@pytest.mark.parametrize("program", ["works", "arrays"])
+@pytest.mark.parametrize("program", ["works", "arrays", "sweep"])
 def test_both_libraries_have_the_same_works(program):
     assert functions(f"{program}_spcomm.py") == functions(f"{program}_mpi4py.py")
 
@@ -98,6 +99,22 @@ def test_other_node_counts(name, nodes):
     assert all(1 <= row.boxes <= row.nodes for row in rows)
     keys = {row.key for row in rows}
     assert all(row.goal is None or row.goal.against in keys | {PEERS} for row in rows)
+
+
+def test_a_sweep_is_the_product_of_what_was_chosen():
+    chosen = Sweep(["pingpong", "broadcast", "barrier"], (8, 64), ("memory", "tcp"), ("hot", "cold"))
+    rows = sweep.rows((2, 4), chosen)
+    assert len({row.key for row in rows}) == len(rows) == 2 * (2 * 2 + 2 * 2 * 2 + 2)
+    assert {(row.operation, row.nodes) for row in rows if row.operation == "pingpong"} == {("pingpong", 2)}
+    assert {row.boxes for row in rows if row.transport == "tcp"} == {2, 4}
+    assert all(row.boxes == 1 for row in rows if row.transport == "memory")
+    assert {row.buffers for row in rows if row.operation == "barrier"} == {""}
+    assert rows[0].title == "ping-pong, 8 bytes, 2 nodes"
+    assert rows[-1].title == "barrier, 4 nodes, TCP"
+
+
+def test_sums_of_arrays_have_whole_doubles():
+    assert [row.size_bytes for row in sweep.rows((2,), Sweep(["reduce"], (1, 8, 15, 100)))] == [8, 96]
 
 
 def test_goals_of_other_kinds():

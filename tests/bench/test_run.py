@@ -6,9 +6,10 @@ import shutil
 import pytest
 
 from spcomm.bench import peers
-from spcomm.bench.measure import one_start
+from spcomm.bench.cases import paths, sweep
+from spcomm.bench.measure import grouped, one_start
 from spcomm.bench.plain_c import CannotMeasureError
-from spcomm.bench.rows import Row
+from spcomm.bench.rows import Row, Sweep
 
 WORKS = [
     Row("array", "", "array_pingpong", 2),
@@ -59,6 +60,30 @@ def test_every_work(contender):
     results = one_start(WORKS, contender, 0.001)
     assert sorted(results) == sorted(row.key for row in WORKS)
     assert all(times and all(time > 0 for time in times) for times in results.values())
+
+
+@pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_every_operation_of_the_sweep(contender, transport):
+    """With more nodes than two, and sizes of one element, of several slots, and of blocks."""
+    if contender.missing:
+        pytest.skip(contender.missing)
+    buffers = ["hot", "cold"] if transport == "memory" else ["hot"]
+    rows = sweep.rows((3,), Sweep(sizes=(1, 8, 70_000), transports=[transport], buffers=buffers))
+    results = one_start(rows, contender.suited(rows[0]), 0.001)
+    assert sorted(results) == sorted(row.key for row in rows)
+    assert all(times and all(time > 0 for time in times) for times in results.values())
+
+
+def test_every_path():
+    """Each kind of start with two and with three nodes, at two sizes."""
+    chosen = [row for row in paths.rows((2, 3)) if row.size_bytes in (8, 32 << 10)]
+    groups = grouped(chosen)
+    assert len(groups) == 6
+    for group in groups:
+        results = one_start(group, peers.spcomm().suited(group[0]), 0.001)
+        assert sorted(results) == sorted(row.key for row in group)
+        assert all(times and all(time > 0 for time in times) for times in results.values())
 
 
 @pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)

@@ -12,6 +12,18 @@ def test_median_of_the_rounds_medians():
     assert (summary.median, summary.low, summary.high) == (3.0, 2.0, 4.0)
 
 
+def test_the_five_percent_rule():
+    """(largest - smallest) / smallest, of the rounds; of one round's samples, as there is nothing else."""
+    assert summarise([[1.0], [1.25], [1.125]]).spread == 0.25
+    assert summarise([[1.0, 9.0, 1.0], [1.0]]).spread == 0.0
+    assert summarise([[2.0, 3.0]]).spread == 0.5
+    good = [[100.0], [103.0], [104.0]]
+    assert summarise(good).is_good is True
+    assert summarise([*good, [106.0]]).is_good is False
+    assert (summarise([[1.0]]).spread, summarise([[1.0]]).is_good) == (None, None)
+    assert summarise([[3.0, 0.5], [2.0, 2.0]]).minimum == 0.5
+
+
 @pytest.mark.parametrize("rounds", [[], [[]], [[], []]])
 def test_nothing_measured(rounds):
     assert summarise(rounds) is None

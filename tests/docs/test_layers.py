@@ -46,7 +46,7 @@ IMPORTS = {
     "joining": {"_core", "config", "forking", "text"},
     "forking": {"_core", "config"},
     "diagnose": {"_core", "command_help", "config", "text"},
-    "trace": {"_core", "command_help", "config", "text"},
+    "trace": {"_core", "command_help", "config", "text", "model"},
     "launch": {
         "_core.segments",
         "_core.diagnose",
@@ -64,6 +64,7 @@ IMPORTS = {
     "rendering": PUBLIC,
     "bench": PUBLIC | {"argument_parser", "command_help", "launch", "config", "text"},
     "learn": PUBLIC | {"argument_parser", "command_help", "launch", "config", "demo", "trace", "text"},
+    "model": PUBLIC | {"bench", "command_help", "text"},
     "notebook": PUBLIC
     | {
         "_core.segments",
@@ -271,7 +272,7 @@ def test_packages_of_the_launcher():
 
 # Not _core: what is said of an error there is imported late, by what is imported to say it.
 @pytest.mark.parametrize(
-    "package", ["bench", "diagnose", "launch", "learn", "net_types", "notebook", "trace"]
+    "package", ["bench", "diagnose", "launch", "learn", "model", "net_types", "notebook", "trace"]
 )
 def test_no_circle_of_modules(package):
     imports = imports_of(package)

@@ -22,7 +22,11 @@ WARM_UP = (
 
 
 def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., Any]]) -> None:
-    """Run the works of the command line: ``RESULTS.json SECONDS [{"key":, "work":, "parameters":}, …]``."""
+    """Run the works of the command line: ``RESULTS.json SECONDS ORDERS``.
+
+    The orders are ``[{"key":, "work":, "parameters":, "repetitions":}, …]``; as many repetitions make a batch, or,
+    with null, as many as fit.
+    """
     path, seconds, orders = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
     results = {}
     known = {work.__name__: work for work in works}
@@ -33,7 +37,8 @@ def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., 
             result = known[order["work"]](comm, count, **order["parameters"])
             return (result[1], result[0]) if isinstance(result, tuple) else (perf_counter() - begin, result)
 
-        results[order["key"]] = measure(batch, seconds, partial(share, comm), 0.0 if number else WARM_UP)
+        warm_up = 0.0 if number else WARM_UP
+        results[order["key"]] = measure(batch, seconds, partial(share, comm), warm_up, order["repetitions"])
     if comm.rank == 0:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(results, file)
@@ -44,6 +49,7 @@ def measure(
     seconds: float,
     share: Callable[[Any], Any],
     warm_up: float = 0.0,
+    repetitions: int | None = None,
 ) -> list[float]:
     """Return seconds per operation, one number for each batch. The search for a batch size is the uncounted warm-up."""
     count, spent_so_far = FIRST, 0.0
@@ -56,7 +62,7 @@ def measure(
         count = decision["count"]
     times = []
     for _ in range(decision["batches"]):
-        spent, operations = batch(decision["count"])
+        spent, operations = batch(repetitions or decision["count"])
         times.append(spent / operations)
     return times
 

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Reads the JSON that `spcomm bench --json` writes; `docs/reference/bench_json.md` describes the format."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FORMAT = 2
+
+
+class ResultsFileError(ValueError):
+    """The file cannot be used; the text is one sentence with the reason."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One contender on one point: all samples, one list for each round.
+
+    Attributes
+    ----------
+    key : name of the row, the same in each run that measures it.
+    contender : "spcomm", "openmpi", "mpich" and so on.
+    operation : "pingpong", "broadcast" and so on.
+    nodes, boxes : their numbers.
+    transport : "memory", "tcp" (each node has a box of its own) or "mixed".
+    route : "server" or "direct", between boxes; None: there is one box.
+    encrypted : the boxes use TLS.
+    bytes : size of one message; None: there is no one size.
+    buffers : "hot" or "cold"; None: it does not apply.
+    computing : processes that computed meanwhile, beside the nodes.
+    unit : of the samples: "s" (seconds for one operation) or "B".
+    samples : each is the mean over a batch of operations.
+    """
+
+    key: str
+    contender: str
+    operation: str
+    nodes: int
+    boxes: int
+    transport: str
+    route: str | None
+    encrypted: bool
+    bytes: int | None
+    buffers: str | None
+    computing: int
+    unit: str
+    samples: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class ResultsFile:
+    """The contents of a file: `machine` and `versions` as they stand there."""
+
+    path: str
+    date: str
+    machine: dict[str, Any]
+    versions: dict[str, Any]
+    measurements: tuple[Measurement, ...]
+
+
+def load(path: str | Path) -> ResultsFile:
+    """Read a file.
+
+    Raises
+    ------
+    ResultsFileError
+        It cannot be read, is no such file, or has another format.
+    """
+    try:
+        whole = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ResultsFileError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except ValueError as error:
+        raise ResultsFileError(f"{str(path)!r} is not JSON: {error}") from error
+    if not isinstance(whole, dict) or "format" not in whole or "machine" not in whole:
+        raise ResultsFileError(f"{str(path)!r} was not written by spcomm bench --json")
+    if whole["format"] != FORMAT:
+        message = f"{str(path)!r} has format {whole['format']!r}, and this spcomm reads format {FORMAT}: measure again"
+        raise ResultsFileError(message)
+    try:
+        found = tuple(measurement(entry) for entry in whole["measurements"])
+        return ResultsFile(str(path), whole["date"], whole["machine"], whole["versions"], found)
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ResultsFileError(f"{str(path)!r} is damaged: {reason}") from error
+
+
+def measurement(entry: dict[str, Any]) -> Measurement:
+    fields = {name: entry[name] for name in Measurement.__dataclass_fields__ if name != "samples"}
+    samples = tuple(tuple(float(sample) for sample in batches) for batches in entry["samples"])
+    if not any(samples):
+        raise ValueError(f"{entry['key']!r} of {entry['contender']!r} has no samples")
+    return Measurement(**fields, samples=samples)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""The command line of `spcomm model`: a table of sub-commands, each imported when it is called."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from spcomm.command_help import CommandHelp
+from spcomm.model.errors import ModelError
+from spcomm.text import printable
+
+# Name: the module whose `main(words)` runs it, and its line in the help.
+COMMANDS = {
+    "sci": ("sci_command", "latency of SCI rings and tori, by the equations of a thesis of 2000"),
+    "fit": ("fit_command", "fit LogGP and the time of operations to measurements of `spcomm bench`"),
+    "predict": ("predict_command", "predict an operation at any number of nodes, from a fit"),
+    "validate": (
+        "validate_command",
+        "hold a share of measured cases out of a fit, and compare them with its predictions",
+    ),
+    "simulate": ("simulate_command", "an operation of up to millions of nodes, message by message"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `spcomm model`; return the exit code: 1 for input that no model can be made of, 125 for a wrong command."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    name = words[0] if words else "--help"
+    if name in ("-h", "--help"):
+        print(command_help().text(), end="")
+        return 0
+    if name not in COMMANDS:
+        near = get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(COMMANDS)}"
+        print(f"spcomm model: no command {printable(repr(name))}; {hint}", file=sys.stderr)
+        return 125
+    module = importlib.import_module(f"spcomm.model.{COMMANDS[name][0]}")
+    try:
+        module.main(words[1:])
+    except ModelError as error:
+        print(f"spcomm model {name}: {printable(str(error))}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def command_help() -> CommandHelp:
+    """Return the help of `spcomm model`."""
+    rows = [(name, text) for name, (_module, text) in COMMANDS.items()]
+    return CommandHelp(
+        "spcomm model COMMAND [options]",
+        "Models of the time that communication takes.",
+        ("Commands:", rows),
+        closing="spcomm model COMMAND --help has the options.",
+        arguments=rows,
+    )

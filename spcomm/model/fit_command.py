@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm model fit`: parameters with their intervals as text, the file of the fit, and pictures of the residuals."""
+
+import argparse
+from collections.abc import Sequence
+
+from spcomm.bench.table import number
+from spcomm.model import components, measured
+from spcomm.model.fit import fit
+from spcomm.model.loggp import PARAMETERS, Estimate, Fit
+from spcomm.text import aligned
+
+UNITS = ((1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+def main(words: Sequence[str]) -> None:
+    """Run `spcomm model fit`."""
+    options = parser().parse_args(words)
+    found = measured.read(options.files)
+    if options.components:
+        print(components_text(components.find(found)), end="")
+        return
+    fitted = fit(found)
+    print(text(fitted), end="")
+    if options.out:
+        fitted.write(options.out)
+    if options.figures:
+        from spcomm.model import fit_figures
+
+        for path in fit_figures.draw(options.figures, found, fitted):
+            print(path)
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="spcomm model fit",
+        description="Fit LogGP and the terms of operations to files of `spcomm bench sweep paths --json FILE`."
+        " Rounds of several files are put together.",
+    )
+    add = result.add_argument
+    add("files", nargs="+", metavar="BENCH.json", help="what was measured")
+    add("--out", metavar="FILE", help="write the fit, for `spcomm model predict` and `simulate`")
+    add(
+        "--figures",
+        metavar="FOLDER",
+        help="draw measured and fitted times, and the residuals, into FOLDER, as PNG",
+    )
+    add(
+        "--components",
+        action="store_true",
+        help="find the latency components by difference of paths instead, and check them on a path not used",
+    )
+    return result
+
+
+def text(fitted: Fit) -> str:
+    """Return the parameters of LogGP, and how well each operation is fitted."""
+    names = list(fitted.transports)
+    rows = [["", *(f"{name}, ns" for name in names)]]
+    for parameter in PARAMETERS:
+        estimates = [getattr(fitted.transports[name], parameter) for name in names]
+        rows.append([parameter.removesuffix("_ns").replace("_", " "), *map(interval, estimates)])
+    result = aligned(rows, indent="") + "\nIn brackets: intervals of 95 % confidence.\n\n"
+    rows = [["operation", "transport", "cases less terms", "scatter, %"]]
+    for name in names:
+        for key, found in fitted.operations[name].items():
+            rows.append([key, name, str(found.degrees), f"{100 * found.sigma:.0f}"])
+    return result + aligned(rows, left=(0, 1), indent="")
+
+
+def interval(found: Estimate | None) -> str:
+    """Format with three significant digits.
+
+    >>> interval(Estimate(123.4, 100, 200))
+    '123 (100 to 200)'
+    """
+    return "–" if found is None else f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g})"
+
+
+def components_text(found: components.Components) -> str:
+    """Return the tables of components and of the checks."""
+    names = list(found.values)
+    sizes = list(found.values[names[0]])
+    rows = [["bytes", *(f"{name}, ns" for name in names)]]
+    rows += [[str(size), *(f"{found.values[name][size].value:.4g}" for name in names)] for size in sizes]
+    result = aligned(rows, left=(), indent="")
+    result += "\nAs in Table 1 of the thesis, for m bytes, in ns, with intervals of 95 % confidence:\n\n"
+    rows = [
+        [name, f"{interval(base)} + {interval(per_byte)} (m - {components.BASE})"]
+        for name, (base, per_byte) in found.lines.items()
+    ]
+    result += aligned(rows, left=(0, 1), indent="")
+    result += "\nPaths that were not used:\n\n"
+    rows = [["path", "bytes", "predicted", "measured", "error, %", "spread of rounds, %"]]
+    for (kind, hops), checks in found.checks.items():
+        for size, check in checks.items():
+            times = [duration(check.predicted), duration(check.measured)]
+            rows.append(
+                [
+                    f"{kind}, {hops} hops",
+                    str(size),
+                    *times,
+                    f"{100 * check.error:+.0f}",
+                    f"{100 * check.spread:.0f}",
+                ]
+            )
+    return result + aligned(rows, indent="")
+
+
+def duration(nanoseconds: float) -> str:
+    """Format a time with three significant digits.
+
+    >>> duration(15), duration(1500), duration(2.5e9)
+    ('15.0 ns', '1.50 µs', '2500 ms')
+    """
+    factor, unit = next((pair for pair in UNITS if abs(nanoseconds) >= pair[0]), UNITS[-1])
+    return f"{number(nanoseconds / factor)} {unit}"

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm model predict`: a line for each number of nodes and each size, with the interval of each prediction."""
+
+import argparse
+from collections.abc import Sequence
+
+from spcomm.model import cluster, loggp, terms
+from spcomm.model.fit_command import duration
+from spcomm.model.measured import Case
+from spcomm.model.predict import predict
+from spcomm.text import aligned
+
+UNITS = {"k": 1 << 10, "m": 1 << 20}
+MOST = 1 << 40
+NOTE = """\
+Beyond the nodes or the bytes that were measured the terms are extrapolated: no measurement has checked them there.
+"""
+CLUSTER_NOTE = """\
+By LogGP, with a core for each node and no contention: a cluster that nobody has measured. The interval has all
+parameters at their lower and at their upper ends.
+"""
+
+
+def main(words: Sequence[str]) -> None:
+    """Run `spcomm model predict`."""
+    options = parser().parse_args(words)
+    fit = loggp.read(options.fit)
+    terms.of(options.operation)
+    sizes = options.size if terms.of(options.operation).has_size else [0]
+    if options.operation == "global_sum":
+        sizes = [8]
+    rows = [["nodes", "bytes", "time", "95 % within", ""]]
+    extrapolated = False
+    for n in options.nodes:
+        for size in sizes:
+            case = Case(options.operation, n, size, options.transport)
+            outside = False
+            if options.cluster:
+                time = cluster.predict(fit.of(options.transport), case, options.cluster)
+            else:
+                found = predict(fit, case)
+                time, outside = found.time_ns, found.is_extrapolated
+            extrapolated |= outside
+            within = f"{duration(time.low)} to {duration(time.high)}"
+            rows.append([str(n), str(size), duration(time.value), within, "extrapolated" if outside else ""])
+    print(aligned(rows, left=(4,), indent=""), end="")
+    if options.cluster:
+        print(f"\n{CLUSTER_NOTE}", end="")
+    elif extrapolated:
+        print(f"\n{NOTE}", end="")
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="spcomm model predict",
+        description="Predict an operation at any number of nodes from a file of `spcomm model fit --out FILE`.",
+        epilog=f"operations: {', '.join(terms.OPERATIONS)}",
+    )
+    add = result.add_argument
+    add("fit", metavar="FIT.json", help="a fit")
+    add("operation", metavar="OPERATION", help="such as barrier; a list stands below")
+    add("--nodes", type=numbers, default=[2], metavar="N,N", help="numbers of nodes (default 2)")
+    add(
+        "--size",
+        type=numbers,
+        default=[8],
+        metavar="B,B",
+        help="bytes of a message, such as 8,4K,1M (default 8)",
+    )
+    add(
+        "--transport",
+        default=loggp.MEMORY,
+        choices=loggp.TRANSPORTS,
+        help="shared memory, or boxes of one node each over TCP (default memory)",
+    )
+    add(
+        "--cluster",
+        choices=cluster.ALGORITHMS,
+        help="a core for each node: by the algorithms of MPI (tree), or through one server",
+    )
+    return result
+
+
+def numbers(text: str) -> list[int]:
+    found = []
+    for part in text.lower().split(","):
+        digits, unit = (part[:-1], UNITS[part[-1]]) if part[-1:] in UNITS else (part, 1)
+        if not digits.isdecimal() or int(digits) * unit > MOST:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 2,8,64 or 8,4K,1M")
+        found.append(int(digits) * unit)
+    return found
