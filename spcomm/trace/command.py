@@ -62,9 +62,9 @@ def command_help() -> CommandHelp:
         closing="An OUT that ends in .html, .htm, .png, .svg or .pdf may also be the next word, as in "
         f"--html out.html. TIME is {TIME_GRAMMAR}. SIZE is {SIZE_GRAMMAR}.\n\n"
         "WORLD is as in latency=10us,nodes-per-box=4,compute=0.5. It has latency (of a message between boxes, or "
-        "within the only one), latency-inside (within a box), byte (time for each), nodes-per-box, cores (of each box), "
-        "compute and compute-RANK (factors), and calls (factor). With --png both timelines are drawn, and --html is "
-        "the page of that world.\n\n"
+        "within the only one), latency-inside (within a box), byte (time for each), nodes-per-box, cores (of each "
+        "box), compute and compute-RANK (factors), and calls (factor). With --png both timelines are drawn, and "
+        "--html is the page of that world.\n\n"
         "FILE itself opens in ui.perfetto.dev, too.",
         arguments="FILE",
     )
