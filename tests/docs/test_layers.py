@@ -78,7 +78,8 @@ IMPORTS = {
     "demo": PUBLIC | {"launch", "config"},
     "compiling": set(),
     "info": {"_core.segments"},
-    "cli": PUBLIC | {"diagnose", "launch", "bench", "demo", "learn", "model", "trace", "config", "compiling", "info"},
+    "cli": PUBLIC
+    | {"diagnose", "launch", "bench", "demo", "learn", "model", "trace", "config", "compiling", "info"},
     "__main__": {"cli"},
 }
 # What the packages of spcomm/launch may import, beside themselves; its own modules, such as command, may import all.
