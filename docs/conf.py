@@ -14,7 +14,8 @@ release = version = re.search(r'__version__ = "(.+)"', (HERE.parent / "spcomm" /
     1
 ]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "spcomm_docs"]
+# Equations are typeset in the browser, by MathJax; without a network it shows their source.
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "spcomm_docs"]
 # Listings and notes beside the pages are no pages.
 exclude_patterns = ["_ext", "**/listings/*.md"]
 suppress_warnings = ["myst.xref_missing_lang"]

@@ -2,6 +2,8 @@
 """`spcomm model validate`: which cases are held out, and what is said of their errors."""
 
 import hashlib
+import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from spcomm.model.errors import ModelError
 from spcomm.model.measured import Case
 from spcomm.model.validate import is_held_out, median_error, read_cases, validate
 
+ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -102,3 +105,19 @@ def test_a_case_has_one_text():
     case = Case("all_to_all", 8, 512, "tcp")
     assert Case.parse(str(case)) == case
     assert str(Case("pingpong", 2, 8, "tcp", True, True)) == "pingpong 2 8 tcp direct encrypted"
+
+
+def test_the_validation_of_the_page_can_be_repeated():
+    """The measurements in the repository give the numbers of docs/reference/model.md, up to rounding."""
+    page = (ROOT / "docs" / "reference" / "model.md").read_text()
+    (commit,) = re.findall(r"`([0-9a-f]{40})`", page)
+    folder = ROOT / "tests" / "model" / "validation"
+    first, second = (measured.read([str(folder / f"{name}.json")]) for name in ("first", "second"))
+    checked = validate(read_cases(str(folder / "cases.txt")), commit, first, second)
+    over = sum(abs(entry.error) > entry.limit for entry in checked)
+    inside = sum(entry.is_within_interval for entry in checked)
+    assert f"{len(checked)} cases" in page and f"{inside} of the {len(checked)} measured times" in page
+    (row,) = re.findall(r"^\| all \| all \| (.*) \|$", page, re.MULTILINE)
+    count, median, _worst, _spread, printed_over, printed_inside = map(int, row.split(" | "))
+    assert (count, printed_over, printed_inside) == (len(checked), over, inside)
+    assert 100 * median_error(checked) == pytest.approx(median, abs=1)

@@ -43,7 +43,7 @@ def sources(cells, kind):
 
 
 def test_all_are_here():
-    words = ("first", "fuzzy", "load", "deadlock", "reductions", "net", "rendering")
+    words = ("first", "fuzzy", "load", "deadlock", "reductions", "net", "rendering", "prediction")
     assert [name.split("_")[1].removesuffix(".ipynb") for name in NAMES] == list(words)
 
 
