@@ -51,6 +51,7 @@ void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, 
         event.tag = (int32_t)comm->rank;
         event.bytes = comm->size;
     }
+    spc_node_trace_core(comm->node);
     spc_trace_record(comm->node->tracing, &event);
 }
 

@@ -213,6 +213,7 @@ cdef extern from "segment/spc_trace.h" nogil:
         SPC_TRACE_HANDLE
         SPC_TRACE_HANDLED
         SPC_TRACE_START
+        SPC_TRACE_CORE
         SPC_TRACE_NAMES_MAX
         SPC_TRACE_NAME_BYTES
     const char *SPC_TRACE_NO_ROOM
