@@ -158,6 +158,7 @@ cdef extern from "segment/spc_status.h" nogil:
     int32_t spc_status_process(const spc_status_shared_t *status, uint32_t rank)
     bint spc_status_has_raised(const spc_status_shared_t *status, uint32_t rank)
     spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank)
+    uint64_t spc_status_moving(const spc_status_shared_t *status, uint32_t rank, uint64_t *moved_bytes)
 
 
 cdef extern from "segment/spc_note.h" nogil:
