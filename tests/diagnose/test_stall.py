@@ -77,6 +77,7 @@ def test_a_node_that_copies_gets_no_advice():
     assert watched.copies(group, [0, 1]) == {}
     found[0] = (False, 1_600_000_000, 6)
     assert watched.copies(group, [0, 1]) == {0: "receives 1.60 GB"}
+    assert watched.copies(group, [0, 1]) == {}, "it has not moved since"
     found[:] = [None, (True, 20_000_000, 8)]
     assert watched.copies(group, [0, 1]) == {1: "sends 20.0 MB"}
     found[:] = [(True, 30_000_000, 30_000_000), None]
