@@ -142,15 +142,14 @@ enum {
     CORE_WAIT_MIN_NS = 10000,
 };
 
-void spc_node_trace_core(spc_node_t *node) {
+void spc_node_trace_core(spc_node_t *node, uint64_t ticks) {
     if (!pthread_equal(node->first, pthread_self())) {
         return;
     }
-    const uint64_t now = spc_trace_now(node->tracing);
-    if (now - node->core_ticks < CORE_TICKS) {
+    if (ticks - node->core_ticks < CORE_TICKS) {
         return;
     }
-    node->core_ticks = now;
+    node->core_ticks = ticks;
     uint64_t waited_ns;
     if (!spc_platform_core_wait(&waited_ns)) {
         return;
@@ -158,14 +157,16 @@ void spc_node_trace_core(spc_node_t *node) {
     const uint64_t more_ns = waited_ns - node->core_wait_ns;
     node->core_wait_ns = waited_ns;
     if (more_ns >= CORE_WAIT_MIN_NS) {
-        spc_trace_record(node->tracing, &(spc_trace_event_t){.kind = SPC_TRACE_CORE, .bytes = more_ns});
+        spc_trace_record(node->tracing,
+                         &(spc_trace_event_t){.ticks = ticks, .kind = SPC_TRACE_CORE, .bytes = more_ns});
     }
 }
 
 static void record(spc_node_t *node, spc_trace_kind_t kind) {
     if (__builtin_expect(node->tracing != NULL, 0)) {
-        spc_node_trace_core(node);
-        spc_trace_record(node->tracing, &(spc_trace_event_t){.kind = (uint8_t)kind});
+        const uint64_t ticks = spc_trace_now(node->tracing);
+        spc_node_trace_core(node, ticks);
+        spc_trace_record(node->tracing, &(spc_trace_event_t){.ticks = ticks, .kind = (uint8_t)kind});
     }
 }
 
