@@ -99,8 +99,8 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node);
 
 void spc_node_retain(spc_node_t *node);
 
-/* In a traced run, when a computation or a wait ends: records for how long the node's first thread waited for a
- * core in it. Any thread; does nothing in others, and if the last look-up is less than a millisecond ago. `ticks`: spc_trace_now. */
+/* In a traced run, when a computation or a wait ends, at `ticks` by spc_trace_now: records for how long the node's first
+ * thread waited for a core in it. Any thread; does nothing in others, and within a millisecond of the last look-up. */
 void spc_node_trace_core(spc_node_t *node, uint64_t ticks);
 
 /* The last reference frees it. It does not leave the run: close does. */
