@@ -99,7 +99,7 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node);
 
 void spc_node_retain(spc_node_t *node);
 
-/* In a traced run, when a computation or a wait ends, at `ticks` by spc_trace_now: records for how long the node's first
+/* In a traced run, when a computation or a wait ends, at `ticks` by spc_trace_now: records how long the node's first
  * thread waited for a core in it. Any thread; does nothing in others, and within a millisecond of the last look-up. */
 void spc_node_trace_core(spc_node_t *node, uint64_t ticks);
 
