@@ -64,6 +64,9 @@ void spc_platform_yield(void);
 /* Moves this thread to another core that it may use, once: it is not bound there. No-op where that is unavailable. */
 void spc_platform_change_core(void);
 
+/* Nanoseconds for which the calling thread has been ready without a core, ever. False: the system does not say. */
+bool spc_platform_core_wait(uint64_t *waited_ns);
+
 /* The cores this process may use: the affinity mask, limited by the cgroup's quota; fractions count. */
 double spc_platform_cores(void);
 

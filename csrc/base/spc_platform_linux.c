@@ -116,6 +116,22 @@ void spc_native_change_core(void) {
     }
 }
 
+bool spc_native_core_wait(uint64_t *waited_ns) {
+    int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return false;
+    }
+    char text[80]; /* three numbers: time on a core, time ready without one, turns */
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    text[length > 0 ? length : 0] = '\0';
+    char *rest;
+    strtoull(text, &rest, 10);
+    char *end;
+    *waited_ns = strtoull(rest, &end, 10);
+    return end != rest;
+}
+
 uint32_t spc_native_affinity(void) {
     /* The kernel refuses a set that is smaller than its own, whose size it does not report. */
     for (int processors = 1024; processors <= 1 << 20; processors *= 4) {

@@ -9,6 +9,7 @@
 #ifndef SPC_PLATFORM_NATIVE_H
 #define SPC_PLATFORM_NATIVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/spc_atomic.h"
@@ -22,6 +23,7 @@ void spc_native_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t timeou
 void spc_native_wake(_Atomic uint32_t *word);
 int spc_native_wipe_on_fork(void *page, uint64_t size_bytes);
 void spc_native_change_core(void);
+bool spc_native_core_wait(uint64_t *waited_ns);
 uint32_t spc_native_affinity(void);    /* processors in this thread's mask; 0: unknown */
 uint64_t spc_native_memory_room(void); /* free bytes where shm_open makes memory; UINT64_MAX: unknown */
 
@@ -49,6 +51,10 @@ static inline int spc_native_wipe_on_fork(void *page, uint64_t size_bytes) {
     return SPC_ESYSTEM;
 }
 static inline void spc_native_change_core(void) {
+}
+static inline bool spc_native_core_wait(uint64_t *waited_ns) {
+    (void)waited_ns;
+    return false;
 }
 static inline uint32_t spc_native_affinity(void) {
     return 0;

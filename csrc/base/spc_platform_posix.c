@@ -139,6 +139,10 @@ void spc_platform_yield(void) {
     sched_yield();
 }
 
+bool spc_platform_core_wait(uint64_t *waited_ns) {
+    return spc_native_core_wait(waited_ns);
+}
+
 double spc_platform_cores(void) {
     uint32_t allowed = spc_native_affinity();
     if (allowed == 0) {

@@ -51,6 +51,8 @@ void spc_comm_trace_call(const spc_comm_t *comm, uint32_t what, uint32_t place, 
         event.tag = (int32_t)comm->rank;
         event.bytes = comm->size;
     }
+    event.ticks = spc_trace_now(comm->node->tracing);
+    spc_node_trace_core(comm->node, event.ticks);
     spc_trace_record(comm->node->tracing, &event);
 }
 

@@ -361,10 +361,11 @@ static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
                            entry->message.length_bytes - entry->assembled_bytes);
         spc_inbox_release_block(inbox, part);
     } else {
-        const spc_ring_header_shared_t *header = part;
-        spc_inbox_assemble(entry, spc_ring_payload(part), header->payload_bytes);
+        spc_inbox_assemble(entry, spc_ring_payload(part), ((spc_ring_header_shared_t *)part)->payload_bytes);
         spc_ring_mark_read(part);
     }
+    spc_status_set_moved(inbox->options.status, inbox->options.rank, false, entry->message.length_bytes,
+                         entry->assembled_bytes);
     spc_inbox_consume_slot(inbox, sender);
     spc_inbox_notify_sender(inbox, sender);
     inbox->news |= SPC_INBOX_MOVED;
@@ -380,12 +381,11 @@ static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
 static int store_whole(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot, uint64_t asks) {
     spc_message_t message;
     spc_inbox_open_slot(inbox, sender, slot, &message);
-    int status = SPC_OK;
-    if (spc_inbox_is_closed(inbox, message.context)) {
+    const bool closed = spc_inbox_is_closed(inbox, message.context);
+    int status = closed ? SPC_OK : enqueue(inbox, &message, asks);
+    if (closed) {
         spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
-    } else {
-        status = enqueue(inbox, &message, asks);
     }
     if (status == SPC_OK) {
         spc_inbox_consume_slot(inbox, sender);

@@ -34,7 +34,7 @@ typedef struct spc_inbox spc_inbox_t;
 
 typedef struct spc_inbox_options {
     const spc_segment_t *segment;
-    const spc_status_shared_t *status;
+    spc_status_shared_t *status;
     spc_event_shared_t *events;
     uint32_t rank;
     spc_note_shared_t *notes; /* counts messages that no receive asked for; may be NULL */

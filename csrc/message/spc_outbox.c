@@ -228,6 +228,8 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
         spc_payload_copy(payload, sent - skipped, bytes, room);
         spc_outbox_announce_offset(outbox, rank, &part, spc_segment_offset(outbox->options.segment, header));
         sent += bytes;
+        spc_status_set_moved(outbox->options.status, outbox->options.rank, true, envelope->length_bytes,
+                             sent);
     }
     return sent;
 }
@@ -316,7 +318,9 @@ static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
     }
     uint64_t sent = send_parts(outbox, rank, envelope, payload, 0, 0, 0);
     if (sent != 0 && sent != envelope->length_bytes) {
+        spc_status_set_copying(outbox->options.status, outbox->options.rank, envelope->length_bytes);
         spc_rest_queue(&rest, envelope, payload, sent, &outbox->destination[rank].queue, &outbox->total);
+        spc_status_set_copying(outbox->options.status, outbox->options.rank, 0);
         return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
     }
     spc_rest_free(&rest);
@@ -352,7 +356,12 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     if (limited && is_over_limit(outbox, envelope)) {
         return SPC_EAGAIN;
     }
-    if (*shared == NULL && (*shared = spc_copy_make(payload)) == NULL) {
+    if (*shared == NULL) {
+        spc_status_set_copying(outbox->options.status, outbox->options.rank, envelope->length_bytes);
+        *shared = spc_copy_make(payload);
+        spc_status_set_copying(outbox->options.status, outbox->options.rank, 0);
+    }
+    if (*shared == NULL) {
         return SPC_ENOMEM;
     }
     spc_waiting_t waiting = {.envelope = *envelope, .copy = *shared};

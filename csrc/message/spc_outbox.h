@@ -49,7 +49,7 @@ typedef struct spc_stream {
 
 typedef struct spc_outbox_options {
     const spc_segment_t *segment;
-    const spc_status_shared_t *status;
+    spc_status_shared_t *status;
     spc_event_shared_t *events;
     uint32_t rank;
     spc_note_shared_t *notes; /* counts dropped messages; may be NULL */

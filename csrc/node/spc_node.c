@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/spc_platform.h"
+
 static int create_boxes(spc_node_t *node) {
     spc_inbox_options_t inbox = {&node->segment, node->status, node->events,
                                  node->rank,     node->notes,  node->tracing};
@@ -98,7 +100,10 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node) {
     }
     spc_status_set_live(made->status, made->rank, (int32_t)getpid());
     if (made->tracing != NULL) {
+        made->first = pthread_self();
         spc_trace_record(made->tracing, &(spc_trace_event_t){.kind = SPC_TRACE_START});
+        made->core_ticks = spc_trace_now(made->tracing);
+        spc_platform_core_wait(&made->core_wait_ns); /* without it no later look-up succeeds either */
     }
     *node = made;
     return SPC_OK;

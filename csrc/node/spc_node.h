@@ -63,6 +63,9 @@ typedef struct spc_node {
 
     spc_trace_t trace;
     spc_trace_t *tracing; /* &trace, or NULL: nothing is recorded */
+    pthread_t first;      /* the thread whose waiting for a core is recorded; the next two are its own */
+    uint64_t core_ticks;  /* when it was last looked up */
+    uint64_t core_wait_ns;
 
     /* Waiting together: spc_node_wait.c. */
     _Atomic uintptr_t leader;   /* the thread that waits on the node's event and drains for all, or 0 */
@@ -95,6 +98,10 @@ typedef struct spc_node_options {
 int spc_node_create(const spc_node_options_t *options, spc_node_t **node);
 
 void spc_node_retain(spc_node_t *node);
+
+/* In a traced run, when a computation or a wait ends, at `ticks` by spc_trace_now: records how long the node's first
+ * thread waited for a core in it. Any thread; does nothing in others, and within a millisecond of the last look-up. */
+void spc_node_trace_core(spc_node_t *node, uint64_t ticks);
 
 /* The last reference frees it. It does not leave the run: close does. */
 void spc_node_release(spc_node_t *node);

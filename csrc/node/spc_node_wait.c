@@ -9,6 +9,8 @@
  */
 #include "node/spc_node.h"
 
+#include "base/spc_platform.h"
+
 #define POLLS_MAX 60
 
 static void rouse_followers(spc_node_t *node) {
@@ -135,9 +137,36 @@ static bool has_filtered(spc_node_t *node) {
     return has;
 }
 
+enum {
+    CORE_TICKS = 1 << 21, /* about a millisecond between two look-ups, each of which takes some µs */
+    CORE_WAIT_MIN_NS = 10000,
+};
+
+void spc_node_trace_core(spc_node_t *node, uint64_t ticks) {
+    if (!pthread_equal(node->first, pthread_self())) {
+        return;
+    }
+    if (ticks - node->core_ticks < CORE_TICKS) {
+        return;
+    }
+    node->core_ticks = ticks;
+    uint64_t waited_ns;
+    if (!spc_platform_core_wait(&waited_ns)) {
+        return;
+    }
+    const uint64_t more_ns = waited_ns - node->core_wait_ns;
+    node->core_wait_ns = waited_ns;
+    if (more_ns >= CORE_WAIT_MIN_NS) {
+        spc_trace_record(node->tracing,
+                         &(spc_trace_event_t){.ticks = ticks, .kind = SPC_TRACE_CORE, .bytes = more_ns});
+    }
+}
+
 static void record(spc_node_t *node, spc_trace_kind_t kind) {
     if (__builtin_expect(node->tracing != NULL, 0)) {
-        spc_trace_record(node->tracing, &(spc_trace_event_t){.kind = (uint8_t)kind});
+        const uint64_t ticks = spc_trace_now(node->tracing);
+        spc_node_trace_core(node, ticks);
+        spc_trace_record(node->tracing, &(spc_trace_event_t){.ticks = ticks, .kind = (uint8_t)kind});
     }
 }
 

@@ -38,7 +38,11 @@ typedef struct spc_status_line_shared {
     _Atomic uint32_t gone; /* 1: its process no longer reads or writes the segment */
     _Atomic uint32_t told; /* 1: the epoch has been raised for its end, and the events of all nodes */
     _Atomic uint32_t raised; /* errors that are alive in this node, and that it has sent to others */
-    unsigned char padding[SPC_CACHE_LINE - 24];
+    /* Relaxed, by the node, for messages from SPC_STATUS_LARGE_BYTES on: twice the bytes, plus 1 if it sends; 0:
+     * none. A reader that finds `moved` changed, or equal to all of it, knows that the node is busy with it. */
+    _Atomic uint64_t moving;
+    _Atomic uint64_t moved;
+    unsigned char padding[SPC_CACHE_LINE - 40];
 } spc_status_line_shared_t;
 
 typedef struct spc_status_shared {
@@ -85,6 +89,32 @@ static inline void spc_status_count_raised(spc_status_shared_t *status, uint32_t
 static inline bool spc_status_has_raised(const spc_status_shared_t *status, uint32_t rank) {
     /* Pairs with spc_status_count_raised: a reader of 0 for an error that was reported finds the report. */
     return atomic_load_explicit(&status->line[rank].raised, memory_order_seq_cst) != 0;
+}
+
+#define SPC_STATUS_LARGE_BYTES (UINT64_C(16) << 20)
+
+/* Called by the node, before a single copy of that many bytes, and with 0 after it. */
+static inline void spc_status_set_copying(spc_status_shared_t *status, uint32_t rank, uint64_t bytes) {
+    const uint64_t moving = bytes >= SPC_STATUS_LARGE_BYTES ? 2 * bytes + 1 : 0;
+    atomic_store_explicit(&status->line[rank].moved, bytes, memory_order_relaxed);
+    atomic_store_explicit(&status->line[rank].moving, moving, memory_order_relaxed);
+}
+
+/* Called by the node, after each part of a message that it copies. */
+static inline void spc_status_set_moved(spc_status_shared_t *status, uint32_t rank, bool sends,
+                                        uint64_t bytes, uint64_t moved_bytes) {
+    if (bytes >= SPC_STATUS_LARGE_BYTES) {
+        const uint64_t moving = moved_bytes < bytes ? 2 * bytes + sends : 0;
+        atomic_store_explicit(&status->line[rank].moved, moved_bytes, memory_order_relaxed);
+        atomic_store_explicit(&status->line[rank].moving, moving, memory_order_relaxed);
+    }
+}
+
+/* What it copies, as above, and how far it is: a hint, for a display. */
+static inline uint64_t spc_status_moving(const spc_status_shared_t *status, uint32_t rank,
+                                         uint64_t *moved_bytes) {
+    *moved_bytes = atomic_load_explicit(&status->line[rank].moved, memory_order_relaxed);
+    return atomic_load_explicit(&status->line[rank].moving, memory_order_relaxed);
 }
 
 static inline bool spc_status_is_gone(const spc_status_shared_t *status, uint32_t rank) {

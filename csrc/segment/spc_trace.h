@@ -34,7 +34,8 @@
     X(WORK, 9, "the operation declares computing: the bits of a double, its units, in `bytes`")    \
     X(HANDLE, 10, "within a call the program handles a message: peer, tag")                        \
     X(HANDLED, 11, "and has done so")                                                              \
-    X(START, 12, "the node is live: what came before is starting, not computing")
+    X(START, 12, "the node is live: what came before is starting, not computing")                  \
+    X(CORE, 13, "the thread has waited for a core: nanoseconds, until now, in `bytes`")
 
 typedef enum spc_trace_kind {
 #define SPC_TRACE_ENUM(name, number, purpose) SPC_TRACE_##name = (number),

@@ -158,6 +158,7 @@ cdef extern from "segment/spc_status.h" nogil:
     int32_t spc_status_process(const spc_status_shared_t *status, uint32_t rank)
     bint spc_status_has_raised(const spc_status_shared_t *status, uint32_t rank)
     spc_node_state_t spc_status_state(const spc_status_shared_t *status, uint32_t rank)
+    uint64_t spc_status_moving(const spc_status_shared_t *status, uint32_t rank, uint64_t *moved_bytes)
 
 
 cdef extern from "segment/spc_note.h" nogil:
@@ -213,6 +214,7 @@ cdef extern from "segment/spc_trace.h" nogil:
         SPC_TRACE_HANDLE
         SPC_TRACE_HANDLED
         SPC_TRACE_START
+        SPC_TRACE_CORE
         SPC_TRACE_NAMES_MAX
         SPC_TRACE_NAME_BYTES
     const char *SPC_TRACE_NO_ROOM

@@ -62,6 +62,7 @@ from spcomm._core.libspc cimport (
     spc_segment_stride,
     spc_segment_t,
     spc_status_has_raised,
+    spc_status_moving,
     spc_status_process,
     spc_status_shared_t,
     spc_status_state,
@@ -309,6 +310,14 @@ cdef class Segment:
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return spc_status_has_raised(status, rank)
+
+    def moving(self, rank):
+        """Return the large message that a node copies: `(is_sent, bytes, bytes so far)`; None: none."""
+        cdef uint64_t moved_bytes
+        check_rank(self, rank)
+        status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
+        cdef uint64_t moving = spc_status_moving(status, rank, &moved_bytes)
+        return (bool(moving & 1), moving // 2, moved_bytes) if moving != 0 else None
 
     def look(self, in_vain=False):
         """Prove that nodes wait for ever: a list of their ranks, once this and the last call have found the same ones.

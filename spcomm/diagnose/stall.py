@@ -8,6 +8,7 @@ from spcomm.text import aligned, ranks_text
 STALL = "SP102"
 SPINNING = "SP103"
 COMPUTES = "computes"  # the activity of a node on a core
+COPIES = ("sends ", "receives ")  # a large message
 WORKS = "works, in comm.work()"
 
 _DOUBTS = {
@@ -88,6 +89,8 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
         return "Try: read the output of the run: those nodes may wait for a reader."
     if others:
         who = "that node" if len(others) == 1 else "those nodes"
+        if any(state.startswith(COPIES) for state, _place in others.values()):
+            return "A large message is on its way; the others wait for it."
         if any(state == COMPUTES for state, _place in others.values()):  # or for ever: that is unknown
             advice = f"see that the loop there ends; give {who} less to do at a time"
         else:

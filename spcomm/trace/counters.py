@@ -26,13 +26,15 @@ class Counters:
     def node(self, rows: "list[dict[str, Any]]") -> None:
         """All rows of the next node."""
         rank = len(self._begins)
-        calls, computing, times = [], [], []
+        calls, computing, queued, times = [], [], [], []
         live = 0.0
         for row in rows:
             if row["ph"] == "X":
                 times += [row["ts"], row["ts"] + row["dur"]]
                 if row["cat"] == "starting":
                     live = row["ts"] + row["dur"]
+                elif row["cat"] == "core":
+                    queued += [(row["ts"], row["ts"] + row["dur"])] if row["tid"] == rank else []
                 elif row["tid"] == rank and row["cat"] != "region":
                     found = computing if row["cat"] == "handler" or is_work(row) else calls
                     found.append((row["ts"], row["ts"] + row["dur"]))
@@ -44,7 +46,8 @@ class Counters:
         # last event.
         begin = self._begins[rank] if self._lost[rank] else live
         life = spans.union([(begin, max(times, default=0.0))])
-        self._computing.append(spans.without(life, spans.innermost(calls, computing)))
+        busy = spans.union((*spans.innermost(calls, computing), *queued))
+        self._computing.append(spans.without(life, busy))
 
     def _message(self, row: "dict[str, Any]") -> None:
         key, moment = row["id"], row["ts"]

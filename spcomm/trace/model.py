@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A trace in memory: the events of each thread of each node, and the messages. Times are microseconds from its begin.
 
-At every moment of its life a thread computes (it is in no call of spcomm, in `work`, or in a handler that a call runs),
-waits (for another node, within a call) or transfers (is in a call and does not wait: it copies, packs, looks). A node's
-life begins when `startup` has made it a node. Until then it is starting, which counts nowhere: the trace begins when
-the first node is live.
+At every moment of its life a thread waits for a core (it is ready, and none is free), computes (it is in no call of
+spcomm, in `work`, or in a handler that a call runs), waits (for another node, within a call) or transfers (is in a call
+and does not wait: it copies, packs, looks). A node's life begins when `startup` has made it a node. Until then it is
+starting, which counts nowhere: the trace begins when the first node is live.
 """
 
 from dataclasses import dataclass, field, replace
@@ -94,6 +94,7 @@ class Track:
     regions: "list[Region]" = field(default_factory=list)
     handlers: "list[Region]" = field(default_factory=list)  # of messages: the program's, run within calls
     starting: float = 0.0  # µs before `begin` in which it was starting
+    core_waits: "list[Region]" = field(default_factory=list)  # spans in which it was ready, without a core
 
     @property
     def number(self) -> int:
@@ -105,8 +106,15 @@ class Track:
         """`3`, or `3, thread 1`."""
         return f"{self.rank}, thread {self.thread}" if self.thread else str(self.rank)
 
+    def queued(self) -> "list[tuple[float, float]]":
+        """Spans in which it waits for a core, whatever it was doing."""
+        return spans.union((core.begin, core.end) for core in self.core_waits)
+
     def waiting(self) -> "list[tuple[float, float]]":
-        """Spans in which it waits."""
+        """Spans in which it waits for others."""
+        return spans.without(self._in_waits(), self.queued())
+
+    def _in_waits(self) -> "list[tuple[float, float]]":
         return spans.union((wait.begin, wait.end) for wait in self.waits)
 
     def calling(self) -> "list[tuple[float, float]]":
@@ -118,11 +126,11 @@ class Track:
 
     def transferring(self) -> "list[tuple[float, float]]":
         """Spans in which it is in a call and does not wait."""
-        return spans.without(self.calling(), self.waiting())
+        return spans.without(self.calling(), spans.union((*self._in_waits(), *self.queued())))
 
     def computing(self) -> "list[tuple[float, float]]":
-        """Spans in which it is in no call, in `work`, or in a handler."""
-        busy = spans.union((*self.calling(), *self.waiting()))
+        """Spans in which it is in no call, in `work`, or in a handler, and has a core."""
+        busy = spans.union((*self.calling(), *self._in_waits(), *self.queued()))
         return spans.without(spans.union([(self.begin, self.end)]), busy)
 
 
@@ -214,6 +222,7 @@ def cut(trace: Trace, begin: "float | None" = None, end: "float | None" = None, 
             [_clipped(region, first, last) for region in track.regions if kept(region)],
             [_clipped(handler, first, last) for handler in track.handlers if kept(handler)],
             max(0.0, min(track.begin, last) - max(track.begin - track.starting, first)),
+            [_clipped(core, first, last) for core in track.core_waits if kept(core)],
         )
 
     messages = [m for m in trace.messages if m.bytes >= min_bytes and crossing(m)]

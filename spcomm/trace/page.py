@@ -81,7 +81,7 @@ def content(trace: Trace) -> "dict[str, object]":
 
 
 def _times(times: summary.Times) -> list:
-    parts = [times.computing, times.waiting, times.transferring]
+    parts = [times.computing, times.queued, times.waiting, times.transferring]
     return [times.name, times.life, *parts, table.shares(parts, times.life)]
 
 
@@ -112,6 +112,7 @@ def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
         "waits": [[_ns(trace, w.begin), _ns(trace, w.end), texts.number(w.line)] for w in track.waits],
         "regions": [[_ns(trace, r.begin), _ns(trace, r.end), texts.number(r.name)] for r in track.regions],
         "handling": [[_ns(trace, begin), _ns(trace, end)] for begin, end in _handling(track)],
+        "queued": [[_ns(trace, begin), _ns(trace, end)] for begin, end in track.queued()],
     }  # fmt: skip
     return {
         "name": track.name,

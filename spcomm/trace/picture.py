@@ -169,15 +169,17 @@ def _tracks(axes: "object", trace: Trace) -> None:
             span = (track.begin - track.starting, track.starting)
             axes.broken_barh([span], (place - 0.38, 0.76), facecolors=STARTING, lw=0)
         for state, found in raster.runs(trace, track, _COLUMNS).items():
-            axes.broken_barh(found, (place - 0.38, 0.76), facecolors=COLORS[state], lw=0)
-    for state in raster.STATES:
-        axes.broken_barh([], (0, 0), facecolors=COLORS[state], label=state)
+            axes.broken_barh(found, (place - 0.38, 0.76), facecolors=COLORS.get(state, STARTING), lw=0)
+    for state, color in COLORS.items():
+        axes.broken_barh([], (0, 0), facecolors=color, label=state)
+    if any(track.core_waits for track in trace.tracks):
+        axes.broken_barh([], (0, 0), facecolors=STARTING, label="waiting for a core")
     if any(track.starting for track in trace.tracks):
         axes.broken_barh([], (0, 0), facecolors=STARTING, label="starting")
     step = max(1, len(trace.tracks) // 64)
     axes.set_yticks(range(0, len(trace.tracks), step), [f"node {t.name}" for t in trace.tracks[::step]])
     axes.set_ylim(len(trace.tracks) - 0.5, -0.5)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=8, handlelength=1)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, frameon=False, fontsize=8, handlelength=1)
     _bare(axes)
 
 

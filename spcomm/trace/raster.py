@@ -4,7 +4,7 @@
 from spcomm.trace.model import Trace, Track
 from spcomm.trace.states import COLORS
 
-STATES = tuple(COLORS)
+STATES = (*COLORS, "waiting for a core")
 
 
 def coverage(spans: "list[tuple[float, float]]", begin: float, step: float, columns: int) -> "list[float]":
@@ -31,7 +31,7 @@ def coverage(spans: "list[tuple[float, float]]", begin: float, step: float, colu
 def runs(trace: Trace, track: Track, columns: int) -> "dict[str, list[tuple[float, float]]]":
     """Return for each state the (begin, length) of its visible parts; nothing where the track has not begun."""
     step = trace.length / columns
-    states = (track.computing(), track.transferring(), track.waiting())
+    states = (track.computing(), track.transferring(), track.waiting(), track.queued())
     covers = [coverage(spans, trace.begin, step, columns) for spans in states]
     found: dict[str, list[tuple[float, float]]] = {state: [] for state in STATES}
     before = None

@@ -218,6 +218,8 @@ class _Reader:
             track.regions.append(Region(name, begin, begin + length))
         elif kind == "handler":
             track.handlers.append(Region(name, begin, begin + length))
+        elif kind == "core":
+            track.core_waits.append(Region(name, begin, begin + length))
         elif kind == "starting":
             track.begin, track.starting = begin + length, length
 
@@ -282,7 +284,7 @@ class _Reader:
         moments: dict[int, list[float]] = {}
         for track in tracks:
             live = [track.begin - track.starting, track.begin] if track.starting else []
-            items = [*track.calls, *track.waits, *track.regions, *track.handlers]
+            items = [*track.calls, *track.waits, *track.regions, *track.handlers, *track.core_waits]
             if items or live:
                 moments[track.number] = [
                     min([*live, *(item.begin for item in items)]),
@@ -370,7 +372,7 @@ def _by_rank(number: int) -> "tuple[int, int]":
 
 def _sort(track: Track) -> None:
     """By time, outer calls before those within them; then each wait learns the line of the call that it is in."""
-    for items in (track.calls, track.waits, track.regions, track.handlers):
+    for items in (track.calls, track.waits, track.regions, track.handlers, track.core_waits):
         items.sort(key=lambda item: (item.begin, -item.end))
     around: list[Call] = []  # those that go on, outer ones first
     at = 0
@@ -393,7 +395,7 @@ def _shift(tracks: "list[Track]", messages: "list[Message]", begin: float) -> No
     for track in tracks:
         track.begin -= begin
         track.end -= begin
-        for item in (*track.calls, *track.waits, *track.regions, *track.handlers):
+        for item in (*track.calls, *track.waits, *track.regions, *track.handlers, *track.core_waits):
             item.begin -= begin
             item.end -= begin
     for message in messages:

@@ -16,6 +16,7 @@ class Times:
     name: str  # "3", "3, thread 1"
     life: float
     computing: float
+    queued: float  # waiting for a core
     waiting: float
     transferring: float
     starting: float = 0.0  # before its life
@@ -86,7 +87,7 @@ def summarize(trace: Trace) -> Summary:
 
 def _times(track: Track) -> Times:
     life = max(0.0, track.end - track.begin)
-    states = (track.computing(), track.waiting(), track.transferring())
+    states = (track.computing(), track.queued(), track.waiting(), track.transferring())
     return Times(track.name, life, *map(length, states), track.starting)
 
 
@@ -143,12 +144,15 @@ def text(trace: Trace) -> str:
     return f"{headline(trace)}\n\n{aligned(rows)}\n{''.join(lines)}"
 
 
-_HEAD = ("node", "computing", "", "waiting", "", "transferring", "", "sent", "bytes", "received", "bytes")
+_HEAD = (
+    "node", "computing", "", "waiting for a core", "", "waiting", "", "transferring", "",
+    "sent", "bytes", "received", "bytes",
+)  # fmt: skip
 
 
 def _cells(times: Times) -> "tuple[str, ...]":
     cells = [times.name]
-    parts = (times.computing, times.waiting, times.transferring)
+    parts = (times.computing, times.queued, times.waiting, times.transferring)
     for part, share in zip(parts, table.shares(parts, times.life), strict=True):
         cells += [f"{part / 1e6:.6f} s", share]
     return tuple(cells)
@@ -213,7 +217,7 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
             (
                 "cores",
                 str(trace.cores),
-                f"for {counted(trace.nodes, 'node')}: a node that computes may be waiting for a core",
+                f"for {counted(trace.nodes, 'node')}: some of them may be waiting for a core",
             )
         )
     if lost:

@@ -193,6 +193,8 @@ class _Node:
                 self._close(event)
             elif event.kind == traces.START and event.time_ns > self._begin_ns:
                 self._rows.append(self._starting(event))
+            elif event.kind == traces.CORE:
+                self._rows.append(self._core_wait(event))
             elif event.kind == traces.WORK:
                 self._costs[event.thread] = told.cost(event)
             elif event.kind in (traces.SEND, traces.RECEIVE) and self._can_be(event):
@@ -206,6 +208,12 @@ class _Node:
         """From the begin of the trace, when the first node was live, until this one was."""
         row = self._head("X", "starting", "starting", event)
         return {**row, "ts": 0.0, "dur": row["ts"], "cname": _COLORS["region"]}
+
+    def _core_wait(self, event: "Event") -> "dict[str, Any]":
+        """Until this event. The kernel says how long; that it was the last part of that time is assumed."""
+        row = self._head("X", "core", "waiting for a core", event)
+        length = min(row["ts"], event.bytes / 1e3)
+        return {**row, "ts": row["ts"] - length, "dur": length, "cname": _COLORS["region"]}
 
     def _can_be(self, message: "Event") -> bool:
         """Else the program has written over its ring."""

@@ -182,6 +182,22 @@ static void cores_follow_the_mask(void) {
     CHECK_EQ_D(spc_platform_cores(), cores);
 }
 
+/* Two processes on one core: each waits for it until the kernel has counted so. */
+static void wait_for_the_core(int rank, int size, void *argument) {
+    use_one_core(rank, size, argument);
+    uint64_t first_ns, now_ns = 0;
+    if (spc_platform_core_wait(&first_ns)) {
+        do {
+            CHECK(spc_platform_core_wait(&now_ns));
+            CHECK(now_ns >= first_ns);
+        } while (now_ns - first_ns < 1000000);
+    }
+}
+
+static void waiting_for_a_core_is_counted(void) {
+    check_processes(2, wait_for_the_core, NULL);
+}
+
 static void memory_is_limited(void) {
     uint64_t limit_bytes = spc_platform_memory_limit();
     CHECK(limit_bytes > UINT64_C(1) << 20);
@@ -263,6 +279,7 @@ int main(void) {
     RUN(wake_reaches_all);
     RUN(mark_is_not_inherited);
     RUN(cores_follow_the_mask);
+    RUN(waiting_for_a_core_is_counted);
     RUN(memory_is_limited);
     RUN(no_files_no_limit);
     RUN(version_2_counts_all_levels);

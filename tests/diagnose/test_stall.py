@@ -5,11 +5,14 @@ And where the nodes were, which Ctrl-C and --timeout tell.
 """
 
 import signal
+from types import SimpleNamespace
 
 import pytest
 
 import cases
 from pairwise import each
+from spcomm.diagnose import stall
+from spcomm.launch.supervise import watchdog
 
 LIMIT = ("--timeout", 40, "--grace", 0.2)  # runs that never say what they must end, too
 START_OF_PLACES = "spcomm: where the nodes were:"
@@ -63,6 +66,24 @@ def test_is_told(at_programs, case):
 def places(err):
     """The table of a run that was ended."""
     return err.partition(START_OF_PLACES + "\n")[2].rpartition("spcomm: ")[0]
+
+
+def test_a_node_that_copies_gets_no_advice():
+    """A large message that gets on between two looks; one that does not is no news."""
+    found = [(False, 1_600_000_000, 5), (True, 20_000_000, 7)]
+    segment = SimpleNamespace(fd=3, moving=lambda rank: found[rank])
+    group = SimpleNamespace(segment=lambda rank: segment)
+    watched = watchdog._Watched(5.0)
+    assert watched.copies(group, [0, 1]) == {}
+    found[0] = (False, 1_600_000_000, 6)
+    assert watched.copies(group, [0, 1]) == {0: "receives 1.60 GB"}
+    assert watched.copies(group, [0, 1]) == {}, "it has not moved since"
+    found[:] = [None, (True, 20_000_000, 8)]
+    assert watched.copies(group, [0, 1]) == {1: "sends 20.0 MB"}
+    found[:] = [(True, 30_000_000, 30_000_000), None]
+    assert watched.copies(group, [0, 1]) == {0: "sends 30.0 MB"}, "one copy of all of it has no steps"
+    text = stall.report({}, {0: ("receives 1.60 GB", "t.py:5")}, 5.0)
+    assert "node 0  receives 1.60 GB  t.py:5" in text and "Try:" not in text
 
 
 def test_ctrl_c_tells_calls_and_lines(launch):

@@ -121,6 +121,18 @@ def test_a_second_ctrl_c_does_not_wait(launch):
     assert launch.finish(process).code == 130
 
 
+def test_an_end_that_takes_its_time_says_so(launch):
+    process = launch.start("-n", 2, "--grace", "1000", launch.script(STUBBORN))
+    read_lines(process, 2)
+    process.send_signal(signal.SIGINT)
+    line = b"spcomm: ending nodes 0-1 \xe2\x80\xa6; Ctrl-C once more does not wait for that\n"
+    while process.stderr.readline() not in (line, b""):
+        pass
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert launch.finish(process).code == 130
+
+
 def test_a_node_handles_the_signal_once(launch, start):
     process = launch.start(
         "-n", 2, *start,

@@ -2,8 +2,16 @@
 """The summary at the end: --stats. And warnings that are errors: --strict."""
 
 import os
+import re
+from types import SimpleNamespace
 
 import pytest
+
+from spcomm.launch.supervise import stats
+from spcomm.trace import summary
+
+TIMES = ("computing", "waiting for a core", "waiting")
+COUNTS = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
 
 PROGRAM = """
 import os, signal, spcomm
@@ -29,9 +37,13 @@ def table(result):
     """{node: {column: cell}}, and that the last line of all is not in it."""
     lines = result.err.splitlines()
     start = next(at for at, line in enumerate(lines) if line.startswith("spcomm: statistics of the nodes"))
-    names = ["node", "time", "computed", "no core", "waited", "sent", "received", "MB sent", "MB received"]
-    rows = [line.split() for line in lines[start + 2 :] if line.startswith("  ")]
-    return {row[0]: dict(zip([*names, "collectives"], row, strict=True)) for row in rows}
+    names = ["node", "time", *TIMES, "sent", "received", "MB sent", "MB received", "collectives"]
+    assert re.split("  +", lines[start + 1].strip()) == names
+    end = next(
+        at for at, line in enumerate(lines) if at > start and "here computing includes starting" in line
+    )
+    rows = [line.split() for line in lines[start + 2 : end]]
+    return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
 
 
 @pytest.mark.parametrize("buffers", [(), ("--ring", "4K", "--arena", "0")], ids=["arena", "parts"])
@@ -46,7 +58,18 @@ def test_what_nodes_did(launch, start, buffers):
     assert [found[node]["sent"] for node in ("0", "1", "2", "all")] == ["12", "0", "0", "12"]
     assert [found[node]["received"] for node in ("0", "1", "2", "all")] == ["0", "11", "1", "12"]
     for row in found.values():
-        assert all(float(row[name]) >= 0 for name in ("time", "computed", "no core", "waited"))
+        assert all(float(row[name]) >= 0 for name in ("time", *TIMES))
+
+
+def test_times_of_a_node_add_up_to_its_life():
+    processes = SimpleNamespace(groups=[], names=None)
+    line = stats.Stats(processes)._line("0", (10.0, 6.0, 3.0), dict.fromkeys(COUNTS, 0))
+    assert line[1:5] == ("10.00", "6.00", "3.00", "1.00")
+    total = stats.Stats(processes)._total(
+        [(0, (10.0, 6.0, 3.0), dict.fromkeys(COUNTS, 1)), (1, (8.0, 2.0, 0.0), dict.fromkeys(COUNTS, 2))]
+    )
+    assert total[:6] == ("all", "10.00", "8.00", "3.00", "7.00", "3")
+    assert stats._HEAD[2:5] == (*summary._HEAD[1:6:2],), "the names of `spcomm trace`"
 
 
 def test_of_a_node_that_was_killed_is_told_what_can_be_known(launch):

@@ -3,11 +3,13 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
 from launching import spcomm_root
 from spcomm.launch.local import screen as screens
+from spcomm.launch.supervise import watch as watching
 from terminal import Terminal, resize
 from test_output import read_all, terminals
 
@@ -25,6 +27,7 @@ if comm.rank == 0:
 else:
     step()
 """
+COUNTS = dict.fromkeys(("sent", "received", "sent_bytes", "received_bytes"), 0)
 CALL, PLACE = "recv(source=0, tag=7)", "program.py:5 in step"
 
 
@@ -287,6 +290,38 @@ def test_messages_and_bytes_a_second(terminal, launch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("letter", "counts", "states"),
+    [
+        ("R", [(0, 0, 1), (200, 10, 3), (400, 20, 3)], ["computes", "computes", "computes"]),
+        ("R", [(0, 0, 1), (50, 200, 3), (90, 400, 5)], ["computes", "waits for a core", "waits for a core"]),
+        ("R", [(5, 5, 1), (5, 5, 1), (250, 9, 2)], ["computes", "waits for a core", "computes"]),
+        ("S", [(5, 5, 1), (5, 5, 1), (5, 5, 1)], ["sleeps", "sleeps", "sleeps"]),
+        ("R", [(0, 0, 0), (0, 0, 0), (0, 0, 0)], ["computes", "computes", "computes"]),
+    ],
+    ids=["on a core", "in turns", "without a turn", "asleep", "unknown"],
+)
+def test_states_by_what_the_kernel_counts(monkeypatch, letter, counts, states):
+    assert [row.state for row in looks(monkeypatch, letter, counts)] == states
+
+
+def test_two_sleeps_are_not_one(monkeypatch):
+    counts = [(5, 0, 1), (5, 0, 1), (6, 0, 2), (6, 0, 2)]
+    assert [row.seconds for row in looks(monkeypatch, "S", counts)] == [0, 1, 0, 1]
+
+
+def looks(monkeypatch, letter, counts):
+    """The rows of a node that never waits in a call, one a second."""
+    segment = SimpleNamespace(fd=0, wait=lambda rank: None, vain=lambda rank: 0, counts=lambda: [COUNTS])
+    group = SimpleNamespace(first=0, size=1, boxes=1, segments=[segment], segment=lambda rank: segment)
+    label = SimpleNamespace(label=lambda index: b"[0] ")
+    watched = watching.Watch(SimpleNamespace(groups=[group], names=label, started={0: 1}), None, None)
+    monkeypatch.setattr(watching, "state_of", lambda process: letter)
+    found = iter(counts)
+    monkeypatch.setattr(watching, "scheduled", lambda process: next(found))
+    return [watched.rows(float(second))[0] for second in range(len(counts))]
+
+
 def test_nodes_of_several_boxes_and_groups_are_shown(launch):
     for options, names in (("--boxes", 2), "012"), (("--group", 4), ["4:0", "4:1", "4:2"]):
         terminal = Terminal()

@@ -55,6 +55,11 @@ class Builder:
         self._span("starting", "starting", rank, 0, 0, end)
         return self
 
+    def core(self, rank, begin, end):
+        """It waits for a core."""
+        self._span("core", "waiting for a core", rank, 0, begin, end)
+        return self
+
     def region(self, rank, begin, end, name="step", thread=0):
         self._span("region", name, rank, thread, begin, end)
         return self

@@ -40,7 +40,7 @@ def test_text_says_the_same():
     text = summary.text(read(two_nodes()))
     for words in (
         "heat.py: 2 nodes, 100 µs",
-        "0     0.000060 s  60.0 %  0.000010 s  10.0 %    0.000030 s  30.0 %     1  800 B         0    0 B",
+        "0     0.000060 s  60.0 %          0.000000 s  0.0 %  0.000010 s  10.0 %    0.000030 s  30.0 %     1  800 B",
         "parallel efficiency  40.0 % of",
         "load imbalance       50.0 % more",
         "slowest node         node 0 computes for 60.0 µs",
@@ -185,6 +185,21 @@ def test_a_node_that_starts_later_is_in_no_figure_before_that():
     part = cut(trace, 30, 90)
     assert [(track.starting, track.begin) for track in part.tracks] == [(0, 30), (10, 40)]
     assert trace.running() == [(0, 1), (40, 2), (60, 1), (100, 0)]
+
+
+def test_waiting_for_a_core_is_in_no_other_state():
+    """Each state loses what the kernel says: node 0 computes 0-20, is in a call 20-60, waits 30-50."""
+    built = Builder(2).call(0, 20, 60, "recv", "t.py:1", [(30, 50)]).call(1, 0, 90).call(1, 100, 100)
+    built.core(0, 10, 15).core(0, 22, 28).core(0, 45, 55).core(0, 70, 100)
+    trace = read(built)
+    node = summary.summarize(trace).nodes[0]
+    assert (node.computing, node.queued, node.waiting, node.transferring) == (25, 51, 15, 9)
+    assert node.computing + node.queued + node.waiting + node.transferring == node.life == 100
+    assert "waiting for a core" in summary.text(trace)
+    part = summary.summarize(cut(trace, 50, 80)).nodes[0]
+    assert (part.computing, part.queued, part.waiting, part.transferring) == (10, 15, 0, 5)
+    moments = [(0, 1), (10, 0), (15, 1), (20, 0), (60, 1), (70, 0), (90, 1), (100, 0)]
+    assert trace.running() == moments, "nodes that compute have a core"
 
 
 def test_nobody_computes_and_nothing_happens():

@@ -35,7 +35,11 @@ def test_columns_show_what_takes_most_of_them():
         "computing": [(40, 20)],
         "transferring": [(0, 10), (30, 10), (60, 10), (90, 10)],  # of equal parts the first
         "waiting": [(10, 20), (70, 20)],
+        "waiting for a core": [],
     }
+    trace = parse(two_nodes().core(1, 40, 60).text())
+    found = raster.runs(trace, trace.tracks[1], 10)
+    assert (found["computing"], found["waiting for a core"]) == ([], [(40, 20)])
 
 
 @pytest.mark.slow

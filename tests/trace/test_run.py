@@ -14,6 +14,7 @@ import pytest
 from spcomm._core.traces import NAMES_MAX, NO_ROOM
 
 from launching import read_lines, stand_in_for_ssh
+from spcomm.trace import spans
 from spcomm.trace.reader import read
 from spcomm.trace.summary import gaps, summarize
 
@@ -319,11 +320,12 @@ def test_what_handlers_do_is_computing(launch):
         (answer,) = (call for call in track.calls if call.name == "send" and call.begin > handled.begin
                      and call.end < handled.end)  # fmt: skip
         computing = track.computing()
-        assert any(begin <= region.begin and region.end <= end for begin, end in computing)
+        ready = spans.union((*computing, *track.queued()))  # a busy machine gives it no core at times
+        assert any(begin <= region.begin and region.end <= end for begin, end in ready)
         assert not any(begin < answer.end and answer.begin < end for begin, end in computing)
         assert not any(wait.begin < handled.end and handled.begin < wait.end for wait in track.waits)
         times = next(node for node in summarize(trace).nodes if node.name == track.name)
-        assert times.computing >= region.end - region.begin
+        assert times.computing + times.queued >= region.end - region.begin
 
 
 @pytest.mark.parametrize("disabled", ["", "wipe_on_fork"])

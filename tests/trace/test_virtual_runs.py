@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from spcomm.trace import spans
 from spcomm.trace.reader import read
 from spcomm.trace.virtual import replay
 
@@ -172,5 +173,6 @@ def test_work_counts_as_computing(launch):
     [track] = read(launch.folder / "t.json").tracks
     work = track.calls[0]
     assert (work.name, work.cost, work.line) == ("work", 40.0, "program.py:1")
-    assert any(begin <= work.begin and work.end <= end for begin, end in track.computing())
+    ready = spans.union((*track.computing(), *track.queued()))
+    assert any(begin <= work.begin and work.end <= end for begin, end in ready)
     assert not any(begin < work.end and work.begin < end for begin, end in track.transferring())

@@ -13,7 +13,7 @@ import tempfile
 import zlib
 
 import pytest
-from spcomm._core.traces import CALL, ENTER, LEAVE, RECEIVE, RETURN, SEND, START
+from spcomm._core.traces import CALL, CORE, ENTER, LEAVE, RECEIVE, RETURN, SEND, START
 
 from recorded import MOST, Group, call, event, packed
 from spcomm.trace import files, writing
@@ -50,6 +50,17 @@ def test_a_node_that_comes_late_computes_before_its_first_call(tmp_path):
     path = written(tmp_path, Group(call(0, 10), call(40, 45)))
     assert curve(path, "nodes computing") == [(0, 1), (40, 0)]
     assert curve(path, "nodes computing") == read(path).running()
+
+
+def test_waiting_for_a_core_ends_where_it_was_looked_up(tmp_path):
+    """Node 0 lacks a core for the last 6 of 30 µs in which it computes, and for all that is before its begin."""
+    waits = [event(CORE, 30, bytes=6000), *call(30, 40)]
+    path = written(tmp_path, Group(call(0, 10) + waits, [event(CORE, 5, bytes=9000), *call(5, 20)]))
+    first, second = read(path).firsts()
+    assert (first.queued(), first.computing()) == ([(24, 30)], [(10, 24)])
+    assert (second.queued(), second.computing()) == ([(0, 5)], [])
+    assert curve(path, "nodes computing") == [(0, 0), (10, 1), (24, 0)]
+    assert curve(path, "nodes computing") == read(path).running(), "the page shows the same"
 
 
 def test_a_node_computes_only_once_it_has_started(tmp_path):

@@ -182,10 +182,19 @@ def times(born: float, resources: object, queued: float) -> "tuple[float, float,
     return time.monotonic() - born, resources.ru_utime + resources.ru_stime, queued
 
 
-def queued(pid: int) -> float:
-    """Return the time for which the main thread was ready without a core; 0: unknown. Call it before the reaping."""
+def scheduled(pid: int) -> "tuple[int, int, int]":
+    """Return how the kernel has scheduled the main thread of a process that has not been reaped.
+
+    Nanoseconds on a core, nanoseconds ready without one, and the number of turns on a core; zeros: unknown.
+    """
     try:
         with open(f"/proc/{pid}/schedstat") as file:
-            return int(file.read().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+            ran_ns, queued_ns, turns = map(int, file.read().split())
+    except (OSError, ValueError):
+        return 0, 0, 0
+    return ran_ns, queued_ns, turns
+
+
+def queued(pid: int) -> float:
+    """Return the seconds for which the main thread was ready without a core. Call it before the reaping."""
+    return scheduled(pid)[1] / 1e9

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """`--stats`: the totals of each node, in a table at the end; `--stats=all`: the traffic between boxes, too.
 
-Times are the kernel's, from the node's end: its time on a core (`computed`; short polling counts), its time ready
-without a core (`no core`), and the rest, in which it waited: for messages, for other nodes, for a disk.
+Times are the kernel's, from the node's end, under the names that docs/reference/time.md defines: `computing` is time on
+a core, `waiting for a core` time ready without one, and `waiting` the rest. The line below the table says what they
+contain besides, which only a trace can tell apart.
 Messages and collectives are read from shared memory, where their running numbers lie anyway; bytes are known only for
 received messages that do not fit into a slot. The server counts the frames that it forwards, and each gateway those
 of its own links.
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 _HEAD = (
     "node",
     "time",
-    "computed",
-    "no core",
-    "waited",
+    "computing",
+    "waiting for a core",
+    "waiting",
     "sent",
     "received",
     "MB sent",
@@ -31,6 +32,10 @@ _HEAD = (
     "collectives",
 )
 _UNKNOWN = "?"
+_NOTES = (
+    "times in seconds; MB: without messages of 40 bytes or fewer",
+    "here computing includes starting and transferring, and waiting includes sleeping; --trace tells them apart",
+)
 
 
 def counts_of(group: "Group") -> "list[dict[str, int]]":
@@ -65,8 +70,9 @@ class Stats:
         lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
         if len(rows) > 1:
             lines.append(self._total(rows))
-        note = "times in seconds; MB: without messages of 40 bytes or fewer"
-        return f"spcomm: statistics of the nodes ({note})\n{aligned(lines)}{self._links()}"
+        return (
+            f"spcomm: statistics of the nodes ({_NOTES[0]})\n{aligned(lines)}  {_NOTES[1]}\n{self._links()}"
+        )
 
     def _links(self) -> str:
         """Return the counts of the links of the boxes; empty, if there are none, or the run did not end well."""
@@ -110,8 +116,10 @@ class Stats:
     ) -> "tuple[str, ...]":
         cells = [_UNKNOWN] * 4
         if times is not None:
-            life, computed, queued = times
-            cells = [f"{value:.2f}" for value in (life, computed, queued, max(0.0, life - computed - queued))]
+            life, computing, queued = times
+            cells = [
+                f"{value:.2f}" for value in (life, computing, queued, max(0.0, life - computing - queued))
+            ]
         numbers = [str(counts["sent"]), str(counts["received"])]
         numbers += [f"{counts[name] / 1e6:.1f}" for name in ("sent_bytes", "received_bytes")]
         return (name, *cells, *numbers, str(counts["collectives"]))
@@ -125,8 +133,8 @@ class Stats:
         )
         counts = {name: sum(row[2][name] for row in rows) for name in rows[0][2]}
         line = self._line("all", times, counts)
-        waited = sum(max(0.0, life - computed - queued) for life, computed, queued in known)
-        return (*line[:4], f"{waited:.2f}", *line[5:])
+        waiting = sum(max(0.0, life - computing - queued) for life, computing, queued in known)
+        return (*line[:4], f"{waiting:.2f}", *line[5:])
 
 
 def _used(links: "list[dict[str, Any]]") -> "list[str]":

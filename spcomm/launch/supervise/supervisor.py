@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
     from spcomm.launch.supervise.stats import Stats
 
+_ENDING_S = 0.5  # seconds of silence after Ctrl-C
 _STARTING_S = 2.0  # seconds for fork servers to report the nodes they have started
 _TRANSPORT_END_S = 30.0  # seconds for the gateways to end when all nodes have, beyond what a link may take
 _PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are signalled to end
@@ -417,6 +418,14 @@ class Supervisor:
                 f"told to end by {signal_name(number)} (exit code {128 + number}); the nodes were stopped"
             )
         self._end("signal", number, 128 + number)
+        if number == _signal.SIGINT:
+            self._loop.at("ending", _ENDING_S, self._say_ending)
+
+    def _say_ending(self) -> None:
+        """Say that the end takes its time: boxes elsewhere, and programs that clean up, may need seconds."""
+        left = [index for index in self._run_processes.started if index not in self._ended]
+        what = self._run_processes.names.nodes(left) if left else "the run"
+        self._forwarder.write_text(f"spcomm: ending {what} …; Ctrl-C once more does not wait for that\n")
 
     def _stop(self) -> None:
         """Handle Ctrl-Z: the nodes, which are in process groups of their own, stop and go on with the launcher."""

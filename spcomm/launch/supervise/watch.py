@@ -8,7 +8,7 @@ hundreds of nodes, is followed by a pause that is longer still. `screen` has the
 
 import time
 
-from spcomm.launch.base.process import signal_name, state_of
+from spcomm.launch.base.process import scheduled, signal_name, state_of
 from spcomm.launch.local.screen import Screen
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ _RATE_S = 1.0  # the window of rates
 _VAIN_POLLS = 1000  # between two looks: more means polling
 UNSTARTED, WAITS, COMPUTES, SLEEPS, POLLS = "not started", "waits", "computes", "sleeps", "polls"
 STOPPED, ENDED, UNKNOWN = "stopped", "ended", "?"
+QUEUES = "waits for a core"
 _WORDS = {"R": COMPUTES, "T": STOPPED, "t": STOPPED, "Z": ENDED, "S": SLEEPS, "D": SLEEPS}
 
 
@@ -52,6 +53,7 @@ class Watch:
         self._begun = time.monotonic()
         self._ended: dict[int, int] = {}
         self._states: dict[int, tuple[str, float]] = {}  # and when it was first seen
+        self._scheduled: dict[int, tuple[int, int, int]] = {}  # at the last look
         self._traffic = {group.first: _Traffic(group) for group in run_processes.groups}
 
     def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
@@ -89,7 +91,8 @@ class Watch:
         if wait is None:
             state = self._state(group, rank, traffic)
             before, since = self._states.get(index, ("", now))
-            if before != state:
+            state, has_run = self._of_core(index, state)
+            if before != state or (state == SLEEPS and has_run):  # two sleeps are not one
                 since = now
             self._states[index] = state, since
             row = Row(index, name, state, now - since)
@@ -98,10 +101,25 @@ class Watch:
             from spcomm._core import diagnose
 
             self._states.pop(index, None)
+            self._scheduled.pop(index, None)
             row = Row(index, name, WAITS, max(0.0, now - wait.since_ns / 1e9))
             [(_ranks, row.call, row.place)] = diagnose.rows({rank: wait})
         row.rates = traffic.rates[rank]
         return row
+
+    def _of_core(self, index: int, state: str) -> "tuple[str, bool]":
+        """Return the state, refined by what the kernel counts, and whether the node has run since the last look."""
+        if state not in (COMPUTES, POLLS, SLEEPS) or index not in self._run_processes.started:
+            return state, False
+        before = self._scheduled.get(index)
+        now = self._scheduled[index] = scheduled(self._run_processes.started[index])
+        if before is None or now == (0, 0, 0):
+            return state, False
+        ran_ns, queued_ns, turns = (new - old for new, old in zip(now, before, strict=True))
+        # Its time without a core counts only once it has got one.
+        if state != SLEEPS and (queued_ns > ran_ns or now == before):
+            state = QUEUES
+        return state, turns > 0
 
     def _state(self, group: "Group", rank: int, traffic: "_Traffic") -> str:
         """Return the activity of a node that has not waited for long."""

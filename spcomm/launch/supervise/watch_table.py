@@ -24,6 +24,7 @@ _STYLES = {
     watch.COMPUTES: Style(color="green"),
     watch.WAITS: Style(color="yellow"),
     watch.POLLS: Style(color="magenta"),
+    watch.QUEUES: Style(color="cyan"),
     watch.STOPPED: Style(color="red"),
     watch.ENDED: _DIM,
 }

@@ -157,9 +157,10 @@ class Watchdog:
             group, [rank for rank in live if rank not in waits and self._is_known(group, rank)]
         )
         quiet = watched.is_quiet(group, now_ns) if spinning else False
+        others = [rank for rank in live if rank not in waits]
+        copies = watched.copies(group, others)
         if not live or (not for_long and not quiet):
             return ""
-        others = [rank for rank in live if rank not in waits]
         if quiet and set(spinning) == set(others) and set(waits) == set(for_long):
             watched.told()
             from spcomm.diagnose import stall
@@ -176,7 +177,9 @@ class Watchdog:
         from spcomm.diagnose import stall
 
         longest_s = (now_ns - min(wait.since_ns for wait in for_long.values())) / 1e9
-        return stall.report(for_long, self._where(group, others), longest_s, self._of(group), group.boxes)
+        where = self._where(group, others)
+        where |= {rank: (copied, where[rank][1]) for rank, copied in copies.items()}
+        return stall.report(for_long, where, longest_s, self._of(group), group.boxes)
 
     def _is_live(self, index: int) -> bool:
         group = self._run_processes.group(index)
@@ -297,6 +300,7 @@ class _Watched:
         self.threshold_s = stall_s  # doubles with each warning, so that a long run has few of them
         self._known: set[int | str] = set()  # start times of reported waits, and silent nodes
         self._vain: dict[int, int] = {}
+        self._moving: dict[int, tuple[bool, int, int] | None] = {}
         self._traffic = -1
         self._since_ns = 0  # since when nothing has moved
 
@@ -308,6 +312,19 @@ class _Watched:
         ]
         self._vain = now
         return found
+
+    def copies(self, group: Group, ranks: "list[int]") -> "dict[int, str]":
+        """Return "receives 1.6 GB" for nodes that copy a large message: at once, or further than at the last look."""
+        from spcomm.trace import table
+
+        now = {rank: group.segment(rank).moving(rank) for rank in ranks if group.segment(rank).fd >= 0}
+        before = self._moving
+        self._moving = before | now  # a node that waited at one look goes on at the next
+        return {
+            rank: f"{'sends' if found[0] else 'receives'} {table.size(found[1])}"
+            for rank, found in now.items()
+            if found and (found[1] == found[2] or (before.get(rank) and found != before[rank]))
+        }
 
     def is_quiet(self, group: Group, now_ns: int) -> bool:
         """Whether nothing was sent or completed for as long as a stall takes. Called only while some node polls."""

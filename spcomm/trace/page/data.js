@@ -31,6 +31,7 @@ const tracks = data.tracks.map((track, place) => {
     outer: outermost(calls),
     waits: columns(track.waits, ["begin", "end", "line"]),
     handling: columns(track.handling, ["begin", "end"]),
+    queued: columns(track.queued, ["begin", "end"]),
     regions: columns(track.regions, ["begin", "end", "name"]),
     ends: [], // of messages: their numbers, by the time of the end on this track
   };

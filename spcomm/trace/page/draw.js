@@ -150,7 +150,7 @@ function drawTrack(track, done) {
   const y = yOf(track.place);
   const height = barHeight();
   const cells = Math.max(1, Math.floor(plot()));
-  const [calls, waits, life] = [new Float64Array(cells), new Float64Array(cells), new Float64Array(cells)];
+  const [calls, waits, life, queue] = [0, 1, 2, 3].map(() => new Float64Array(cells));
   done.rows += 1;
   cover(life, track.begin, track.end);
   const begin = first(track.outer.length, (at) => track.calls.end[track.outer[at]] > view.from);
@@ -163,13 +163,17 @@ function drawTrack(track, done) {
   for (let at = first(handling.begin.length, (at) => handling.end[at] > view.from); handling.begin[at] < view.to; at++) {
     cover(calls, handling.begin[at], handling.end[at], -1);
   }
+  const queued = track.queued; // in whatever state, it had no core
+  for (let at = first(queued.begin.length, (at) => queued.end[at] > view.from); queued.begin[at] < view.to; at++) {
+    cover(queue, queued.begin[at], queued.end[at]);
+  }
   let wait = first(track.waits.begin.length, (at) => track.waits.end[at] > view.from);
   const firstWait = wait;
   for (; wait < track.waits.begin.length && track.waits.begin[wait] < view.to; wait++) {
     cover(waits, track.waits.begin[wait], track.waits.end[wait]);
   }
   done.spans += end - begin + wait - firstWait;
-  fillColumns(y, height, life, calls, waits, done);
+  fillColumns(y, height, life, calls, waits, queue, done);
   drawLost(track, y, height);
   drawStarting(track, y, height);
   labelCalls(track, begin, end, y, height, done);
@@ -178,20 +182,20 @@ function drawTrack(track, done) {
 }
 
 // Runs of columns that look the same become one bar.
-function fillColumns(y, height, life, calls, waits, done) {
+function fillColumns(y, height, life, calls, waits, queue, done) {
   const looks = (at) => {
     const alive = Math.min(1, Math.max(life[at], calls[at], waits[at]));
     const waiting = Math.min(1, waits[at]);
-    return [Math.round(alive * 32), Math.round(Math.min(1, Math.max(calls[at], waiting)) * 32), Math.round(waiting * 32)];
+    return [Math.round(alive * 32), Math.round(Math.min(1, Math.max(calls[at], waiting)) * 32), Math.round(waiting * 32), Math.round(Math.min(1, queue[at]) * 32)];
   };
   let start = 0;
   let look = looks(0);
   for (let at = 1; at <= life.length; at++) {
-    const next = at < life.length ? looks(at) : [-1, -1, -1];
-    if (next[0] === look[0] && next[1] === look[1] && next[2] === look[2]) continue;
+    const next = at < life.length ? looks(at) : [-1, -1, -1, -1];
+    if (next[0] === look[0] && next[1] === look[1] && next[2] === look[2] && next[3] === look[3]) continue;
     const [x, width] = [LEFT + start, at - start];
-    const [alive, busy, waiting] = look.map((part) => (part / 32) * height);
-    const pieces = [[color.computing, alive], [color.transferring, busy], [color.waiting, waiting]];
+    const [alive, busy, waiting, queued] = look.map((part) => (part / 32) * height);
+    const pieces = [[color.computing, alive], [color.transferring, busy], [color.waiting, waiting], [color.lost, queued]];
     for (const [fill, part] of pieces) {
       if (part > 0) {
         pen.fillStyle = fill;
@@ -199,7 +203,7 @@ function fillColumns(y, height, life, calls, waits, done) {
         done.bars += 1;
       }
     }
-    if (waiting >= height && width >= 8) hatch(x, y, width, height);
+    if (waiting >= height && queued < height && width >= 8) hatch(x, y, width, height);
     [start, look] = [at, next];
   }
 }

@@ -26,6 +26,7 @@ function writeHead() {
     warning.hidden = false;
   }
   document.getElementById("legend-region").hidden = !hasRegions;
+  document.getElementById("legend-core").hidden = !tracks.some((track) => track.queued.begin.length);
   document.getElementById("legend-starting").hidden = !tracks.some((track) => track.starting);
   document.getElementById("legend-lost").hidden = !data.lost;
   document.getElementById("legend-arrow").hidden = !messages.sent.length;
@@ -52,13 +53,13 @@ function shares(parts, whole) {
 
 function writeTimes() {
   const head = element("thead");
-  head.append(row(["node", "", "computing", "waiting", "transferring", "sent", "", "received", ""], "th"));
+  head.append(row(["node", "", "computing", "waiting for a core", "waiting", "transferring", "sent", "", "received", ""], "th"));
   const body = element("tbody");
-  data.times.forEach(([name, life, computing, waiting, transferring, parts], at) => {
+  data.times.forEach(([name, life, computing, queued, waiting, transferring, parts], at) => {
     const sent = at < data.nodes ? data.traffic[at] : null;
-    const bar = shares([["computing", computing], ["transferring", transferring], ["waiting", waiting]], life);
+    const bar = shares([["computing", computing], ["transferring", transferring], ["starting", queued], ["waiting", waiting]], life);
     const traffic = sent ? [`${sent[0]}`, size(sent[1]), `${sent[2]}`, size(sent[3])] : ["", "", "", ""];
-    body.append(row([name, bar, ...[computing, waiting, transferring].map((part, place) => timed(part, parts[place])), ...traffic]));
+    body.append(row([name, bar, ...[computing, queued, waiting, transferring].map((part, place) => timed(part, parts[place])), ...traffic]));
   });
   document.getElementById("times").append(head, body);
 }
