@@ -349,6 +349,8 @@ def test_how_long_a_link_is_refused_before_its_server_is_gone(was_closed, renews
         return link._is_nobody_there(error)
 
     assert not gone(refused, 0.0) and not gone(refused, patience_s - 0.1) and gone(refused, 0.1)
+    assert not gone(connect.ClosedError("while the server ended"), 0.0)
+    assert not gone(refused, 0.0) and not gone(refused, patience_s - 0.1) and gone(refused, 0.1)
     assert not gone(connect.EntryError("cannot be reached"), 0.0)  # the network was another one meanwhile
     assert not gone(refused, 0.0) and not gone(refused, 29.0) and gone(refused, 1.0)
 
