@@ -405,7 +405,9 @@ class ClientLink(RoomLink):
     def _is_nobody_there(self, error: "Exception | None") -> bool:
         """Whether the machine of the server has refused connections for so long that there is no server any more."""
         if not isinstance(error, (connect.NobodyError, connect.RefusedError)):
-            self._nobody_since, self._was_closed = None, False
+            self._nobody_since = None
+            # A connection made while the server's process ends is closed, too, and shows no other network.
+            self._was_closed = self._was_closed and isinstance(error, connect.ClosedError)
             return False
         now = time.monotonic()
         if self._nobody_since is None:
