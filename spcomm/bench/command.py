@@ -12,7 +12,7 @@ from typing import TextIO
 
 from spcomm.bench import compare, peers
 from spcomm.bench.cases import sweep
-from spcomm.bench.measure import Plan, Results, estimate_s, measure
+from spcomm.bench.measure import Plan, Results, estimate, measure
 from spcomm.bench.progress import Progress, about
 from spcomm.bench.report import Report
 from spcomm.bench.results_file import ResultsFile, ResultsFileError, load
@@ -65,11 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(plan: Plan) -> Results:
     """Measure, with progress; first say what it takes."""
-    expected = estimate_s(plan)
+    rounds, expected = estimate(plan)
     parts = [
         counted(len(plan.rows), "row"),
         counted(sum(not contender.missing for contender in plan.contenders), "contender"),
-        counted(plan.rounds, "round"),
+        counted(rounds, "round"),
     ]
     print(f"About {about(expected)}: {', '.join(parts)}. Ctrl-C ends it early.", file=sys.stderr)
     progress = Progress(expected)
@@ -107,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
     lines = [f"  {name:11} {summary(module)}" for name, module in known.items()]
     result = argparse.ArgumentParser(
         prog="spcomm bench",
-        description="Measure spcomm beside its peers, mpi4py on Open MPI and on MPICH, in the same run.",
+        description="Measure spcomm beside its peers, such as mpi4py on Open MPI and on MPICH, in the same run.",
         epilog="\n".join(
             [
                 "benchmarks:",
@@ -138,7 +138,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--targets", action="store_true", help="also show what the project aims at, and whether it is reached"
     )
-    result.add_argument("--quick", action="store_true", help="all in less than a minute, and noisier")
+    result.add_argument("--quick", action="store_true", help="all in about a minute, and noisier")
     result.add_argument(
         "--rounds",
         type=count("rounds", 1000),
@@ -169,9 +169,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--peers",
         type=peer_names,
-        default=list(peers.PEERS),
+        default=list(peers.MPIS),
         metavar="NAMES",
-        help=f"which peers, separated by commas: {', '.join(peers.PEERS)}, or none (default: all that are installed)",
+        help=f"which peers, separated by commas: {', '.join(peers.PEERS)}, or none (default: {','.join(peers.MPIS)})",
     )
     return result
 

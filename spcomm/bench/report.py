@@ -11,6 +11,7 @@ from typing import Any
 from spcomm.bench import statistics, table
 from spcomm.bench.measure import CLUSTER, PLAIN_C, Results
 from spcomm.bench.peers import Contender, cores
+from spcomm.bench.plain_c import LAYERS
 from spcomm.bench.results_file import FORMAT
 from spcomm.bench.rows import MEBIBYTES, PEERS, Row
 from spcomm.bench.statistics import Summary
@@ -220,7 +221,7 @@ class Report:
 def origin(row: Row, contender: Contender) -> str:
     """Return where a number comes from: rows of plain C and of other clusters are in spcomm's column of the table."""
     if row.work == PLAIN_C:
-        return "c"
+        return "spcomm_c" if row.program == LAYERS else "c"
     return row.parameters["whose"] if row.work == CLUSTER else contender.name
 
 

@@ -17,7 +17,8 @@ from spcomm.bench.rows import Row
 def invented(monkeypatch):
     """spcomm and one peer, both invented; what happens to the signals of the test runner is undone."""
     monkeypatch.setattr(peers, "spcomm", lambda: answering("spcomm", 1e-6, "spcomm"))
-    monkeypatch.setattr(peers, "PEERS", {"peer": lambda: answering("peer", 2e-6)})
+    monkeypatch.setattr(peers, "MPIS", {"peer": lambda: answering("peer", 2e-6)})
+    monkeypatch.setattr(peers, "PEERS", peers.MPIS)
     monkeypatch.setattr(peers, "loaded_mpi", lambda environment: "Peer")
     monkeypatch.setattr(command.signal, "signal", lambda *_: None)
 
@@ -41,7 +42,7 @@ def invented(monkeypatch):
         (["sweep", "--transports", "udp"], "no transport 'udp'; there are: memory, tcp"),
         (["sweep", "--buffers", "warm"], "no buffer 'warm'; there are: hot, cold"),
         (["ring", "--sizes", "8"], "choose what `spcomm bench sweep` measures"),
-        (["ring", "--peers", "mpi"], "no peer 'mpi'; there are: openmpi, mpich"),
+        (["ring", "--peers", "mpi"], "no peer 'mpi'; there are: openmpi, mpich, multiprocessing, pyzmq"),
         (["ring", "--compare", "/no/such.json"], "cannot read '/no/such.json': No such file or directory"),
         (["ring", "--json", "/no/such/folder/x.json"], "cannot write '/no/such/folder/x.json'"),
         (["ring", "--fast"], "unrecognized arguments: --fast"),

@@ -9,7 +9,7 @@ import pytest
 from contenders import ANSWER, answering, with_code
 
 from spcomm.bench import measure as module
-from spcomm.bench.measure import Plan, computing, estimate_s, grouped, measure, one_start, run, turned
+from spcomm.bench.measure import Plan, computing, estimate, grouped, measure, one_start, run, turned
 from spcomm.bench.rows import Row
 
 ROW = Row("a", "work a", "barrier", 2)
@@ -125,18 +125,17 @@ def test_an_estimate_adds_up_starts_and_works():
     one = Plan([ROW], [answering("spcomm", 1.0, "spcomm")], 1, 1.0, 1000.0)
     contender = one.contenders[0]
     alone = contender.start_s + 2 * contender.node_s + module.WARM_UP + module.SEARCH
-    assert estimate_s(one) == pytest.approx(alone)
-    assert estimate_s(replace(one, rounds=7)) == pytest.approx(7 * alone)
-    assert estimate_s(replace(one, rows=[ROW, OTHER])) == pytest.approx(alone + module.SEARCH)
-    assert estimate_s(replace(one, contenders=[contender] * 3)) == pytest.approx(3 * alone)
     missing = replace(contender, missing="not installed")
-    assert estimate_s(replace(one, contenders=[contender, missing])) == pytest.approx(alone)
-
-
-def test_an_estimate_ends_at_the_limit_but_for_the_first_round():
-    long = Plan([ROW], [answering("spcomm", 1.0, "spcomm")], 1000, 10.0, limit=60.0)
-    assert estimate_s(long) == 60.0
-    assert estimate_s(replace(long, limit=1.0)) > 14.0
+    for changes, rounds, seconds in (
+        ({}, 1, alone),
+        ({"rounds": 7}, 7, 7 * alone),
+        ({"rows": [ROW, OTHER]}, 1, alone + module.SEARCH),
+        ({"contenders": [contender] * 3}, 1, 3 * alone),
+        ({"contenders": [contender, missing]}, 1, alone),
+        ({"rounds": 7, "limit": 3.5 * alone}, 3, 3 * alone),
+        ({"rounds": 7, "limit": 0.1}, 1, alone),
+    ):
+        assert estimate(replace(one, **changes)) == (rounds, pytest.approx(seconds))
 
 
 def test_rows_of_one_group_that_a_contender_cannot_run():

@@ -58,7 +58,7 @@ IMPORTS = {
         "text",
     },
     "speedes": PUBLIC | {"_core.errors"},
-    "bench": PUBLIC | {"launch", "config", "text"},
+    "bench": PUBLIC | {"launch", "config", "compiling", "text"},
     "learn": PUBLIC | {"launch", "config", "demo", "trace", "text"},
     "notebook": PUBLIC
     | {
