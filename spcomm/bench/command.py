@@ -11,50 +11,79 @@ from types import ModuleType
 from typing import TextIO
 
 from spcomm.argument_parser import ArgumentParser, whole
-from spcomm.bench import peers
+from spcomm.bench import compare, peers
 from spcomm.bench.cases import sweep
-from spcomm.bench.measure import Plan, measure
+from spcomm.bench.measure import Plan, Results, estimate, measure
+from spcomm.bench.progress import Progress, about
 from spcomm.bench.report import Report
+from spcomm.bench.results_file import ResultsFile, ResultsFileError, load
 from spcomm.bench.rows import Row, Sweep, benchmarks, summary
+from spcomm.bench.statistics import LEAST_ROUNDS
 from spcomm.command_help import CommandHelp
-from spcomm.text import whole_number
+from spcomm.text import counted, whole_number
 
 ROUNDS, SECONDS, LIMIT = 7, 0.25, 330.0
 QUICK_ROUNDS, QUICK_SECONDS, QUICK_LIMIT = 3, 0.06, 50.0
 MOST_NODES = 1024
+SWEEP_CHOICES = ("operations", "sizes", "transports", "buffers")
+CHOICES = ("names", "nodes", *SWEEP_CHOICES, "repetitions")  # what decides on the measurements
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `spcomm bench`. Return the exit code: 1 if a program failed, never because one was slow."""
     arguments_parser = parser()
     options = arguments_parser.parse_args(arguments)
-    chosen = Sweep(options.operations, options.sizes, options.transports, options.buffers)
-    if chosen != Sweep() and "sweep" not in options.names:
+    chosen = {name: getattr(options, name) for name in CHOICES}
+    if any(chosen[name] for name in SWEEP_CHOICES) and "sweep" not in options.names:
         arguments_parser.error(
             "--operations, --sizes, --transports and --buffers choose what `spcomm bench sweep` measures"
         )
-    rows = chosen_rows(options.names, options.nodes, chosen)
-    contenders = [peers.spcomm(), *(peers.PEERS[name]() for name in options.peers)]
+    if options.compare:
+        chosen = compare.same_choice(options.compare, chosen)
+    rows = chosen_rows(chosen["names"], chosen["nodes"], Sweep(*(chosen[name] for name in SWEEP_CHOICES)))
+    contenders = [peers.spcomm(), *(peers.checked(peers.PEERS[name]()) for name in options.peers)]
     plan = Plan(
         rows,
         contenders,
-        rounds=options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS),
+        rounds=options.rounds or default_rounds(options),
         seconds=QUICK_SECONDS if options.quick else SECONDS,
         limit=QUICK_LIMIT if options.quick else LIMIT,
-        repetitions=options.repetitions,
+        repetitions=chosen["repetitions"],
     )
     signal.signal(signal.SIGTERM, interrupt)
-    progress = Progress()
-    results = measure(plan, progress)
-    progress.clear()
-    report = Report(rows, contenders, results)
+    results = run(plan)
+    report = Report(rows, contenders, results, chosen, options.targets)
     print(report.text())
+    found = report.json()
+    if options.compare:
+        print("", compare.text(options.compare, found, {row.key: row.title for row in rows}), sep="\n")
     if options.json:
-        json.dump(report.json(), options.json, indent=1)
+        json.dump(found, options.json, indent=1)
         options.json.close()
     if results.interrupted:
         return 130
     return 1 if results.failures else 0
+
+
+def run(plan: Plan) -> Results:
+    """Measure, with progress; first say what it takes."""
+    rounds, expected = estimate(plan)
+    parts = [
+        counted(len(plan.rows), "row"),
+        counted(sum(not contender.missing for contender in plan.contenders), "contender"),
+        counted(rounds, "round"),
+    ]
+    print(f"About {about(expected)}: {', '.join(parts)}. Ctrl-C ends it early.", file=sys.stderr)
+    progress = Progress(expected)
+    try:
+        return measure(plan, progress)
+    finally:
+        progress.clear()
+
+
+def default_rounds(options: argparse.Namespace) -> int:
+    wanted = QUICK_ROUNDS if options.quick else ROUNDS
+    return max(wanted, LEAST_ROUNDS + 1) if options.compare else wanted
 
 
 def chosen_rows(
@@ -87,7 +116,7 @@ def parser() -> ArgumentParser:
     result = ArgumentParser(
         "spcomm bench",
         "spcomm bench [BENCHMARK...] [options]",
-        "Measures spcomm beside its peers, mpi4py on Open MPI and on MPICH, in the same run.",
+        "Measures spcomm beside its peers, such as mpi4py on Open MPI and on MPICH, in the same run.",
         f"The peers come with: {peers.INSTALL}",
         completed=rows,
     )
@@ -103,7 +132,16 @@ def parser() -> ArgumentParser:
     result.add_argument(
         "--json", metavar="FILE", type=new_file, help="also write everything that was measured to FILE"
     )
-    result.add_argument("--quick", action="store_true", help="all in less than a minute, and noisier")
+    result.add_argument(
+        "--compare",
+        metavar="FILE",
+        type=results_file,
+        help="compare with an earlier --json; without a choice of your own, measure what it has",
+    )
+    result.add_argument(
+        "--targets", action="store_true", help="also show what the project aims at, and whether it is reached"
+    )
+    result.add_argument("--quick", action="store_true", help="all in about a minute, and noisier")
     result.add_argument(
         "--rounds",
         type=whole(1, 1000, "rounds"),
@@ -134,9 +172,9 @@ def parser() -> ArgumentParser:
     result.add_argument(
         "--peers",
         type=peer_names,
-        default=list(peers.PEERS),
+        default=list(peers.MPIS),
         metavar="NAMES",
-        help=f"which peers, separated by commas: {', '.join(peers.PEERS)}, or none (default: all that are installed)",
+        help=f"which peers, separated by commas: {', '.join(peers.PEERS)}, or none (default: {','.join(peers.MPIS)})",
     )
     return result
 
@@ -183,6 +221,13 @@ def new_file(text: str) -> TextIO:
         raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from error
 
 
+def results_file(text: str) -> ResultsFile:
+    try:
+        return load(text)
+    except ResultsFileError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def peer_names(text: str) -> list[str]:
     if text == "none":
         return []
@@ -192,21 +237,6 @@ def peer_names(text: str) -> list[str]:
 def interrupt(*_: object) -> None:
     """Have TERM end the running program and show the results so far, as Ctrl-C does."""
     raise KeyboardInterrupt
-
-
-class Progress:
-    """Progress as one line on stderr: at a terminal it is overwritten, elsewhere each round leaves no trace."""
-
-    def __init__(self) -> None:
-        self.terminal = sys.stderr.isatty()
-
-    def __call__(self, text: str) -> None:
-        if self.terminal:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if self.terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from time import monotonic, monotonic_ns, perf_counter
 from spcomm.bench import clusters, plain_c
 from spcomm.bench.neighbours import Neighbours
 from spcomm.bench.peers import PROGRAMS, Contender
+from spcomm.bench.programs.driver import WARM_UP
 from spcomm.bench.rows import Row
 
 TIMEOUT = 60.0  # seconds for one start of the programs; none needs a tenth of it
@@ -28,6 +29,8 @@ LAUNCH = "launch"
 DIAGNOSE = "diagnose"
 PLAIN_C = "plain_c"
 CLUSTER = "cluster"
+# For estimates, in seconds: a box more, nodes for a notebook, and the search for a batch size as a multiple.
+BOX_S, CLUSTER_S, SEARCH = 0.1, 1.0, 1.4
 
 
 class ProgramFailed(Exception):
@@ -64,20 +67,26 @@ class Plan:
     repetitions: int | None = None
 
 
-def measure(plan: Plan, tell: Callable[[str], None]) -> Results:
-    """Run the rounds. Stops early when another round would not fit into the limit, or at Ctrl-C."""
+def measure(plan: Plan, tell: Callable[[str, float], None]) -> Results:
+    """Run the rounds. Stops early when another round would not fit into the limit, or at Ctrl-C.
+
+    `tell` gets a text and the share of the work that is done, as `cost_s` counts it.
+    """
     results, begin, longest = Results(), monotonic(), 0.0
     neighbours = Neighbours()
     groups = grouped(plan.rows)
+    costs = [sum(cost_s(group, contender, plan) for contender in plan.contenders) for group in groups]
+    whole = plan.rounds * sum(costs) or 1.0
     try:
         for number in range(plan.rounds):
             if number and monotonic() - begin + longest > plan.limit:
-                tell(f"stopped after {number} of {plan.rounds} rounds: the limit is {plan.limit:.0f} s")
+                tell(f"stopped after {number} of {plan.rounds} rounds: the limit is {plan.limit:.0f} s", 1.0)
                 break
             start = monotonic()
             for position, group in enumerate(groups):
                 where = f"{group[0].title}" + (f" and {len(group) - 1} more" if len(group) > 1 else "")
-                tell(f"round {number + 1} of {plan.rounds}, {position + 1} of {len(groups)}: {where}")
+                done = (number * sum(costs) + sum(costs[:position])) / whole
+                tell(f"round {number + 1} of {plan.rounds}, {position + 1} of {len(groups)}: {where}", done)
                 one_group(group, turned(plan.contenders, number), plan, results)
             longest = max(longest, monotonic() - start)
             results.rounds += 1
@@ -85,6 +94,37 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Results:
         results.interrupted = True
     results.others = neighbours.cores()
     return results
+
+
+def estimate(plan: Plan) -> tuple[int, float]:
+    """Return the rounds that fit into the plan's limit, at least one, and the seconds that they take, about."""
+    costs = (cost_s(group, contender, plan) for group in grouped(plan.rows) for contender in plan.contenders)
+    one_round = sum(costs)
+    rounds = max(1, min(plan.rounds, int(plan.limit / (one_round or 1.0))))
+    return rounds, rounds * one_round
+
+
+def cost_s(group: Sequence[Row], contender: Contender, plan: Plan) -> float:
+    """Return what one start of the programs takes, about."""
+    rows = taken_part(group, contender)
+    if not rows:
+        return 0.0
+    first = rows[0]
+    start = contender.start_s + contender.node_s * first.nodes + BOX_S * (first.boxes - 1)
+    if first.work == LAUNCH:
+        return start
+    if first.work == DIAGNOSE:
+        return first.parameters["runs"] * start
+    if first.work == CLUSTER:
+        return CLUSTER_S
+    own = max(row.parameters.get("seconds", 0.0) for row in rows)
+    warm_ups = len(rows) if first.work == PLAIN_C else 1
+    return start + warm_ups * WARM_UP + own + len(rows) * SEARCH * plan.seconds
+
+
+def taken_part(group: Sequence[Row], contender: Contender) -> list[Row]:
+    """Return the rows of a group that this contender can run."""
+    return [] if contender.missing else [row for row in group if contender.can_run(row)]
 
 
 def grouped(rows: Sequence[Row]) -> list[list[Row]]:
@@ -121,19 +161,21 @@ def one_group(group: Sequence[Row], contenders: Sequence[Contender], plan: Plan,
     """Measure the rows of one group with each contender. One that failed is not tried again."""
     with computing(group[0].computing):
         for contender in contenders:
-            ours = contender.library == "spcomm"
-            failed = (group[0].key, contender.name) in results.failures
-            failed = failed or group[0].key in results.skipped
-            if contender.missing or failed or not (ours or group[0].peers):
+            rows = taken_part(group, contender)
+            if (
+                not rows
+                or (rows[0].key, contender.name) in results.failures
+                or rows[0].key in results.skipped
+            ):
                 continue
             try:
-                suited = contender.suited(group[0])
-                for key, batches in one_start(group, suited, plan.seconds, plan.repetitions).items():
+                suited = contender.suited(rows[0])
+                for key, batches in one_start(rows, suited, plan.seconds, plan.repetitions).items():
                     results.add(key, contender.name, batches)
             except plain_c.CannotMeasureError as error:
-                results.skipped |= {row.key: str(error) for row in group}
+                results.skipped |= {row.key: str(error) for row in rows}
             except ProgramFailed as error:
-                results.failures |= {(row.key, contender.name): str(error) for row in group}
+                results.failures |= {(row.key, contender.name): str(error) for row in rows}
 
 
 def one_start(

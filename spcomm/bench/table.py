@@ -17,3 +17,11 @@ def number(value: float) -> str:
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def percent(share: float) -> str:
+    """
+    >>> percent(0.05), percent(1.234)
+    ('5 %', '123 %')
+    """
+    return f"{share * 100:.0f} %"

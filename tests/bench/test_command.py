@@ -2,11 +2,14 @@
 """The command line of `spcomm bench`: what it refuses, what it chooses, what it writes."""
 
 import json
+import subprocess
+from dataclasses import replace
 
 import pytest
 from contenders import answering, with_code
 
 from spcomm.bench import command, main, peers
+from spcomm.bench.peers import Contender
 from spcomm.bench.rows import Row
 
 
@@ -14,7 +17,9 @@ from spcomm.bench.rows import Row
 def invented(monkeypatch):
     """spcomm and one peer, both invented; what happens to the signals of the test runner is undone."""
     monkeypatch.setattr(peers, "spcomm", lambda: answering("spcomm", 1e-6, "spcomm"))
-    monkeypatch.setattr(peers, "PEERS", {"peer": lambda: answering("peer", 2e-6)})
+    monkeypatch.setattr(peers, "MPIS", {"peer": lambda: answering("peer", 2e-6)})
+    monkeypatch.setattr(peers, "PEERS", peers.MPIS)
+    monkeypatch.setattr(peers, "loaded_mpi", lambda environment: "Peer")
     monkeypatch.setattr(command.signal, "signal", lambda *_: None)
 
 
@@ -37,7 +42,8 @@ def invented(monkeypatch):
         (["sweep", "--transports", "udp"], "no transport 'udp'; there are: memory, tcp"),
         (["sweep", "--buffers", "warm"], "no buffer 'warm'; there are: hot, cold"),
         (["ring", "--sizes", "8"], "choose what `spcomm bench sweep` measures"),
-        (["ring", "--peers", "mpi"], "no peer 'mpi'; there are: openmpi, mpich"),
+        (["ring", "--peers", "mpi"], "no peer 'mpi'; there are: openmpi, mpich, multiprocessing, pyzmq"),
+        (["ring", "--compare", "/no/such.json"], "cannot read '/no/such.json': No such file or directory"),
         (["ring", "--json", "/no/such/folder/x.json"], "cannot write '/no/such/folder/x.json'"),
         (["ring", "--fast"], "unrecognized arguments: --fast"),
     ],
@@ -80,14 +86,72 @@ def test_a_table_and_json(invented, capsys, tmp_path):
     assert main(["ring", "--rounds", "1", "--json", str(path), "--peers", "peer"]) == 0
     shown = capsys.readouterr()
     assert "small object round 8 nodes, per hop, µs" in shown.out and "0.50" in shown.out
-    assert shown.err == ""
+    assert shown.err == "About 5 s: 3 rows, 2 contenders, 1 round. Ctrl-C ends it early.\n"
     assert json.loads(path.read_text())["rows"][0]["ratio"] == pytest.approx(0.5)
 
 
 def test_slowness_is_no_failure(invented, monkeypatch, capsys):
     monkeypatch.setattr(peers, "spcomm", lambda: answering("spcomm", 1.0, "spcomm"))
-    assert main(["ring", "--rounds", "1", "--peers", "peer"]) == 0
+    assert main(["ring", "--rounds", "1", "--peers", "peer", "--targets"]) == 0
     assert "missed" in capsys.readouterr().out
+
+
+def test_compare_repeats_what_the_file_has(invented, capsys, tmp_path):
+    path = tmp_path / "old.json"
+    words = ["ring", "--nodes", "3", "--peers", "peer", "--quick"]
+    assert main([*words, "--rounds", "5", "--json", str(path)]) == 0
+    assert "targets" not in path.read_text() and "reach" not in capsys.readouterr().out
+    assert main(["--compare", str(path), "--peers", "peer", "--quick"]) == 0
+    shown = capsys.readouterr()
+    assert (
+        "small object round 3 nodes, per hop  spcomm  1.00 µs  1.00 µs  1.00 (1.00–1.00)  same" in shown.out
+    )
+    assert "5 rounds" in shown.err
+
+
+def mpi(name):
+    return Contender(name, {"mpich": "MPICH", "openmpi": "Open MPI"}[name], "mpi4py")
+
+
+def test_an_mpi4py_of_the_other_mpi_is_told():
+    seen = "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"
+    assert peers.checked(mpi("openmpi"), lambda _: seen) == mpi("openmpi")
+    assert peers.checked(mpi("mpich"), lambda _: seen).missing == (
+        "this mpi4py is linked to Open MPI; python -m pip install --force-reinstall 'mpi4py>=4.1' mpich brings one"
+        " that works with both"
+    )
+    seen = "MPICH Version:      4.0.2"
+    assert peers.checked(mpi("mpich"), lambda _: seen) == mpi("mpich")
+    assert peers.checked(mpi("openmpi"), lambda _: seen).missing.startswith(
+        "this mpi4py is linked to MPICH; "
+    )
+
+
+def test_an_mpi4py_that_cannot_be_imported_is_told():
+    def broken(_):
+        raise subprocess.CalledProcessError(
+            1, "python", stderr="Traceback\nImportError: libmpi.so.12: none\n"
+        )
+
+    found = peers.checked(mpi("mpich"), broken).missing
+    assert found == f"mpi4py cannot be imported: ImportError: libmpi.so.12: none; {peers.INSTALL}"
+
+
+def test_only_mpi4py_is_probed():
+    def never(_):
+        raise AssertionError
+
+    absent = replace(mpi("mpich"), missing="not installed")
+    assert peers.checked(absent, never) == absent
+    assert peers.checked(peers.spcomm(), never) == peers.spcomm()
+
+
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+def test_the_mpi_that_is_loaded_is_the_one_asked_for(name):
+    contender = peers.PEERS[name]()
+    if contender.missing:
+        pytest.skip(contender.missing)
+    assert contender.title in peers.loaded_mpi(contender.environment)
 
 
 @pytest.mark.slow

@@ -3,12 +3,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
-from contenders import answering, with_code
+from contenders import ANSWER, answering, with_code
 
 from spcomm.bench import measure as module
-from spcomm.bench.measure import Plan, computing, grouped, measure, one_start, run, turned
+from spcomm.bench.measure import Plan, computing, estimate, grouped, measure, one_start, run, turned
 from spcomm.bench.rows import Row
 
 ROW = Row("a", "work a", "barrier", 2)
@@ -16,7 +17,7 @@ OTHER = Row("b", "work b", "ring", 2, {"size": 1})
 MEET = Row("meet", "meeting", "launch", 3)
 
 
-def quiet(_text):
+def quiet(_text, _share):
     pass
 
 
@@ -107,12 +108,48 @@ def test_the_environment_reaches_the_program():
 def test_the_limit_stops_before_another_round():
     told = []
     limited = Plan([ROW], [answering("spcomm", 1.0, "spcomm")], 50, 0.1, limit=0.0)
-    assert measure(limited, told.append).rounds == 1
-    assert told[-1] == "stopped after 1 of 50 rounds: the limit is 0 s"
+    assert measure(limited, lambda *words: told.append(words)).rounds == 1
+    assert told[-1] == ("stopped after 1 of 50 rounds: the limit is 0 s", 1.0)
+
+
+def test_progress_counts_what_has_been_done():
+    shares = []
+    contender = answering("spcomm", 1.0, "spcomm")
+    rows = [ROW, Row("c", "work c", "barrier", 8), Row("d", "work d", "barrier", 8, computing=1)]
+    measure(plan(rows, contender), lambda _text, share: shares.append(share))
+    assert shares[0] == 0.0 and shares == sorted(shares) and shares[-1] < 1.0 and len(shares) == 6
+    assert shares[3] == pytest.approx(0.5)
+
+
+def test_an_estimate_adds_up_starts_and_works():
+    one = Plan([ROW], [answering("spcomm", 1.0, "spcomm")], 1, 1.0, 1000.0)
+    contender = one.contenders[0]
+    alone = contender.start_s + 2 * contender.node_s + module.WARM_UP + module.SEARCH
+    missing = replace(contender, missing="not installed")
+    for changes, rounds, seconds in (
+        ({}, 1, alone),
+        ({"rounds": 7}, 7, 7 * alone),
+        ({"rows": [ROW, OTHER]}, 1, alone + module.SEARCH),
+        ({"contenders": [contender] * 3}, 1, 3 * alone),
+        ({"contenders": [contender, missing]}, 1, alone),
+        ({"rounds": 7, "limit": 3.5 * alone}, 3, 3 * alone),
+        ({"rounds": 7, "limit": 0.1}, 1, alone),
+    ):
+        assert estimate(replace(one, **changes)) == (rounds, pytest.approx(seconds))
+
+
+def test_rows_of_one_group_that_a_contender_cannot_run():
+    class Picky(type(answering("x", 1.0))):
+        def can_run(self, row):
+            return row.key == "b"
+
+    picky = Picky("peer", "Peer", "mpi4py", code=ANSWER % (1.0, 1.0))
+    results = measure(plan([ROW, OTHER], answering("spcomm", 1.0, "spcomm"), picky), quiet)
+    assert "peer" not in results.times["a"] and results.times["b"]["peer"] == [[1.0, 1.0]] * 2
 
 
 def test_ctrl_c_keeps_what_was_measured():
-    def interrupt(text):
+    def interrupt(text, _share):
         if text.startswith("round 2"):
             raise KeyboardInterrupt
 

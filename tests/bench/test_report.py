@@ -14,8 +14,8 @@ from spcomm.bench.rows import MEBIBYTES, MILLISECONDS, Goal, Row
 SPCOMM, FAST, SLOW = answering("spcomm", 1.0, "spcomm"), answering("fast", 1.0), answering("slow", 1.0)
 
 
-def report(rows, times, failures=None, contenders=(SPCOMM, FAST, SLOW)):
-    return Report(rows, contenders, Results(times, failures or {}, rounds=2))
+def report(rows, times, failures=None, contenders=(SPCOMM, FAST, SLOW), targets=True):
+    return Report(rows, contenders, Results(times, failures or {}, rounds=2), targets=targets)
 
 
 def cells(text, number):
@@ -30,13 +30,48 @@ def test_a_row_is_compared_with_its_best_peer():
     assert cells(result.text(), 0) == ["work", "Spcomm", "Fast", "Slow", "ratio", "to reach"]
     assert cells(result.text(), 2) == [
         "work a, µs",
-        "1.50 (1.00–2.00)",
-        "4.50 (4.00–5.00)",
+        "~1.50 (1.00–2.00)",
+        "~4.50 (4.00–5.00)",
         "9.00 (9.00–9.00)",
         "0.33",
         "≤ 0.5",
         "reached",
     ]
+
+
+def test_the_projects_goals_are_shown_on_request():
+    row = Row("a", "work a", "barrier", 2, goal=Goal(0.5))
+    shown = report([row], {"a": {"spcomm": [[1e-6]], "fast": [[4e-6]]}}, targets=False).text()
+    assert cells(shown, 0) == ["work", "Spcomm", "Fast", "Slow", "ratio"]
+    assert cells(shown, 2) == ["work a, µs", "1.00 (1.00–1.00)", "4.00 (4.00–4.00)", "0.25"]
+    assert "reach" not in shown
+
+
+def test_a_sweep_has_a_table_of_its_own():
+    point = Row("p", "one way, 1 MB", "one_way", 2, size_bytes=1_000_000, is_sweep=True)
+    row = Row("a", "work a", "barrier", 2)
+    times = {"p": {"spcomm": [[1e-3, 2e-3], [1e-3]], "fast": [[4e-3], [4e-3]]}, "a": {"spcomm": [[1.0]]}}
+    shown = report([point, row], times).text()
+    assert cells(shown, 0)[0] == "work" and cells(shown, 2)[0] == "work a, µs"
+    assert cells(shown, 3) == ["work", "minimum", "median", "max − min", "MB/s"]
+    assert cells(shown, 5) == ["one way, 1 MB", "Spcomm", "1000 µs", "1250 µs", "50 %", "800", "not good"]
+    assert cells(shown, 6) == ["one way, 1 MB", "Fast", "4000 µs", "4000 µs", "0 %", "250", "good"]
+    assert '1 of 2 numbers is good. ~ and "not good": the largest round exceeds the smallest by' in shown
+
+
+def test_good_numbers_need_no_remark():
+    row = Row("a", "work a", "barrier", 2)
+    assert "good" not in report([row], {"a": {"spcomm": [[1.0], [1.04]]}}).text()
+    assert "~: the largest round" in report([row], {"a": {"spcomm": [[1.0], [1.06]]}}).text()
+
+
+def test_where_a_number_comes_from():
+    rows = [
+        Row("loop", "loop", "plain_c", 2, program="loop", peers=False),
+        Row("pool", "pool", "cluster", 2, {"whose": "pool", "what": "call"}, peers=False),
+    ]
+    found = report(rows, {row.key: {"spcomm": [[1.0]]} for row in rows}).json()["measurements"]
+    assert [one["contender"] for one in found] == ["c", "pool"]
 
 
 def test_a_goal_missed():

@@ -42,6 +42,17 @@ LOOP = [
     for n in (2, 8)
 ]
 
+FLOOR = [
+    Row(f"{way}-{size}", "", "plain_c", 2, {"way": way, "size": size}, program="floor")
+    for way in ("pingpong", "memcpy", "loopback")
+    for size in (1, 57, 100_000)
+]
+LAYERS = [
+    Row(f"{way}-{size}", "", "plain_c", 2, {"way": way, "size": size}, program="layers")
+    for way in ("one_way", "pingpong")
+    for size in (1, 100_000)
+]
+
 CLUSTERS = [
     Row(what, "", "cluster", 2, {"whose": whose, "what": what}, program=whose)
     for whose in ("spcomm", "pool", "ipyparallel")
@@ -50,7 +61,7 @@ CLUSTERS = [
 
 
 def contenders():
-    return [peers.spcomm(), *(make() for make in peers.PEERS.values())]
+    return [peers.spcomm(), *(make() for make in peers.MPIS.values())]
 
 
 @pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
@@ -84,6 +95,28 @@ def test_every_path():
         results = one_start(group, peers.spcomm().suited(group[0]), 0.001)
         assert sorted(results) == sorted(row.key for row in group)
         assert all(times and all(time > 0 for time in times) for times in results.values())
+
+
+@pytest.mark.parametrize("name", ["multiprocessing", "pyzmq"])
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_peers_without_a_launcher(name, transport):
+    """They have only some of the operations, and the rest is not given to them."""
+    contender = peers.PEERS[name]()
+    if contender.missing:
+        pytest.skip(contender.missing)
+    rows = sweep.rows((3,), Sweep(sizes=(1, 70_000), transports=[transport]))
+    mine = [row for row in rows if contender.can_run(row)]
+    assert {row.operation for row in mine} == {
+        ("multiprocessing", "memory"): {"one_way", "pingpong", "barrier"},
+        ("multiprocessing", "tcp"): set(),
+        ("pyzmq", "memory"): {"one_way", "pingpong"},
+        ("pyzmq", "tcp"): {"one_way", "pingpong"},
+    }[name, transport]
+    if mine:
+        results = one_start(mine, contender.suited(mine[0]), 0.001)
+        assert sorted(results) == sorted(row.key for row in mine)
+        assert all(time > 0 for times in results.values() for time in times)
+    assert not contender.can_run(WORKS[0])
 
 
 @pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
@@ -130,7 +163,7 @@ def test_nodes_for_a_notebook(whose):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [RELAY, LOOP], ids=["relay", "loop"])
+@pytest.mark.parametrize("rows", [RELAY, LOOP, FLOOR, LAYERS], ids=["relay", "loop", "floor", "layers"])
 def test_plain_c(rows):
     if not shutil.which("cc"):
         pytest.skip("there is no C compiler")

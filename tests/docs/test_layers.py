@@ -62,7 +62,7 @@ IMPORTS = {
     },
     "speedes": PUBLIC | {"_core.errors"},
     "rendering": PUBLIC,
-    "bench": PUBLIC | {"argument_parser", "command_help", "launch", "config", "text"},
+    "bench": PUBLIC | {"argument_parser", "command_help", "compiling", "launch", "config", "text"},
     "learn": PUBLIC | {"argument_parser", "command_help", "launch", "config", "demo", "trace", "text"},
     "model": PUBLIC | {"bench", "command_help", "text"},
     "notebook": PUBLIC

@@ -16,9 +16,8 @@ from typing import Any
 
 BATCHES = 15  # per work and round
 FIRST, MOST = 4, 200_000  # repetitions in a batch
-WARM_UP = (
-    0.2  # seconds of the first work, before measurement: nodes that have just started are still settling
-)
+# Seconds of the first work, before measurement: nodes that have just started are still settling.
+WARM_UP = 0.2
 
 
 def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., Any]]) -> None:
