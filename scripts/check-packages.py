@@ -49,7 +49,10 @@ def check_wheel(path):
     )
     complaints += require(
         names,
-        *[f"spcomm/bench/programs/{name}" for name in ("relay.c", "loop.c", "floor.c", "layers.c", "batches.h")],
+        *[
+            f"spcomm/bench/programs/{name}"
+            for name in ("relay.c", "loop.c", "floor.c", "layers.c", "batches.h")
+        ],
         *[f"spcomm/trace/page/{name}" for name in PAGE],
         "spcomm/_core/libspc.",
         "spcomm/lib/libspcomm.a",
