@@ -15,6 +15,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +25,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "batches.h"
@@ -68,7 +68,8 @@ static void put(int side) {
 
 /* False: there is nothing to come any more. */
 static bool get(int side) {
-    for (long polls = 0; atomic_load_explicit(&shared->line[side].number, memory_order_acquire) != number; polls++) {
+    for (long polls = 0; atomic_load_explicit(&shared->line[side].number, memory_order_acquire) != number;
+         polls++) {
         if (polls > POLLS) {
             sched_yield();
             if (atomic_load_explicit(&shared->over, memory_order_relaxed)) {
@@ -162,7 +163,8 @@ int main(int argc, char **argv) {
     int there = -1;
     size = (size_t)atol(argv[2]);
     apart = (size + LINE - 1) / LINE * LINE;
-    shared = mmap(NULL, sizeof *shared + 2 * apart, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared =
+        mmap(NULL, sizeof *shared + 2 * apart, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     buffer = calloc(1, size);
     if (shared == MAP_FAILED || buffer == NULL) {
         fail("shared memory");
