@@ -4,9 +4,8 @@
 import json
 import zlib
 
-from spcomm._core.traces import Event
-
 from spcomm._core import traces
+from spcomm._core.traces import Event
 from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
 
 MOST = 1000

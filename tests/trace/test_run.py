@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from spcomm._core.traces import NAMES_MAX, NO_ROOM
 
 from launching import read_lines, stand_in_for_ssh
+from spcomm._core.traces import NAMES_MAX, NO_ROOM
 from spcomm.trace import spans
 from spcomm.trace.reader import read
 from spcomm.trace.summary import gaps, summarize

@@ -13,9 +13,9 @@ import tempfile
 import zlib
 
 import pytest
-from spcomm._core.traces import CALL, CORE, ENTER, LEAVE, RECEIVE, RETURN, SEND, START
 
 from recorded import MOST, Group, call, event, packed
+from spcomm._core.traces import CALL, CORE, ENTER, LEAVE, RECEIVE, RETURN, SEND, START
 from spcomm.trace import files, writing
 from spcomm.trace.reader import read
 
