@@ -21,9 +21,9 @@ def rows(nodes: tuple[int, ...]) -> list[Row]:
     """A chain has all nodes; calls are timed with the smallest number of nodes alone."""
     n = min(nodes)
     calls = [
-        row(name, title, n, size, transport)
+        row(name, call, n, size, transport)
         for transport in (MEMORY, TCP)
-        for name, title in OVERHEADS.items()
+        for name, call in OVERHEADS.items()
         for size in SIZES
     ]
     return calls + [
