@@ -102,7 +102,7 @@ def test_messages_that_nobody_received(launch, case, start):
 
 def test_messages_for_a_handler_have_their_own_advice(launch):
     text = "@comm.handler(3)\ndef take(message):\n    pass\nif comm.rank == 0:\n    comm.send(1, 1, tag=3)\n"
-    result = run(launch, text, 2, "--boxes", "2")
+    result = run(launch, text, 2)
     assert rows(result) == ["1 message from node 0 to node 1 tag 3 for a handler that did not run"], result
     assert "Try: let the handler run: in comm.poll(), " in result.last, result
 
