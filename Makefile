@@ -148,6 +148,11 @@ versions: ## build a wheel and run the smoke tests on every Python here that is 
 gallery: build ## write docs/examples.md and its pictures anew
 	$(BIN)/python scripts/gallery.py
 
+.PHONY: figures
+figures: build ## measure the papers' figures, and write docs/howto/bench_figures.md and its pictures anew
+	$(PIP) install pyzmq $$($(BIN)/python scripts/requirements.py bench) $$($(BIN)/python scripts/requirements.py model)
+	$(BIN)/python scripts/figures.py $(ARGS)
+
 bench: build ## measure, beside the peers that are installed
 	$(BIN)/spcomm bench $(ARGS)
 

@@ -11,6 +11,8 @@
 `neighbours`            the share of the machine that other programs used meanwhile
 `statistics`, `table`   numbers from measurements, and text from numbers
 `report`                the table and the JSON
+`figures`, `plot`       the papers' figures, declared and drawn; `papers.toml` has the papers' numbers
+`figures_command`       the command line of `spcomm bench figures`
 ======================  ==========================================================================================
 
 It is an ordinary user of the launcher: it starts nodes with ``python -m spcomm run``.

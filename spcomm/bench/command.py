@@ -2,6 +2,7 @@
 """The command line of `spcomm bench`."""
 
 import argparse
+import importlib
 import json
 import re
 import signal
@@ -25,14 +26,18 @@ from spcomm.text import counted, whole_number
 ROUNDS, SECONDS, LIMIT = 7, 0.25, 330.0
 QUICK_ROUNDS, QUICK_SECONDS, QUICK_LIMIT = 3, 0.06, 50.0
 MOST_NODES = 1024
+FIGURES = "figures"  # the sub-command, which has options of its own
 SWEEP_CHOICES = ("operations", "sizes", "transports", "buffers")
 CHOICES = ("names", "nodes", *SWEEP_CHOICES, "repetitions")  # what decides on the measurements
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `spcomm bench`. Return the exit code: 1 if a program failed, never because one was slow."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == [FIGURES]:
+        return importlib.import_module("spcomm.bench.figures_command").main(words[1:])
     arguments_parser = parser()
-    options = arguments_parser.parse_args(arguments)
+    options = arguments_parser.parse_args(words)
     chosen = {name: getattr(options, name) for name in CHOICES}
     if any(chosen[name] for name in SWEEP_CHOICES) and "sweep" not in options.names:
         arguments_parser.error(
@@ -113,6 +118,7 @@ def parser() -> ArgumentParser:
     known = benchmarks()
     rows = [(name, summary(module)) for name, module in known.items()]
     rows.append(("all", "all of them but boxes_many and sweep, in one table (default)"))
+    rows.append((FIGURES, f"redraw the papers' figures; spcomm bench {FIGURES} --help has the options"))
     result = ArgumentParser(
         "spcomm bench",
         "spcomm bench [BENCHMARK...] [options]",

@@ -59,7 +59,7 @@ class Contender:
     def can_run(self, row: Row) -> bool:
         """Whether its programs have the row's work."""
         if self.operations is not None:
-            return row.is_sweep and (row.operation, row.transport) in self.operations
+            return row.peers and row.is_sweep and (row.operation, row.transport) in self.operations
         return row.peers or self.library == "spcomm"
 
     def suited(self, row: Row) -> "Contender":

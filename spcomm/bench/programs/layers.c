@@ -68,7 +68,8 @@ static void batch(void *what, long count) {
 static void follow(void) {
     for (;;) {
         spcomm_message_t message = receive_from(0);
-        int64_t count = message.value.int64;
+        int64_t count;
+        memcpy(&count, message.data, sizeof count);
         spcomm_message_free(&message);
         if (count == 0) {
             return;

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""The command line of `spcomm bench figures`."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from spcomm.argument_parser import ArgumentParser
+from spcomm.bench import command, figures, peers, plot
+from spcomm.bench.figures import DEFAULT, FIGURES, FULL, Extent
+from spcomm.bench.measure import Plan
+from spcomm.bench.report import Report
+from spcomm.bench.results_file import ResultsFile, load
+
+FOLDER = "spcomm-figures"
+RESULTS = "measurements.json"
+INSTALL = "python -m pip install 'spcomm[model]'"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `spcomm bench figures`; return the exit code."""
+    options = parser().parse_args(arguments)
+    if find_spec("matplotlib") is None:
+        print(f"spcomm bench figures: it draws with matplotlib: {INSTALL}", file=sys.stderr)
+        return 125
+    code, found = 0, options.measured
+    if found is None:
+        code, found = measured(FULL if options.full else DEFAULT, options.out / RESULTS)
+    if found is None:
+        return code
+    print(f"{len(FIGURES)} figures: {plot.write(options.out, FIGURES, found)}")
+    return code
+
+
+def measured(extent: Extent, path: Path) -> tuple[int, ResultsFile | None]:
+    """Measure, and write what was found; return the exit code, and None if there is nothing to draw."""
+    wanted = figures.rows(extent)
+    contenders = [peers.spcomm(), *(peers.checked(make()) for make in peers.PEERS.values())]
+    plan = Plan(wanted, contenders, extent.rounds, extent.seconds, extent.limit)
+    signal.signal(signal.SIGTERM, command.interrupt)
+    results = command.run(plan)
+    if results.rounds == 0:
+        print("spcomm bench figures: interrupted before the end of the first round", file=sys.stderr)
+        return 130, None
+    report = Report(wanted, contenders, results, {"names": [command.FIGURES]})
+    path.write_text(json.dumps(report.json(), indent=1), encoding="utf-8")
+    print(*report.notes(), sep="\n")
+    return (130 if results.interrupted else 1 if results.failures else 0), load(path)
+
+
+def parser() -> ArgumentParser:
+    result = ArgumentParser(
+        "spcomm bench figures",
+        "spcomm bench figures [options]",
+        "Redraws the papers' figures on this machine, with the papers' own numbers beside it.",
+        "Writes PNGs and a page, index.html, that shows them. The default takes three minutes at most.",
+    )
+    result.add_argument("--full", action="store_true", help="all sizes and node counts: an hour or so")
+    result.add_argument(
+        "--out", type=new_folder, default=FOLDER, metavar="DIR", help=f"where to write (default: {FOLDER})"
+    )
+    result.add_argument(
+        "--from",
+        dest="measured",
+        type=command.results_file,
+        metavar="FILE",
+        help=f"draw an earlier measurement, such as {FOLDER}/{RESULTS}, and measure nothing",
+    )
+    return result
+
+
+def new_folder(text: str) -> Path:
+    """Make the folder before anything is measured: a wrong name must not cost minutes."""
+    try:
+        Path(text).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot make {text!r}: {error.strerror}") from error
+    if not os.access(text, os.W_OK):
+        raise argparse.ArgumentTypeError(f"cannot write to {text!r}: permission denied")
+    return Path(text)
