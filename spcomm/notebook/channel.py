@@ -118,7 +118,10 @@ def _take_plain(data: bytearray) -> "tuple | None":
         raise ValueError(f"a message that begins with {at} bytes")
     if len(data) < max(at, LENGTH_BYTES + 1):
         return None
-    items = json.loads(data[LENGTH_BYTES:at])
+    try:
+        items = json.loads(data[LENGTH_BYTES:at])
+    except RecursionError:
+        raise ValueError("a message that is nested too deeply") from None
     kinds = _KINDS[items[0]]
     end = at + sum(
         item for item, kind in zip(items, kinds, strict=True) if kind is bytes and item is not None

@@ -19,6 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import numpy
+
+_PLAIN_KINDS = "biufcmMSUV"  # of dtypes whose items are nothing but their bytes
 _MOST = (1 << 31) - (1 << 20)  # bytes of one object: the limit of marshal, which writes the messages
 
 
@@ -47,7 +50,7 @@ def packed(value: object, what: str, function: object = None, is_far: bool = Fal
 
 def _dumps(value: object) -> bytes:
     out = io.BytesIO()
-    _Pickler(out, protocol=5).dump(value)
+    _pickler("numpy" in sys.modules)(out, protocol=5).dump(value)
     return out.getvalue()
 
 
@@ -61,8 +64,65 @@ def _named(file: str, make: "Callable[..., CodeType]", arguments: tuple) -> Code
     return make(*arguments).replace(co_filename=file)
 
 
-_TABLE = ChainMap({CodeType: _reduced}, cloudpickle.CloudPickler.dispatch_table)
-_Pickler = type("Pickler", (cloudpickle.CloudPickler,), {"dispatch_table": _TABLE})
+@functools.cache
+def _pickler(with_numpy: bool) -> type:
+    table: dict = {CodeType: _reduced}
+    if with_numpy:
+        import numpy
+
+        table[numpy.ndarray] = _reduced_array
+        table.update(dict.fromkeys(set(numpy.sctypeDict.values()), _reduced_scalar))
+    table = ChainMap(table, cloudpickle.CloudPickler.dispatch_table)  # type: ignore[assignment]
+    return type("Pickler", (cloudpickle.CloudPickler,), {"dispatch_table": table})
+
+
+def _reduced_array(array: "numpy.ndarray") -> tuple:
+    """Arrays go as a description of their items and bytes: NumPy's own form has no check against hostile ones."""
+    from numpy.lib.format import dtype_to_descr
+
+    if array.dtype == object:
+        return array_of_objects, (array.shape, list(array.flat))
+    if array.dtype.kind not in _PLAIN_KINDS or array.dtype.hasobject or not array.dtype.itemsize:
+        return array.__reduce_ex__(5)
+    order = "F" if array.flags.fnc else "C"
+    if not array.flags.forc:
+        array = array.copy()
+    data = array.ravel(order).view("u1") if array.nbytes else bytearray()
+    return array_of_bytes, (dtype_to_descr(array.dtype), array.shape, order, pickle.PickleBuffer(data))
+
+
+def _reduced_scalar(scalar: "numpy.generic") -> tuple:
+    import numpy
+
+    make, arguments = _reduced_array(numpy.asarray(scalar))[:2]
+    return (scalar_of_bytes, arguments) if make is array_of_bytes else scalar.__reduce_ex__(5)
+
+
+def array_of_objects(shape: tuple, items: list) -> "numpy.ndarray":
+    """Make an array of Python objects again."""
+    import numpy
+
+    array = numpy.empty(len(items), object)
+    array[:] = items
+    return array.reshape(shape)
+
+
+def array_of_bytes(
+    description: object, shape: tuple, order: str, data: "bytes | bytearray"
+) -> "numpy.ndarray":
+    """Make an array again. `ValueError` or `TypeError`: the description is wrong, or asks for more than the data."""
+    import numpy
+    from numpy.lib.format import descr_to_dtype
+
+    dtype = descr_to_dtype(description)
+    if dtype.hasobject or not dtype.itemsize or not isinstance(data, (bytes, bytearray)):
+        raise ValueError(f"an array of {dtype} cannot be made of bytes")
+    return numpy.ndarray(shape, dtype, data, order=order)  # type: ignore[call-overload]
+
+
+def scalar_of_bytes(*arguments: object) -> "numpy.generic":
+    """Make a number, date or text of NumPy again."""
+    return array_of_bytes(*arguments)[()]  # type: ignore[arg-type]
 
 
 def unpacked(data: bytes, is_plain: bool = False) -> object:
@@ -75,7 +135,10 @@ class NotPlainError(pickle.UnpicklingError):
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Loads plain values: it finds only classes and functions that do nothing but make such a value."""
+    """Loads plain values: it finds only classes and functions that do nothing but make such a value.
+
+    A dtype is none: its state can place fields outside of the items, or make Python objects of bytes.
+    """
 
     def find_class(self, module: str, name: str) -> object:
         is_error = module == "builtins" and isinstance(getattr(builtins, name, None), type)
@@ -83,33 +146,21 @@ class _PlainUnpickler(pickle.Unpickler):
             return super().find_class(module, name)
         if module == "spcomm" and name.endswith("Error") and name.isidentifier():
             return super().find_class(module, name)
-        if (module, name) == ("numpy", "ndarray"):
-            return None  # called, it could make an array of any memory
         if name in _PLAIN.get(module, ()):
-            found = super().find_class(module, name)
-            return functools.partial(_array, found) if name == "_reconstruct" else found
+            return super().find_class(module, name)
         raise NotPlainError(
             f"from the members of a room come numbers, text, containers of them and NumPy arrays, not {name} "
             f"of {module}"
         )
 
 
-def _array(make: "Callable", _kind: None, shape: tuple, dtype: object) -> object:
-    import numpy
-
-    return make(numpy.ndarray, shape, dtype)
-
-
 _PLAIN = {
-    "builtins": ("complex", "set", "frozenset", "bytearray", "range", "slice"),
+    "builtins": ("complex", "set", "frozenset", "range", "slice"),
     "collections": ("Counter", "OrderedDict", "deque"),
     "datetime": ("date", "datetime", "time", "timedelta", "timezone"),
     "decimal": ("Decimal",),
     "fractions": ("Fraction",),
-    "numpy": ("dtype",),
-    **dict.fromkeys(("numpy._core.multiarray", "numpy.core.multiarray"), ("_reconstruct", "scalar")),
-    **dict.fromkeys(("numpy._core.numeric", "numpy.core.numeric"), ("_frombuffer",)),
-    "spcomm.notebook.pickling": ("UnpicklableValue",),
+    "spcomm.notebook.pickling": ("UnpicklableValue", "array_of_bytes", "array_of_objects", "scalar_of_bytes"),
 }
 
 

@@ -84,7 +84,6 @@ class RoomNodes(Nodes):
         try:
             found = self._enter()
         except UsageError as error:
-            _keys.pop(self._where, None)  # it may be of a wrong code
             raise _room_error(error) from None
         (self.group,), machines = hosts.spread(self.options, [found], self._session)
         self.size, self.boxes = self.group.size, len(machines)
@@ -113,8 +112,11 @@ class RoomNodes(Nodes):
         self._session = client.Session(self._where, _key(self._where), packed, cluster=True)
         try:
             self._session.ask(self.options, self.screen.say)
+        except connect.RefusedError as error:
+            _keys.pop(self._where, None)
+            raise ConfigError(f"{_CALL}: {error}") from None
         except connect.EntryError as error:
-            raise UsageError(f"{_CALL}: {error}") from None
+            raise ConnectionLostError(f"{_CALL}: {error}") from None
         found.nodes, found.boxes = part.nodes or 0, part.boxes
         return found
 
@@ -346,17 +348,16 @@ def _key(where: "tuple[str, int]") -> bytes:
             given = getpass.getpass(f"The code of {prompt.spelt(where)}, six words: ")
         _keys[where] = join_code.key(join_code.read(given))
     except join_code.CodeError as error:
-        raise UsageError(f"{_CALL}: {error}") from None
+        raise ConfigError(f"{_CALL}: {error}") from None
     except EOFError:
-        raise UsageError(
+        raise ConfigError(
             f"{_CALL}: needs the code of {prompt.spelt(where)}: set {join_code.VARIABLE}, or type it when asked"
         ) from None
     return _keys[where]
 
 
 def _room_error(error: UsageError) -> SpcommError:
-    text = str(error).replace("spcomm run: ", f"{_CALL}: ", 1)
-    return ConfigError(text) if "code" in text else ConnectionLostError(text)
+    return ConnectionLostError(str(error).replace("spcomm run: ", f"{_CALL}: ", 1))
 
 
 def _nothing(_message: "tuple | None") -> None:
