@@ -129,15 +129,4 @@ def all_to_all(comm, count, size, read):
 
 
 if __name__ == "__main__":
-    comm = MPI.COMM_WORLD
-    works = [
-        pingpong_arrays,
-        moved_pingpong,
-        stream,
-        dict_pingpong,
-        one_copy,
-        array_sum,
-        broadcast,
-        all_to_all,
-    ]
-    driver.main(comm, share, works)
+    driver.main(MPI.COMM_WORLD, share, globals())

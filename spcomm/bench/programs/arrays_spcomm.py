@@ -126,15 +126,4 @@ def all_to_all(comm, count, size, read):
 
 
 if __name__ == "__main__":
-    comm = spcomm.startup()
-    works = [
-        pingpong_arrays,
-        moved_pingpong,
-        stream,
-        dict_pingpong,
-        one_copy,
-        array_sum,
-        broadcast,
-        all_to_all,
-    ]
-    driver.main(comm, share, works)
+    driver.main(spcomm.startup(), share, globals())

@@ -20,20 +20,19 @@ FIRST, MOST = 4, 200_000  # repetitions in a batch
 WARM_UP = 0.2
 
 
-def main(comm: Any, share: Callable[[Any, Any], Any], works: list[Callable[..., Any]]) -> None:
-    """Run the works of the command line: ``RESULTS.json SECONDS ORDERS``.
+def main(comm: Any, share: Callable[[Any, Any], Any], works: dict[str, Callable[..., Any]]) -> None:
+    """Run those of the works that the command line names: ``RESULTS.json SECONDS ORDERS``.
 
     The orders are ``[{"key":, "work":, "parameters":, "repetitions":}, …]``; as many repetitions make a batch, or,
     with null, as many as fit.
     """
     path, seconds, orders = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
     results = {}
-    known = {work.__name__: work for work in works}
     for number, order in enumerate(orders):
 
         def batch(count: int, order: dict[str, Any] = order) -> tuple[float, int]:
             begin = perf_counter()
-            result = known[order["work"]](comm, count, **order["parameters"])
+            result = works[order["work"]](comm, count, **order["parameters"])
             return (result[1], result[0]) if isinstance(result, tuple) else (perf_counter() - begin, result)
 
         warm_up = 0.0 if number else WARM_UP

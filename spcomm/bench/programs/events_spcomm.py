@@ -42,4 +42,4 @@ def difference(begin, middle, end):
 
 
 if __name__ == "__main__":
-    driver.main(spcomm.startup(), share, [call_events, region_events])
+    driver.main(spcomm.startup(), share, globals())

@@ -38,4 +38,4 @@ def read_elements(comm, count, dtype, length):
 
 
 if __name__ == "__main__":
-    driver.main(spcomm.startup(), share, [sum_elements, read_elements])
+    driver.main(spcomm.startup(), share, globals())

@@ -71,4 +71,4 @@ def chain(comm, count, size):
 
 
 if __name__ == "__main__":
-    driver.main(spcomm.startup(), share, [send_overhead, receive_overhead, chain])
+    driver.main(spcomm.startup(), share, globals())

@@ -81,7 +81,7 @@ def run(rank, size, ends, connect, meet):
         links = {other: connect(end, True) for other, end in ends.items()}
     else:
         links = {0: connect(ends[rank], False)}
-    driver.main(Comm(rank, size, links, meet), share, [one_way, pingpong, barrier])
+    driver.main(Comm(rank, size, links, meet), share, globals())
     for link in links.values():
         link.close()  # the other end may not have the last message yet
 

@@ -64,4 +64,4 @@ def pingpong(comm, count, size, other):
 
 
 if __name__ == "__main__":
-    driver.main(spcomm.startup(), share, [exchange])
+    driver.main(spcomm.startup(), share, globals())

@@ -106,22 +106,20 @@ def broadcast(comm, count, size, cold):
 
 def reduce(comm, count, size, cold):
     """Node 0 gets the sums of the elements of all nodes' arrays of doubles."""
-    arrays, ranks = buffers(size, cold, doubles=True), sum(rank % 251 for rank in range(comm.size))
-    begin = perf_counter()
-    for value in range(count):
-        received = comm.reduce(marked(next(arrays), comm.rank))
-        check(comm.rank or received[0] == received[-1] == ranks, received, value)
-    comm.barrier()
-    return count, perf_counter() - begin
+    return array_sums(comm, comm.reduce, comm.rank == 0, count, size, cold)
 
 
 def allreduce(comm, count, size, cold):
     """Each node gets the sums of the elements of all nodes' arrays of doubles."""
+    return array_sums(comm, comm.allreduce, True, count, size, cold)
+
+
+def array_sums(comm, operation, is_receiver, count, size, cold):
     arrays, ranks = buffers(size, cold, doubles=True), sum(rank % 251 for rank in range(comm.size))
     begin = perf_counter()
     for value in range(count):
-        received = comm.allreduce(marked(next(arrays), comm.rank))
-        check(received[0] == received[-1] == ranks, received, value)
+        received = operation(marked(next(arrays), comm.rank))
+        check(not is_receiver or received[0] == received[-1] == ranks, received, value)
     comm.barrier()
     return count, perf_counter() - begin
 
@@ -144,18 +142,5 @@ def barrier(comm, count):
     return count, perf_counter() - begin
 
 
-WORKS = [
-    one_way,
-    pingpong,
-    one_to_all,
-    all_to_one,
-    all_to_all,
-    broadcast,
-    reduce,
-    allreduce,
-    global_sum,
-    barrier,
-]
-
 if __name__ == "__main__":
-    driver.main(spcomm.startup(), share, WORKS)
+    driver.main(spcomm.startup(), share, globals())

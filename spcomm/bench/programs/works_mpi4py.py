@@ -104,6 +104,4 @@ def share(comm, value):
 
 
 if __name__ == "__main__":
-    comm = MPI.COMM_WORLD
-    works = [array_pingpong, object_pingpong, written_pingpong, ring, barrier, float_sum]
-    driver.main(comm, share, works)
+    driver.main(MPI.COMM_WORLD, share, globals())

@@ -102,6 +102,4 @@ def share(comm, value):
 
 
 if __name__ == "__main__":
-    comm = spcomm.startup()
-    works = [array_pingpong, object_pingpong, written_pingpong, ring, barrier, float_sum]
-    driver.main(comm, share, works)
+    driver.main(spcomm.startup(), share, globals())
