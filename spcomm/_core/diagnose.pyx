@@ -10,20 +10,6 @@ from libc.stdio cimport FILE, fclose
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from spcomm._core.libdiagnose cimport (
-    SPC_BOARD_GATHERING,
-    c_bool,
-    open_memstream,
-    spc_call_text_collective,
-    spc_call_text_type,
-    spc_deadlock_report_options_t,
-    spc_deadlock_report_rows,
-    spc_deadlock_report_write,
-    spc_waits_create,
-    spc_waits_free,
-    spc_waits_read_board,
-    spc_waits_t,
-)
 from spcomm._core.libspc cimport (
     SPC_BOARD_FILE_BYTES,
     SPC_BOARD_FUNCTION_BYTES,

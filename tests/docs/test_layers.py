@@ -300,11 +300,11 @@ def test_only_core_touches_c():
         if re.search(r"^\s*(import|from)\s+cffi\b|CDLL\([^N)]", path.read_text(), re.MULTILINE):
             complaints.append(f"{relative(path)} loads a C library; only spcomm/_core may")
     for path in files(".pyx", ".pxd", below="spcomm"):
-        if not re.fullmatch(r"lib\w+\.pxd", path.name) and re.search(
+        if not re.fullmatch(r"(libspc|diagnose|net)\.pxd", path.name) and re.search(
             r'cdef extern from "(?!Python\.h|numpy)', path.read_text()
         ):
             complaints.append(
-                f"{relative(path)} declares C functions; libspc.pxd, or another lib*.pxd, is the place"
+                f"{relative(path)} declares C functions; that belongs in libspc, diagnose or net.pxd"
             )
     fail_with(complaints)
 
