@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 START = ""  # options of `spcomm run` on how nodes start: there are two ways, and a system may have only one
-ENDING_S = 3.0  # seconds for the nodes to end by themselves
+_ENDING_S = 3.0  # seconds for the nodes to end by themselves
 
 
 class Nodes:
@@ -52,21 +52,26 @@ class Nodes:
         self.channels: list[Channel] = []
         self.since = time.time()
         self._owner = os.getpid()
-        self._fork_client: ForkClient | None = None
+        self._fork_clients: list[ForkClient] = []
         self._transports: TransportForkClient | None = (
             None  # between boxes, from the first call that needs it
         )
         self._error = ""
         self._crash_lines: dict[int, str] = {}  # where nodes were that a signal has ended
         self._texts: list[bytes] = []  # of tracebacks
-        self._is_starter_lost = False  # the fork server was killed, and the nodes with it
+        self._is_fork_server_lost = False  # it was killed, and the nodes with it
         self.answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._guarded(self._begin)
 
     @property
     def alive(self) -> bool:
         """Whether all of them run, as far as reports show."""
-        return self._fork_client is not None and not self._fork_client.gone and not self.ended and self.mine
+        return self._has_begun and not self.run_processes.gone and not self.ended and self.mine
+
+    @property
+    def _has_begun(self) -> bool:
+        """Whether there is something to end."""
+        return bool(self._fork_clients)
 
     @property
     def mine(self) -> bool:
@@ -90,38 +95,47 @@ class Nodes:
 
     def _begin(self) -> None:
         """Start the fork server, if there is none, and the nodes."""
-        if self._fork_client is None:
-            self._fork_client = ForkClient(self._plan(), WHERE_SIGNAL, None)
-            self._fork_client.stays = True
-            self.loop.add(self._fork_client.fileno(), self._hear_starter)
-        fork_client = self._fork_client
+        if not self._fork_clients:
+            self._fork_clients = [ForkClient(self._plan(), WHERE_SIGNAL, None)]
+            self._fork_clients[0].stays = True
+            self.loop.add(self._fork_clients[0].fileno(), lambda: self.hear(self._fork_clients[0]))
+        (fork_client,) = self._fork_clients
         fork_client.plan.nodes = self.size
         fork_client.again()
         self.ended, self._error, self._signals = {}, "", 0
-        self._crash_lines, self._is_starter_lost = {}, False
+        self._crash_lines, self._is_fork_server_lost = {}, False
         (self.group,) = gather([fork_client.plan])
         if self.boxes > 1:
             self.group.places = places("block", self.boxes, self.size)
         self.run_processes = RunProcesses([fork_client], [self.group])
-        self.channels = [Channel() for _node in range(self.size)]
         self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
         self.renew(0)
+        self._start_nodes()
+        self.drop()
+        self.send(("begin", [os.path.abspath(entry) for entry in sys.path]))
+
+    def _start_nodes(self) -> None:
+        """Start as many as there should be. Raises `SpcommError` if one of them cannot start."""
+        self.channels = [Channel(self.is_plain) for _node in range(self.size)]
         try:
-            self.run_processes.run([self._reports.write], self.answers.fileno())
+            self.run_processes.run([self._reports.write], self.answers.fileno())  # type: ignore[union-attr]
             sockets = Sockets(self.channels)
-            while not self._error and not fork_client.gone and len(self.run_processes.started) < self.size:
+            while not self._failure() and len(self.run_processes.started) < self.size:
                 self.run_processes.start(self.screen, sockets)
                 self.loop.turn()
         except OSError as error:
-            self._error = too_few(self.size, error.errno or 0)
+            self._error = _too_few(self.size, error.errno or 0)
         finally:
-            self.answers.close_theirs()
+            self.answers.close_theirs()  # type: ignore[union-attr]
             os.close(self._reports.write)
-        if self._error or fork_client.gone:
-            raise SpcommError(self._error or "the process that starts the nodes has ended; try again")
-        self.drop()
+        if self._failure():
+            raise SpcommError(self._failure())
         self.since = time.time()
-        self.send(("begin", [os.path.abspath(entry) for entry in sys.path]))
+
+    def _failure(self) -> str:
+        """The reason why not all nodes can start, or nothing."""
+        gone = "the process that starts the nodes has ended; try again" if self.run_processes.gone else ""
+        return self._error or gone
 
     def parts(self, about: dict, work: tuple) -> "list[tuple[int, bytes]]":
         """The message that begins a call, for the nodes of each box, and the descriptor that goes with it."""
@@ -210,34 +224,32 @@ class Nodes:
 
     def end_all(self) -> None:
         """End all nodes at once. The fork server stays, if it is there."""
-        fork_client = self._fork_client
-        if fork_client is None:
+        if not self._fork_clients:
             return
+        (fork_client,) = self._fork_clients
         fork_client.go_on()
         fork_client.signal(_signal.SIGKILL)
         while not fork_client.gone and len(self.ended) < len(self.run_processes.started):
             self.loop.turn()
         self._tidy()
         if fork_client.gone:
-            self._forget_starter()
+            self._forget_fork_server()
 
     def hang_up(self) -> None:
         """Tell the nodes to end, as a program does."""
-        for channel in self.channels:
-            if channel.fileno() >= 0:
-                self.loop.remove(channel.fileno())
-                channel.close()
-        if self._fork_client is not None and not self.loop.waits("end"):
-            self._fork_client.no_more()
-            self.loop.at("end", ENDING_S, self.run_processes.kill)
+        self._close_channels()
+        if self._has_begun and not self.loop.waits("end"):
+            for fork_client in self._fork_clients:
+                fork_client.no_more()
+            self.loop.at("end", _ENDING_S, self.run_processes.kill)
 
     def close(self) -> None:
         """Let the nodes end, or else end them, and the fork server."""
-        if self._fork_client is None or not self.mine:
+        if not self._has_begun or not self.mine:
             return
         try:
             self.hang_up()
-            while not self._fork_client.gone:
+            while not self.run_processes.gone:
                 self.loop.turn()
             self.screen.close()
         finally:
@@ -245,44 +257,52 @@ class Nodes:
 
     def abandon(self) -> None:
         """End everything at once, from a thread that is not the one of the loop."""
-        fork_client = self._fork_client
-        if fork_client is not None and self.mine:
-            fork_client.kill()  # and the kernel ends the nodes
-            if self._transports is not None:
-                self._transports.abandon()
+        if not self.mine:
+            return
+        for fork_client in self._fork_clients:
+            fork_client.kill()  # and the kernel, or the server of the room, ends the nodes
+        if self._transports is not None:
+            self._transports.abandon()
 
     def kill(self) -> None:
         """End everything at once, without waiting for the results."""
-        if self._fork_client is None or not self.mine:
+        if not self._has_begun or not self.mine:
             return
         self.loop.forget("end")
         self.screen.give_up()
-        self._forget_transports()
-        self._forget_starter()
+        self._leave()
         self._tidy()
         self.loop.close()
 
-    def _forget_starter(self) -> None:
-        fork_client, self._fork_client = self._fork_client, None
-        if fork_client is not None:
+    def _leave(self) -> None:
+        """End the processes that have started the nodes, and the nodes with them."""
+        self._forget_transports()
+        self._forget_fork_server()
+
+    def _forget_fork_server(self) -> None:
+        for fork_client in self._fork_clients:
             self.loop.remove(fork_client.fileno())
             fork_client.go_on()
             fork_client.close()
             fork_client.wait()
+        self._fork_clients = []
 
     def _tidy(self) -> None:
         """The nodes have ended."""
         self.screen.close()
-        for channel in self.channels:
-            if channel.fileno() >= 0:
-                self.loop.remove(channel.fileno())
-                channel.close()
+        self._close_channels()
         self.channels = []
         if self.answers is not None:
             self.drop()
             self.answers.close()
             self._reports.close()
             self.answers = None
+
+    def _close_channels(self) -> None:
+        for channel in self.channels:
+            if channel.fileno() >= 0:
+                self.loop.remove(channel.fileno())
+                channel.close()
 
     # Receiving
 
@@ -298,7 +318,7 @@ class Nodes:
 
     def _await_end(self, node: int) -> None:
         """A node that has closed its socket is about to end, or closed a foreign descriptor, and is killed."""
-        self.loop.at("end", ENDING_S, self.run_processes.kill)
+        self.loop.at("end", _ENDING_S, self.run_processes.kill)
         while node not in self.ended:
             self.loop.turn()
         self.loop.forget("end")
@@ -312,7 +332,7 @@ class Nodes:
         if verb == "gone":
             self.loop.remove(fork_client.fileno())
             fork_client.gone = True
-            self._is_starter_lost = self._is_starter_lost or not self.loop.waits("end")
+            self._is_fork_server_lost = self._is_fork_server_lost or not self.loop.waits("end")
             for node in set(self.run_processes.started) - set(self.ended):
                 self.node_ended(node, _signal.SIGKILL)
         elif verb == "ready":
@@ -322,14 +342,11 @@ class Nodes:
         elif verb == "started":
             self.run_processes.started.update(zip(rest[0], rest[1], strict=True))
         elif verb == "unstarted":
-            self._error = too_few(self.size, rest[1])
+            self._error = _too_few(self.size, rest[1])
         elif verb == "missing":
             self._error = f"the nodes cannot import {rest[0]}:\n{rest[1]}"
         elif verb == "exited":
             self.node_ended(rest[0], rest[1])
-
-    def _hear_starter(self) -> None:
-        self.hear(self._fork_client)  # type: ignore[arg-type]
 
     def node_ended(self, node: int, status: int) -> None:
         self.ended[node] = status
@@ -342,7 +359,7 @@ class Nodes:
 
     def how(self, node: int, status: int) -> str:
         """The end of a node in words: the signal, the line, the box."""
-        if self._is_starter_lost:
+        if self._is_fork_server_lost:
             return f"{how_ended(status)} together with the process that starts the nodes"
         box = f" in box {self.group.box(node)}" if self.boxes > 1 else ""
         return f"{how_ended(status)}{self._crash_line(node)}{box}"
@@ -378,18 +395,17 @@ class Nodes:
 
     def interrupt(self) -> None:
         """Interrupt the nodes as Ctrl-C at a terminal would. Nodes without work ignore it."""
-        fork_client = self._fork_client
-        if fork_client is None or fork_client.gone:
-            return
-        fork_client.go_on()
-        self.run_processes.signal(_signal.SIGINT)
-        fork_client.nodes(range(0), [])  # none: the answer confirms that the signals are sent
-        self._signals += 1
+        living = [fork_client for fork_client in self._fork_clients if not fork_client.gone]
+        for fork_client in living:
+            fork_client.go_on()
+            fork_client.signal(_signal.SIGINT)
+            fork_client.nodes(range(0), [])  # none: the answer confirms that the signals are sent
+        self._signals += len(living)
 
     @property
     def signals_under_way(self) -> bool:
         """Whether an interrupt may still be sent, which would hit the next call if this one were over."""
-        return self._signals > 0 and not self._fork_client.gone  # type: ignore[union-attr]
+        return self._signals > 0 and not self.run_processes.gone
 
 
 def how_ended(status: int) -> str:
@@ -398,7 +414,7 @@ def how_ended(status: int) -> str:
     return f"was killed ({signal_name(number)})" if number else f"ended with exit code {status >> 8}"
 
 
-def too_few(size: int, number: int) -> str:
+def _too_few(size: int, number: int) -> str:
     return (
         f"not all of {size} nodes could be started ({os.strerror(number)}); try fewer, or raise the limits "
         "(ulimit -u, ulimit -n, those of the container)"

@@ -23,8 +23,7 @@ from spcomm.launch.remote import hosts
 from spcomm.launch.remote.box_proxy import RemoteSegment
 from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
 from spcomm.launch.room import client, connect, folder, join_code, prompt
-from spcomm.notebook.channel import Channel, Sockets
-from spcomm.notebook.nodes import ENDING_S, Nodes, how_ended, too_few
+from spcomm.notebook.nodes import Nodes, how_ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +62,6 @@ class RoomNodes(Nodes):
         except UsageError as error:
             raise ConfigError(str(error)) from None
         self._wanted = wanted
-        self._fork_clients: list[RemoteForkClient] = []
         self._session: client.Session | None = None
         self._lost: dict[int, str] = {}  # nodes that have gone with their box, and why
         self._awaited: set[int] = set()  # boxes whose answer to a call is outstanding
@@ -74,8 +72,8 @@ class RoomNodes(Nodes):
         super().__init__(wanted or 1)
 
     @property
-    def alive(self) -> bool:
-        return self._session is not None and not self.ended and self.mine
+    def _has_begun(self) -> bool:
+        return self._session is not None
 
     # Start and end
 
@@ -97,8 +95,8 @@ class RoomNodes(Nodes):
             self.loop.add(fork_client.fileno(), lambda box=box: self._hear_box(box))
         self._session.link.listen(self.loop, self._hear_server)  # type: ignore[union-attr]
         self.run_processes = RunProcesses(self._fork_clients, [self.group])  # type: ignore[arg-type]
+        self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
         self._start_nodes()
-        self.since = time.time()
 
     def _enter(self) -> "plan.Plan":
         """Ask the server for members, and wait until there is one. Return the nodes' program."""
@@ -132,22 +130,8 @@ class RoomNodes(Nodes):
             host.box["cluster"] = program["cluster"] = True
             program["environment"]["MPLBACKEND"] = "module://spcomm.notebook.figures"
 
-    def _start_nodes(self) -> None:
-        self.channels = [Channel(is_plain=True) for _node in range(self.size)]
-        self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
-        try:
-            self.run_processes.run([self._reports.write], self.answers.fileno())
-            sockets = Sockets(self.channels)
-            while not (self._error or self._lost) and len(self.run_processes.started) < self.size:
-                self.run_processes.start(self.screen, sockets)
-                self.loop.turn()
-        except OSError as error:
-            self._error = too_few(self.size, error.errno or 0)
-        finally:
-            self.answers.close_theirs()
-            os.close(self._reports.write)
-        if self._error or self._lost:
-            raise SpcommError(self._error or next(iter(self._lost.values())))
+    def _failure(self) -> str:
+        return self._error or next(iter(self._lost.values()), "")
 
     def restart(self, size: "int | None", _boxes: int = 1) -> None:
         """End all nodes at once, and start new ones, on the members that are there now."""
@@ -155,41 +139,6 @@ class RoomNodes(Nodes):
         self._leave()
         self._tidy()
         self._guarded(self._begin)
-
-    def hang_up(self) -> None:
-        for channel in self.channels:
-            if channel.fileno() >= 0:
-                self.loop.remove(channel.fileno())
-                channel.close()
-        if self._session is not None and not self.loop.waits("end"):
-            for fork_client in self._fork_clients:
-                fork_client.no_more()
-            self.loop.at("end", ENDING_S, self.run_processes.kill)
-
-    def close(self) -> None:
-        if self._session is None or not self.mine:
-            return
-        try:
-            self.hang_up()
-            while not self.run_processes.gone:
-                self.loop.turn()
-            self.screen.close()
-        finally:
-            self.kill()
-
-    def abandon(self) -> None:
-        if self.mine:
-            for fork_client in self._fork_clients:
-                fork_client.kill()  # the server ends what it has started
-
-    def kill(self) -> None:
-        if self._session is None or not self.mine:
-            return
-        self.loop.forget("end")
-        self.screen.give_up()
-        self._leave()
-        self._tidy()
-        self.loop.close()
 
     def _leave(self) -> None:
         """End the run in the room: the server has its boxes end, and the nodes with them."""
@@ -321,15 +270,6 @@ class RoomNodes(Nodes):
         return f"{how_ended(status)}{self._crash_line(node)} on {self.group.far[self.group.box(node)].name}"
 
     # Sending
-
-    def interrupt(self) -> None:
-        if self._session is None:
-            return
-        self.run_processes.signal(_signal.SIGINT)
-        for fork_client in self._fork_clients:
-            if not fork_client.gone:
-                fork_client.nodes([], [])
-                self._signals += 1
 
     @property
     def signals_under_way(self) -> bool:
