@@ -4,7 +4,6 @@
 import argparse
 import importlib
 import json
-import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from spcomm.bench.results_file import ResultsFile, ResultsFileError, load
 from spcomm.bench.rows import Row, Sweep, benchmarks, summary
 from spcomm.bench.statistics import LEAST_ROUNDS
 from spcomm.command_help import CommandHelp
-from spcomm.text import counted, whole_number
+from spcomm.text import counted, size_bytes, whole_number
 
 ROUNDS, SECONDS, LIMIT = 7, 0.25, 330.0
 QUICK_ROUNDS, QUICK_SECONDS, QUICK_LIMIT = 3, 0.06, 50.0
@@ -203,10 +202,8 @@ def node_counts(text: str) -> tuple[int, ...]:
 
 
 def sizes(text: str) -> tuple[int, ...]:
-    factors = {"": 1, "K": 1 << 10, "M": 1 << 20}
-    found = re.findall(r"\s*(\d{1,9})([KM]?)\s*(?:,|$)", text, re.ASCII | re.IGNORECASE)
-    values = [int(digits) * factors[unit.upper()] for digits, unit in found]
-    if len(found) != len(text.split(",")) or not all(1 <= value <= sweep.LARGEST for value in values):
+    values = [size_bytes(part.strip()) or 0 for part in text.split(",")]
+    if not all(1 <= value <= sweep.LARGEST for value in values):
         message = f"{text!r} is not a list of sizes from 1 byte to 64M, such as 8,1K,1M"
         raise argparse.ArgumentTypeError(message)
     return tuple(dict.fromkeys(values))
