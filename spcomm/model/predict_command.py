@@ -4,13 +4,12 @@
 import argparse
 from collections.abc import Sequence
 
-from spcomm.model import cluster, loggp, terms
+from spcomm.model import loggp, terms
 from spcomm.model.fit_command import duration
 from spcomm.model.measured import Case
-from spcomm.model.predict import predict
-from spcomm.text import aligned
+from spcomm.model.predict import ALGORITHMS, predict, predict_cluster
+from spcomm.text import aligned, size_bytes
 
-UNITS = {"k": 1 << 10, "m": 1 << 20}
 MOST = 1 << 40
 NOTE = """\
 Beyond the nodes or the bytes that were measured the terms are extrapolated: no measurement has checked them there.
@@ -36,7 +35,7 @@ def main(words: Sequence[str]) -> None:
             case = Case(options.operation, n, size, options.transport)
             outside = False
             if options.cluster:
-                time = cluster.predict(fit.of(options.transport), case, options.cluster)
+                time = predict_cluster(fit.of(options.transport), case, options.cluster)
             else:
                 found = predict(fit, case)
                 time, outside = found.time_ns, found.is_extrapolated
@@ -75,17 +74,15 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--cluster",
-        choices=cluster.ALGORITHMS,
+        choices=ALGORITHMS,
         help="a core for each node: by the algorithms of MPI (tree), or through one server",
     )
     return result
 
 
 def numbers(text: str) -> list[int]:
-    found = []
-    for part in text.lower().split(","):
-        digits, unit = (part[:-1], UNITS[part[-1]]) if part[-1:] in UNITS else (part, 1)
-        if not digits.isdecimal() or int(digits) * unit > MOST:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 2,8,64 or 8,4K,1M")
-        found.append(int(digits) * unit)
+    parts = text.split(",")
+    found = [number for part in parts if (number := size_bytes(part)) is not None and number <= MOST]
+    if len(found) < len(parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 2,8,64 or 8,4K,1M")
     return found

@@ -6,12 +6,12 @@ import json
 import pytest
 
 from bench_files import CORES, KNOWN, NODES, SIZES, TERMS, cases, document, entry, time_ns, write
-from spcomm.model import cluster, loggp, main, measured, terms
+from spcomm.model import loggp, main, measured, terms
 from spcomm.model.errors import ModelError
 from spcomm.model.fit import fit
 from spcomm.model.loggp import FIVE, PARAMETERS
 from spcomm.model.measured import Case
-from spcomm.model.predict import predict
+from spcomm.model.predict import predict, predict_cluster
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_the_command_writes_what_predict_reads(tmp_path, capsys):
 )
 def test_clusters_take_whole_messages(operation, algorithm, messages):
     n = 2 if operation == "pingpong" else 8
-    found = cluster.predict(KNOWN["tcp"], Case(operation, n, 8, "tcp"), algorithm)
+    found = predict_cluster(KNOWN["tcp"], Case(operation, n, 8, "tcp"), algorithm)
     assert found.value == pytest.approx(messages * KNOWN["tcp"].message_ns(8))
 
 
@@ -152,7 +152,7 @@ def test_a_server_is_overtaken_by_a_tree():
     for n in (4, 64, 1024):
         case = Case("allreduce", n, 8, "tcp")
         server, tree = (
-            cluster.predict(KNOWN["tcp"], case, algorithm).value for algorithm in ("server", "tree")
+            predict_cluster(KNOWN["tcp"], case, algorithm).value for algorithm in ("server", "tree")
         )
         ratios.append(server / tree)
     assert ratios == sorted(ratios) and ratios[-1] > 10
