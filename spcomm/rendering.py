@@ -29,8 +29,8 @@ _PIXELS = 1 << 16  # drawn at a time, so that the arrays in between stay in the 
 _NOTHING = np.uint64(2**64 - 1)
 
 
-def view_matrix(turn: float = 0.0, tilt: float = 0.0) -> "np.ndarray":
-    """Return the view of things that have turned.
+def view_matrix(turn: float = 0.0, tilt: float = 0.0) -> np.ndarray:
+    """Return the view of a scene that is turned and tilted.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def view_matrix(turn: float = 0.0, tilt: float = 0.0) -> "np.ndarray":
     Returns
     -------
     ndarray
-        Of shape (3, 3); its rows are the directions to the right, upwards, and away from the eye.
+        Shape (3, 3); its rows are the directions to the right, upwards, and away from the eye.
 
     Examples
     --------
@@ -87,9 +87,9 @@ def render_spheres(
     comm : Comm
         The nodes.
     centers : array_like
-        Of this node's spheres, shape (n, 3). The picture's middle is at (0, 0, 0).
+        The centers of this node's spheres, shape (n, 3). The picture's middle is at (0, 0, 0).
     radius : float
-        Of all spheres.
+        The radius of all spheres.
     colors : array_like
         Red, green and blue from 0 to 255; shape (n, 3), or (3,) for all spheres.
     view : array_like
@@ -97,7 +97,7 @@ def render_spheres(
     size : int, optional
         Pixels a side.
     width : float, optional
-        How much of the space the picture shows, from its left to its right.
+        The part of the space that the picture shows, from its left to its right.
     root : int, optional
         The node that receives the picture.
 
@@ -142,9 +142,8 @@ def _splat(places: np.ndarray, radius: float, colors: Any, size: int, width: flo
     rgb = np.broadcast_to(np.asarray(colors, np.float32).reshape(-1, 3), (len(places), 3))[seen]
     box = np.arange(-int(reach) - 1, int(reach) + 2)
     down, across = (offsets.ravel() for offsets in np.meshgrid(box, box, indexing="ij"))
-    kept = (
-        np.hypot(down, across) <= reach + 0.75
-    )  # a centre is within half a pixel's diagonal of its pixel's middle
+    # A centre is within half a pixel's diagonal of its pixel's middle.
+    kept = np.hypot(down, across) <= reach + 0.75
     down, across = down[kept], across[kept]
 
     keys = np.full(size * size, _NOTHING, np.uint64)
@@ -190,14 +189,14 @@ class Volume:
     Attributes
     ----------
     shape : tuple
-        The whole volume's, without the colours.
+        The shape of the whole volume, without the colours.
     begin, end : int
         The slices of this node.
 
     Notes
     -----
-    It has four numbers for each voxel three times, once for each axis along which the eye may look. It does not keep
-    `comm`, so a node of a `Cluster` can use it in later calls.
+    A volume holds the four numbers of each voxel three times, once for each axis along which the eye may look. It does
+    not keep `comm`, so a node of a `Cluster` can use it in later calls.
 
     Examples
     --------
@@ -223,17 +222,15 @@ class Volume:
         self.begin = sum(counts[: comm.rank])
         self.end = self.begin + counts[comm.rank]
         self.shape = (sum(counts), *slab.shape[1:3])
-        # Between the last slice of a node and the first one of the next node are points, too: they are this node's.
-        ghost = np.zeros_like(slab[:1])
+        # The points between the last slice of a node and the first one of the next node belong to the former, and the
+        # points before the first slice to node 0.
         given: list[Any] = [None] * comm.size
         if comm.rank > 0:
-            given[comm.rank - 1] = slab[0]
-        came = comm.alltoall(given)
-        if comm.rank < comm.size - 1:
-            ghost[0] = came[comm.rank + 1]
-        # The first node has the points before the first slice.
-        front = ghost[:0] if comm.rank else np.zeros_like(ghost)
-        self._first = self.begin if comm.rank else -1
+            given[comm.rank - 1] = slab[:1]
+        received = comm.alltoall(given)
+        nothing = np.zeros_like(slab[:1])
+        ghost = received[comm.rank + 1] if comm.rank < comm.size - 1 else nothing
+        front = nothing[comm.rank :]
         voxels = np.pad(np.concatenate([front, slab, ghost]), ((0, 0), (1, 1), (1, 1), (0, 0)))
         # Extinction along the way, and light that is emitted in proportion to it: both can be interpolated.
         voxels[..., 3] = -np.log1p(-np.clip(voxels[..., 3], 0, 0.999))
@@ -243,8 +240,7 @@ class Volume:
     def _stack(self, voxels: np.ndarray, axis: int) -> "list[_Slice]":
         """The slices of this node along an axis, each with the rectangle that is not transparent."""
         turned = np.ascontiguousarray(np.moveaxis(np.moveaxis(voxels, axis, 0), 3, 1))
-        first = [-1, -1, -1]
-        first[0] = self._first
+        first = [self.begin or -1, -1, -1]
         numbers = range(self.begin, self.end) if axis == 0 else range(self.shape[axis])
         others = [first[other] for other in range(3) if other != axis]
         found = []
@@ -269,7 +265,7 @@ class _Slice(NamedTuple):
 
 @spcomm.op(elementwise=True, element_axes=1)
 def _over(front: np.ndarray, back: np.ndarray) -> np.ndarray:
-    """A picture in front of another: red, green, blue, and how much light gets through (Porter and Duff 1984)."""
+    """A picture in front of another: red, green, blue, and the light that gets through (Porter and Duff 1984)."""
     through = front[:, 3:]
     whole = through * back
     whole[:, :3] += front[:, :3]
@@ -305,7 +301,7 @@ def render_volume(
     size : int, optional
         Pixels a side.
     width : float, optional
-        How many voxels the picture shows, from its left to its right. None: the whole volume, from every side.
+        The number of voxels that the picture shows, from its left to its right. None: the whole volume, from every side.
     root : int, optional
         The node that receives the picture.
 
@@ -377,7 +373,7 @@ def _lay(volume: Volume, shear: _Shear) -> np.ndarray:
         place = slice(top, top + layer.shape[1]), slice(left, left + layer.shape[2])
         extinction = layer[3]
         passes = np.exp(extinction * -shear.thickness)
-        # Of the light that is emitted in the slice, so much leaves it; and that much gets through what is in front.
+        # The share of the light emitted in the slice that leaves it, and then gets through the slices in front of it.
         share = (1 - passes) / np.maximum(extinction, np.float32(1e-6))
         share *= through[place]
         layer[:3] *= share
