@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from spcomm.launch.cmdline import boxes
+from spcomm.launch.cmdline.groups import gather
+from spcomm.launch.cmdline.options import parse
+from spcomm.launch.cmdline.plan import Plan
+
 WATCHDOG_S = 60.0
 STARTS = ("fork", "exec")
 
@@ -19,6 +24,17 @@ def spcomm_root():
     import spcomm
 
     return str(Path(spcomm.__path__[0]).parent)
+
+
+def planned(words):
+    """The programs and the groups of a command line, with the boxes of their nodes."""
+    options = parse(words)
+    plans = [Plan("script", part.name, []) for part in options.parts]
+    for plan, part in zip(plans, options.parts, strict=True):
+        plan.nodes, plan.group, plan.boxes = part.nodes, part.group, part.boxes
+    if options.boxes is not None:
+        boxes.place(options, plans)
+    return plans, gather(plans)
 
 
 class Result:

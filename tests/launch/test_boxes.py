@@ -14,25 +14,16 @@ from pathlib import Path
 import pytest
 
 import spcomm
-from launching import read_lines
+from launching import planned, read_lines
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline import boxes
-from spcomm.launch.cmdline.groups import gather
 from spcomm.launch.cmdline.options import parse
-from spcomm.launch.cmdline.plan import Plan
 
 TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
 
 
 def placed(*words):
     """The groups of a command line, with the boxes of their nodes."""
-    options = parse(words)
-    plans = [Plan("script", part.name, []) for part in options.parts]
-    for plan, part in zip(plans, options.parts, strict=True):
-        plan.nodes, plan.group, plan.boxes = part.nodes, part.group, part.boxes
-    if options.boxes is not None:
-        boxes.place(options, plans)
-    return gather(plans)
+    return planned(words)[1]
 
 
 # ---- options

@@ -6,10 +6,7 @@ from itertools import count
 
 import pytest
 
-from spcomm.launch.cmdline import boxes
-from spcomm.launch.cmdline.groups import gather
-from spcomm.launch.cmdline.options import parse
-from spcomm.launch.cmdline.plan import Plan
+from launching import planned
 
 HOSTS = ("a", "b", "localhost", "c")
 
@@ -135,23 +132,12 @@ class CommandLine:
         return found
 
 
-def placed(words):
-    """The groups of a command line, and the program of each index."""
-    options = parse(words)
-    plans = [Plan("script", part.name, []) for part in options.parts]
-    for plan, part in zip(plans, options.parts, strict=True):
-        plan.nodes, plan.group, plan.boxes = part.nodes, part.group, part.boxes
-    if options.boxes is not None:
-        boxes.place(options, plans)
-    groups = gather(plans)
-    return groups, {index: plan.target for plan in plans for index in plan.indices}
-
-
 def test_where_nodes_are_of_random_command_lines():
     kinds = set()
     for seed in range(400):
         line = CommandLine(seed)
-        groups, programs = placed(line.words)
+        plans, groups = planned(line.words)
+        programs = {index: plan.target for plan in plans for index in plan.indices}
         found = {
             group.number: [
                 (programs[group.first + rank], group.boxes_of_run[group.box(rank)], group.box(rank))
