@@ -301,7 +301,8 @@ def render_volume(
     size : int, optional
         Pixels a side.
     width : float, optional
-        The number of voxels that the picture shows, from its left to its right. None: the whole volume, from every side.
+        The number of voxels that the picture shows, from its left to its right. None: the whole volume, from every
+        side.
     root : int, optional
         The node that receives the picture.
 
