@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "examples.md"
 PICTURES = ROOT / "docs" / "pictures"
 
-# Which examples belong together: the title above the first of them.
+# Groups of examples: the title above the first of each.
 TITLES = {
     1: "First steps",
     3: "A part for each node, and a sum",

@@ -161,7 +161,7 @@ def _settle(is_caller: bool) -> None:
         pass
     if is_caller:
         return
-    # What node 0 has read ahead is its own; descriptor 0 is /dev/null by now.
+    # Input that node 0 has read ahead is its own; descriptor 0 is /dev/null by now.
     old = sys.stdin
     if old is not None:
         encoding, wrong = getattr(old, "encoding", None), getattr(old, "errors", None)

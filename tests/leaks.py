@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a test may not leave behind: processes, file descriptors, shared memory.
+"""Leftovers that no test may have: processes, file descriptors, shared memory.
 
 The test process adopts orphans (Linux), so a node that outlived its launcher is found here, not lost to init.
 """

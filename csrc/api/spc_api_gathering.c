@@ -114,7 +114,7 @@ void spc_api_drop_left(spcomm_t *comm) {
     *left = (spc_api_left_t){.gathering = NULL};
 }
 
-/* Of the data that this node gives: formats, descriptions, bytes. FNV-1a. */
+/* The digest (FNV-1a) of the data that this node gives: formats, descriptions, bytes. */
 static uint64_t digest_of(const exchange_t *exchange) {
     uint64_t digest = UINT64_C(14695981039346656037);
     for (uint32_t i = 0; i < exchange->count; i++) {

@@ -202,7 +202,7 @@ static int check_threads(uint32_t nodes) {
     return SPC_OK;
 }
 
-/* Of `nodes` on this machine. `meet`: the others are elsewhere. */
+/* Forks `nodes` nodes on this machine. `meet`: the others are elsewhere. */
 static int fork_nodes(uint32_t nodes, int descriptor, const spc_meet_t *meet, spc_fork_t **fork,
                       uint32_t *rank) {
     const spc_fork_options_t options = {

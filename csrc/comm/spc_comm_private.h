@@ -66,7 +66,7 @@ struct spc_comm {
     spc_pending_t pending;
     spc_cycle_t cycle;
     spc_splitting_t splitting;
-    /* Of the last GATHER or mismatch. Relaxed: its reader was just notified of it. */
+    /* The phase of the last GATHER or mismatch. Relaxed: its reader was just notified of it. */
     _Atomic uint64_t last_phase;
     _Atomic int32_t culprit; /* relaxed: the rank that made a call fail; threads may overwrite each other's */
 };

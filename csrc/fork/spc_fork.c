@@ -38,7 +38,7 @@ uint32_t spc_fork_other_threads(void) {
     return threads > 1 ? threads - 1 : 0;
 }
 
-/* Which pipe this is; 0: none. */
+/* The identity of this pipe; 0: it is no pipe. */
 static uint64_t pipe_inode(int descriptor) {
     struct stat found;
     return fstat(descriptor, &found) == 0 && S_ISFIFO(found.st_mode) ? (uint64_t)found.st_ino : 0;

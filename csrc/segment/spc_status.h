@@ -110,7 +110,7 @@ static inline void spc_status_set_moved(spc_status_shared_t *status, uint32_t ra
     }
 }
 
-/* What it copies, as above, and how far it is: a hint, for a display. */
+/* The message that it copies, as above, and how far it is: a hint, for a display. */
 static inline uint64_t spc_status_moving(const spc_status_shared_t *status, uint32_t rank,
                                          uint64_t *moved_bytes) {
     *moved_bytes = atomic_load_explicit(&status->line[rank].moved, memory_order_relaxed);

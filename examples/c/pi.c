@@ -11,7 +11,7 @@
 
 #define STRIPS 10000000
 
-/* What a program does with a failure: say which, and end. The launcher ends the other nodes. */
+/* A program says which call failed, and ends. The launcher ends the other nodes. */
 static void check(int status) {
     if (status != SPCOMM_OK) {
         fprintf(stderr, "%s\n", spcomm_last_error());

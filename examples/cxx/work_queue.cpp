@@ -13,7 +13,7 @@ static int Owner(long number) {
     return static_cast<int>(number % SpComm_GetNumNodes());
 }
 
-/* What leads to `number` in one step: its double, and perhaps (number - 1) / 3. */
+/* The numbers that lead to `number` in one step: its double, and perhaps (number - 1) / 3. */
 static void SendPredecessors(long number) {
     long twice = 2 * number, third = (number - 1) / 3;
     SpComm_CoordinatedSend(Owner(twice), sizeof(twice), &twice);

@@ -9,7 +9,7 @@ PARTS = "the parts of a record come from the node that sent it, after it"
 
 
 def cases(rng):
-    # Of whole halves, so that the order of adding makes no difference.
+    # Halves are added without rounding, so the order of adding makes no difference.
     def array():
         return np.array([rng.randrange(100) / 2 for _ in range(rng.randint(1, 6))])
 

@@ -191,7 +191,7 @@ cdef extern from *:
     """
     #include <stddef.h>
 
-    /* Of a class whose instances stand among the methods of another one: the interpreter calls them with the object
+    /* For a class whose instances stand among the methods of another one: the interpreter calls them with the object
      * before the arguments, as it calls functions, and nothing is packed on the way (PEP 590). */
     static void spc_make_method(PyObject *type, size_t vectorcall_offset) {
         PyTypeObject *made = (PyTypeObject *)type;

@@ -72,7 +72,7 @@ static int64_t per_byte(int64_t ps, uint32_t bytes) {
     return (ps * bytes + 500) / 1000;
 }
 
-/* What the operating system adds to one piece of work of this processor. */
+/* The time that the operating system adds to one piece of work of this processor. */
 static int64_t noise(simulation_t *sim, uint32_t at) {
     if (sim->noise_length == 0) {
         return 0;

@@ -17,8 +17,8 @@ static int NET(unpack_quickly)(const char *from, npy_intp count, NET_VALUE *to) 
     npy_uint64 seen = 0, mask;
     memcpy(&mask, foreign_bit, sizeof mask);
     for (npy_intp i = 0; i < count; i++) {
-        /* Of ints the number, too. Pairs with the exchange of spcomm_net_int_read(), which touches multiples of 8 only:
-         * there processors load 8 bytes at one moment, in vectors, too; of an atomic load none would be made. */
+        /* An int's number lies in it, too. Pairs with the exchange of spcomm_net_int_read(), which touches multiples of
+         * 8 only: there processors load 8 bytes at one moment, in vectors, too, and atomic loads make none. */
         npy_uint64 status;
         memcpy(&status, from + i * sizeof(NET_ELEMENT), sizeof status);
         seen |= status;

@@ -235,7 +235,7 @@ static int NET(from_net_int)(PyArrayMethod_Context *context, char *const data[],
 
 /* ---- descriptors */
 
-/* Of a cast to or from text: the one that was asked for, or one as long as text can be. */
+/* The text type of a cast: the one that was asked for, or one as long as text can be. */
 static NPY_CASTING NET(resolve)(struct PyArrayMethodObject_tag *method, PyArray_DTypeMeta *const *dtypes,
                                 PyArray_Descr *const *given, PyArray_Descr **loop, npy_intp *offset) {
     (void)method, (void)offset;

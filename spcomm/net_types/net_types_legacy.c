@@ -63,7 +63,7 @@ static void copyswapn(void *to, npy_intp to_stride, void *from, npy_intp from_st
 
 /* ---- casts, to NumPy's numbers but float16, of which npymath knows */
 
-/* What does not fit is the lowest int64, as on most processors. */
+/* A number that does not fit becomes the lowest int64, as on most processors. */
 static npy_int64 whole(npy_double value) {
     return value >= -9223372036854775808.0 && value < 9223372036854775808.0 ? (npy_int64)value
                                                                             : NPY_MIN_INT64;

@@ -6,7 +6,7 @@
  */
 #include "net_types.h"
 
-/* What stands for an operand when the ufunc is asked: a new reference. `place` NULL is None. */
+/* The stand-in for an operand when the ufunc is asked: a new reference. `place` NULL is None. */
 static PyObject *stand_in(PyArray_DTypeMeta *dtype) {
     if (dtype == NULL) {
         return Py_NewRef(Py_None);

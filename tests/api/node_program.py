@@ -66,7 +66,7 @@ def locals_of(error):
 
 
 def unmatched(comm):
-    """What was sent in the test and received by nobody; the queues are empty afterwards."""
+    """The messages that the test sent and nobody received; the queues are empty afterwards."""
     comm.barrier()
     comm.poll()
     comm.barrier()  # what was queued has been sent by every poll, and by this wait

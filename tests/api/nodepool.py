@@ -80,7 +80,7 @@ OPTIONS = {
         Options("3-boxes-direct", ("--boxes", "3", "--map", "cyclic", "--route", "direct")),
     ]
 }
-# What else than the default options a test runs with, and at which sizes.
+# Options beside the default ones with which a test runs, and at which sizes.
 VARIED = [
     ("tiny", 3),
     ("tiny", 8),
@@ -96,7 +96,7 @@ VARIED = [
 
 @dataclass(frozen=True)
 class Config:
-    """What makes a pool: tests with equal ones share it."""
+    """The identity of a pool: tests with equal ones share it."""
 
     options: str
     nodes: int
@@ -124,7 +124,7 @@ def command(*arguments):
 
 
 def box_options(nodes):
-    """Of a run of so many nodes, by pytest's --boxes and --map (tests/conftest.py)."""
+    """The options of a run of so many nodes, by pytest's --boxes and --map (tests/conftest.py)."""
     pattern = given_map()
     if pattern:
         places = [pattern[rank % len(pattern)] for rank in range(nodes)]
@@ -161,7 +161,7 @@ class Node:
         self.link.sendall(len(data).to_bytes(8, "little") + data)
 
     def hear(self):
-        """What has arrived, or None if it is not complete yet; EOFError if the node is gone."""
+        """The answer, or None if it is not complete yet; EOFError if the node is gone."""
         try:
             data = self.link.recv(1 << 16)
         except ConnectionError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What test bodies need on the nodes: exact comparison, expected errors, and waiting for events without sleeping."""
+"""Tools of test bodies on the nodes: exact comparison, expected errors, and waiting for events without sleeping."""
 
 import contextlib
 import os

@@ -11,7 +11,7 @@ from nodetools import neighbours, refused
 
 @pytest.mark.options("default", "tree")
 def test_nobody_leaves_before_all_have_entered(comm):
-    """What everybody sent before the barrier is there after it, without waiting."""
+    """Messages that everybody sent before the barrier are there after it, without waiting."""
     for step in range(60):
         comm.send(step, spcomm.ALL, tag=step)
         comm.barrier()

@@ -54,7 +54,7 @@ def test_many_cycles_of_all_sizes(comm):
 
 @pytest.mark.options("default", "tree")
 def test_a_cycle_without_messages_waits_for_all(comm):
-    """What everybody sent before its first receive has arrived once the cycle is over."""
+    """Messages that everybody sent before its first receive have arrived once the cycle is over."""
     for cycle in range(200):
         comm.send(cycle, spcomm.ALL, tag=3)
         assert comm.coordinated_recv() is None
@@ -262,7 +262,7 @@ def test_shared_memory_without_copies(comm):
 
 @pytest.mark.sizes(1, 2, 3)
 def test_other_threads_send_while_one_receives(comm):
-    """What comes too late for one cycle goes in the next; nothing is lost, whoever sends."""
+    """A message that is too late for one cycle goes in the next; nothing is lost, whoever sends."""
     count = 150
 
     def sender(number):

@@ -44,7 +44,7 @@ def test_sendrecv_in_circles_of_every_step(comm, length, into):
 @pytest.mark.sizes(2, 4)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_everybody_sends_to_all_before_anybody_receives(comm, length):
-    """What has no room is queued, and goes while its sender receives; the queue's limit is far away."""
+    """A message without room is queued, and goes while its sender receives; the queue's limit is far away."""
     for node in range(comm.size):
         comm.send(array_of(comm.rank, node, length), node)
     out = np.zeros(length)

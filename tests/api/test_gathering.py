@@ -275,7 +275,7 @@ def test_what_cannot_be_pickled(comm, long):
 
 @pytest.mark.sizes(2, 3, 8)
 def test_what_cannot_be_unpickled(comm):
-    """Who gets it raises, after it has got all the rest; nothing stays behind."""
+    """The nodes that get it raise, after they have got all the rest; nothing stays behind."""
     thing = Unreadable() if comm.rank == 1 else np.zeros(20_000)
     with refused(spcomm.SpcommError, "from node 1 ", "unpickling failed"):
         comm.allgather(thing)

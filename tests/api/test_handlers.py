@@ -56,7 +56,7 @@ def test_a_wait_calls_it(comm):
     "call", ["recv", "recv_message", "try_recv_message", "probe", "poll", "barrier", "sum", "fuzzy"]
 )
 def test_calls_that_call_it(comm, call):
-    """What is there before the call, and what comes while it waits."""
+    """They handle the messages that are there before the call, and those that come while it waits."""
     with comm.split() as part:
         found = kept(part)
         part.send(1, part.rank, TAG)

@@ -24,7 +24,7 @@ def joined(left, right):
 
 @spcomm.op
 def product(left, right):
-    """Of matrices: not commutative, and not element by element."""
+    """Product of matrices: not commutative, and not element by element."""
     return left @ right
 
 
@@ -40,7 +40,7 @@ def added(left, right):
 
 @spcomm.op(elementwise=True, element_axes=1)
 def over(front, back):
-    """Of pixels: not commutative, and the numbers of one belong together."""
+    """Composition of pixels: not commutative, and the numbers of one belong together."""
     assert front.ndim == 2 and front.shape[1] == 4
     return front + (1 - front[:, 3:]) * back
 
@@ -80,7 +80,7 @@ NUMBERS = {
 @pytest.mark.smoke
 @pytest.mark.parametrize("name", NUMBERS)
 def test_ints(comm, name):
-    """Of any size, also where some fit into 64 bits and some do not."""
+    """Integers of any size, also where some fit into 64 bits and some do not."""
     for scale in (1, 2**40, 2**62, 10**40):
         everybody = [(-1) ** rank * (rank * 7 + 5) * scale for rank in range(comm.size)]
         if name[0] == "L":
@@ -319,7 +319,7 @@ def shortening(left, right):
 @pytest.mark.sizes(2, 3, 5, 8)
 @pytest.mark.parametrize("algorithm", ["slices", "binary-swap"])
 def test_one_part_raises(comm, algorithm):
-    """Who has that part raises; the others hear who it was. In binary swap's first round half of the nodes have it."""
+    """The node with that part raises; the others hear who it was. Half of them have it in binary swap's first round."""
     array = np.arange(4000.0)
     raises = comm.rank == 0 or (
         algorithm == "binary-swap" and comm.rank % 2 == 0 and comm.rank + 1 < comm.size

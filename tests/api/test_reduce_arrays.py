@@ -49,7 +49,7 @@ def operator_of(name):
 
 
 def prepared(array, name):
-    """What is combined, also of one node alone."""
+    """The array that is combined, also of one node alone."""
     if array.dtype.kind == "b" and name in ("SUM", "PROD"):
         return array.astype("i8")
     if name in ("LAND", "LOR", "LXOR"):
@@ -133,7 +133,7 @@ def test_counts(comm):
 
 @pytest.mark.parametrize("value", ["i1", "u2", "i4", "i8", "u8", "f4", "f8", ">i4", ">f8"])
 def test_pairs(comm, value):
-    """Of equal values the lower index; NaN wins; also where the pairs are packed or in another byte order."""
+    """The lower index of equal values wins, and NaN; also where the pairs are packed or in another byte order."""
     aligned = np.dtype([("value", value), ("index", "i8")], align=True)
     for length in (1, 5, 3000, 30_000):
         for dtype in (aligned, np.dtype([("value", value), ("index", "i8")])):

@@ -15,7 +15,7 @@ SPECIAL = [0.0, -0.0, 1e308, -1e308, 5e-324, math.inf, 1.0, 0.1, -1e-300, 2.0**5
 
 
 def contributions(seed, draw, size):
-    """What every node gives: the same list on all nodes."""
+    """The values of all nodes: the same list on each."""
     chance = random.Random(seed)
     return [draw(chance) for _ in range(size)]
 

@@ -17,7 +17,7 @@ LIMITS = [0, 1, -1, 2**31 - 1, -(2**31)]
 
 
 def contributions(seed, size):
-    """What every node gives; with few different values, so that ties are common."""
+    """The times of all nodes; with few different values, so that ties are common."""
     chance = random.Random(seed)
     return [SimTime(chance.choice(TIMES), *chance.choices(LIMITS, k=4)) for _ in range(size)]
 

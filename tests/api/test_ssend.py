@@ -108,7 +108,7 @@ def test_wrong_arguments(comm):
 
 @pytest.mark.sizes(2, 4)
 def test_in_a_part(comm):
-    """Of nodes in reverse order."""
+    """The part has the nodes in reverse order."""
     with comm.split(0, -comm.rank) as part:
         partner = part.rank ^ 1
         if part.rank % 2 == 0:

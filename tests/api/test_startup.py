@@ -117,7 +117,7 @@ def test_names_are_listed():
 
 
 def test_stale_environment_means_alone(tmp_path):
-    """What is left of another run's environment does not lead anywhere strange."""
+    """Leftovers of another run's environment do not lead anywhere strange."""
     for stale in ("99:0:4:1:1:1", "0:0:4:1:1:1", "garbage", "", "1:2:3"):
         result = alone(tmp_path, "print(rank, size)", env={"SPCOMM_NODE": stale})
         assert result.out == "0 1\n" or "SPCOMM_NODE" in result.err, str(result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What others used of the machine, from invented counters."""
+"""Other programs' use of the machine, from invented counters."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the benchmarks declare, and that both libraries' programs can do it."""
+"""The rows that the benchmarks declare; both libraries' programs can measure them."""
 
 import ast
 from pathlib import Path

@@ -78,7 +78,7 @@ def test_who_is_missed():
 
 
 def number_of(words, name):
-    """Of an operation or another thing, by its words; 77: none has that name."""
+    """The number of an operation or another thing, by its words; 77: none has that name."""
     return next((number for number in range(1, 77) if words(number).startswith(name)), 77) if name else 77
 
 

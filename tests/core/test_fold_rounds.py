@@ -14,7 +14,7 @@ ALGORITHMS = [tree, slices, binary_swap]
 
 
 def joined(left, right):
-    """Of arrays of texts: shows who was combined with whom, in which order."""
+    """The combination of arrays of texts: it shows who was combined with whom, in which order."""
     return np.array([f"({one}{other})" for one, other in zip(left, right, strict=True)], object)
 
 
@@ -44,7 +44,7 @@ def play(algorithm, size, root, values, combine):
 
 
 def came(rounds, rank, root):
-    """What a node gets of the round."""
+    """The values that a node gets in the round."""
     pattern = rounds[rank].pattern
     if pattern == "alltoall":
         return [each.given[rank] for each in rounds]

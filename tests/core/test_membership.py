@@ -26,7 +26,7 @@ if found is not None:
 
 
 def told(text, **options):
-    """What a process makes of this variable."""
+    """A process's reading of this variable."""
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         capture_output=True,

@@ -355,7 +355,7 @@ def test_nothing_grows():
 
 
 def test_wide_of_each_kind():
-    """What the other test files take for granted."""
+    """The other test files take this for granted."""
     gc.collect()
     assert {kind: (np.zeros(1, KINDS[kind]) + 0).dtype for kind in KINDS} == WIDE
     assert unaligned("int", [1])[0] == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What NumPy cannot do with a dtype of others: an error, never a wrong number or a crash; and the way round each.
+"""Limits of NumPy with a dtype of others: an error, never a wrong number or a crash; and the way round each.
 
 Each case runs in this process: a crash fails everything.
 """
@@ -198,7 +198,7 @@ def test_only_the_instance_is_a_dtype(kind):
 
 @both
 def test_rounding_to_digits(kind):
-    """Of ints NumPy would multiply, which may wrap: refused."""
+    """NumPy would multiply ints, which may wrap: refused."""
     array = own(kind, [12345, 2**31 - 1])
     if kind == "double":
         assert own("double", [1.26, 2.5]).round(1).tolist() == [1.3, 2.5]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What NumPy computes with NET_INT and NET_DOUBLE, against int64 and float64: the same numbers, and of those dtypes.
+"""NumPy with NET_INT and NET_DOUBLE, against int64 and float64: the same numbers, and of those dtypes.
 
 What only moves elements keeps the dtype. Each expression runs on elements of this machine, foreign ones and in between.
 Casts: test_net_types_casts.py.

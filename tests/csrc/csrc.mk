@@ -19,7 +19,7 @@ asan_FLAGS := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sani
 tsan_FLAGS := -O1 -fno-omit-frame-pointer -fsanitize=thread
 # A wait sleeps without a time limit, so that a lost wake-up hangs the test instead of hiding.
 endless_FLAGS := -O2 -DSPC_WAIT_ENDLESS_SLICES
-# What systems other than Linux compile: every fallback, nothing else.
+# The code that systems other than Linux compile: every fallback, nothing else.
 posix_FLAGS := -O2 -U__linux__
 
 FLAGS := -std=c11 -D_GNU_SOURCE -g -pthread -Wall -Wextra -Werror -Icsrc -Icsrc/include -Itests/csrc
@@ -33,7 +33,7 @@ LINK_test_gateway := -Wl,--wrap=spc_status_end
 LINK_test_credit := -Wl,--wrap=spc_link_create
 
 CORE := $(shell find csrc -name '*.c')
-# What several tests share stands in other files than test_*.c and is linked to every program.
+# Code that several tests share is in other files than test_*.c, and linked to every program.
 SHARED := $(filter-out $(wildcard tests/csrc/test_*.c),$(wildcard tests/csrc/*.c))
 TESTS := $(wildcard tests/csrc/test_*.c)
 

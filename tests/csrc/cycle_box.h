@@ -37,7 +37,7 @@ static inline void expect_next(spc_comm_t *comm, int32_t source, uint64_t seed, 
     CHECK_OK(next_until(comm, source, seed, bytes, SPC_NO_DEADLINE));
 }
 
-/* What a receive says that gets no message and does not end the cycle. */
+/* The status of a receive that gets no message and does not end the cycle. */
 static inline void expect_none(spc_comm_t *comm, uint64_t deadline_ns, int expected) {
     spc_message_t message;
     bool over = true;

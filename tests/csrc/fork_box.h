@@ -39,7 +39,7 @@ typedef struct outcome {
 static void (*surroundings)(void); /* what a case changes before the program starts; NULL: nothing */
 static double grace_s = 60;
 
-/* What a C program does around spc_fork; `nodes` processes run this, and each leaves by exit(). */
+/* A C program around spc_fork; `nodes` processes run this, and each leaves by exit(). */
 static inline void program(uint32_t nodes, body_t body, run_t *run) {
     comm_box_t box = comm_box_open((spc_config_t){.nodes = nodes});
     const spc_fork_options_t options = {.descriptor = box.descriptor, .nodes = nodes, .grace_s = grace_s};

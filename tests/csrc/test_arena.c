@@ -462,7 +462,7 @@ static void what_is_passed_on_is_never_free(void) {
     free(hands);
 }
 
-/* Of sixteen blocks eight may be kept; they count until they are found free, and sends have the other half. */
+/* Eight of sixteen blocks may be kept; they count until they are found free, and sends have the other half. */
 static void half_may_be_kept(void) {
     store_t store = make_store(16 * SMALL);
     spc_block_shared_t *kept[8], *block;

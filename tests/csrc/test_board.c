@@ -36,7 +36,7 @@ static void publish(spc_board_shared_t *board, uint32_t number) {
     spc_board_publish(board, &entry, pairs, NODES + 1);
 }
 
-/* What a reader does: true if all of it was there at one moment. */
+/* Reads as a reader does: true if all of it was there at one moment. */
 static bool read_all(const spc_board_shared_t *board, uint32_t stuck, spc_board_entry_t *entry,
                      spc_board_pair_t pairs[NODES + 1]) {
     bool whole = spc_board_read(board, stuck, entry);

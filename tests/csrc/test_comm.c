@@ -167,7 +167,7 @@ static void contexts_are_apart(void) {
 
 /* ---- limits and timeouts */
 
-/* What a timed-out send wanted to send comes to nobody; what was accepted comes, in order, once. */
+/* A message whose send timed out comes to nobody; one that was accepted comes, in order, once. */
 static void limit_body(int rank, int size, void *box) {
     spc_comm_t *comm = comm_box_join(box, rank);
     const int32_t to[2] = {1, 2};
@@ -280,7 +280,7 @@ static void finished_after_all_was_delivered(void) {
     run_ranks(2, (spc_config_t){.slots = 32}, finished_body);
 }
 
-/* What a node took stays its own after close, while others go on. */
+/* Messages that a node took stay its own after close, while others go on. */
 static void closed_nodes_keep_what_they_took(void) {
     party_t party = party_open(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 8});
     spc_message_t block, ring;

@@ -310,7 +310,7 @@ static void random_moves_lose_nothing(void) {
     run_ranks(6, (spc_config_t){.arena_bytes = 1 << 20, .slots = 4}, random_body);
 }
 
-/* Of a process that ended without a word, the end and what it leaves are one piece of news. */
+/* The end of a process that ended without a word, and the memory that it leaves, are one piece of news. */
 static void an_end_finds_the_memory_free(void) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20});
     move(party.comm[0], 1, 1, 1000, take(party.comm[0], 1000));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What nodes publish in real waits, and what is proven from it. */
+/* Deadlocks in real waits: what nodes publish, and what is proven from it. */
 #include "deadlock_box.h"
 
 #include <sys/prctl.h>
@@ -286,7 +286,7 @@ static void a_node_with_other_threads(void) {
     perform((spc_config_t){.nodes = 2}, receive_beside_a_thread, threads_are_no_proof);
 }
 
-/* What a node was told while it sleeps: the test rings for it, or in its place, and wakes nobody. */
+/* A node is told of something while it sleeps: the test rings for it, or in its place, and wakes nobody. */
 static void told_ones_are_no_proof(scene_t *scene) {
     spc_event_shared_t *event = spc_segment_part(&scene->box.segment, SPC_REGION_EVENT, 0);
     for (int round = 0; round < 3;) {
@@ -305,7 +305,7 @@ static void a_node_that_was_told_of_something(void) {
     perform((spc_config_t){.nodes = 2}, receive_from_next, told_ones_are_no_proof);
 }
 
-/* What node 2 sends may have the handler of node 0 send to node 1. */
+/* A message of node 2 may have the handler of node 0 send to node 1. */
 static void receive_with_a_handler(player_t *player) {
     if (player->rank == 0) {
         CHECK_OK(spc_comm_handle(player->comm, 5));

@@ -25,7 +25,7 @@ static bool from_root(uint32_t operation) {
     return operation == SPC_OPERATION_DATA_BCAST || operation == SPC_OPERATION_DATA_SCATTER;
 }
 
-/* What `rank` gives `to`: its length differs from that of its neighbours. */
+/* The data that `rank` gives `to`: their length differs from that of its neighbours'. */
 static uint64_t bytes_of(int number, int rank, int to) {
     return lengths[(number + rank + to) % LENGTHS];
 }

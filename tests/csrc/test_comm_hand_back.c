@@ -36,7 +36,7 @@ void __wrap_spc_trace_record_words(spc_trace_t *trace, uint64_t ticks, uint64_t 
     }
 }
 
-/* What came back is in use, holds what was sent, and is free once it is released. */
+/* A block that came back is in use, holds what was sent, and is free once it is released. */
 static void check_owner(party_t *party, uint64_t seed) {
     spc_comm_t *owner = party->comm[0];
     spc_message_t message;

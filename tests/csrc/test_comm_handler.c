@@ -64,7 +64,7 @@ static void waits_answer(void) {
     }
 }
 
-/* What the wait was for is not lost: the next one finds it. */
+/* The message that the wait was for is not lost: the next one finds it. */
 static void one_that_fails(int rank, int size, void *box) {
     person_t person = {.gives_up = rank == 0 ? 1 : 0};
     spc_message_t message;

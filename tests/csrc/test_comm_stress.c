@@ -351,7 +351,7 @@ static void threads_body(stress_node_t *node) {
 
 /* ---- tight */
 
-/* What has timed out was not sent, to nobody: it is sent again, and must come once. */
+/* A message that has timed out was sent to nobody: it is sent again, and must come once. */
 static void tight_body(stress_node_t *node) {
     pthread_t thread[2];
     uint64_t random = node->random + 1;

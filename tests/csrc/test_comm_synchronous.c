@@ -182,7 +182,7 @@ static void receiver_dies(void) {
     run_ranks(2, (spc_config_t){0}, receiver_dies_body);
 }
 
-/* What is dropped with a closed part has not been received. */
+/* A message that is dropped with a closed part has not been received. */
 static void receiver_closes_the_part_body(int rank, int size, void *box) {
     spc_comm_t *comm = comm_box_join(box, rank);
     spc_comm_t *part;

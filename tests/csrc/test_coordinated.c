@@ -138,7 +138,7 @@ static void a_send_that_came_to_nothing_begins_no_cycle(void) {
     nodes_close(&nodes);
 }
 
-/* Whoever asks too early is told so: somebody's row is of an older cycle, or there is none. */
+/* A node that asks too early is told so: somebody's row is of an older cycle, or there is none. */
 static void rows_of_another_cycle_are_not_counted(void) {
     nodes_t nodes = nodes_open(2, 0);
     spc_coordinated_publish(nodes.node[0]);

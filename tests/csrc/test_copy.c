@@ -18,7 +18,7 @@ static unsigned char *make_source(uint64_t length_bytes) {
     return source;
 }
 
-/* What lies around the target stays. */
+/* The bytes around the target stay as they were. */
 static void copy_at(const unsigned char *source, unsigned char *target, uint64_t length_bytes, uint32_t from,
                     uint32_t to) {
     unsigned char *start = target + GUARD + to;

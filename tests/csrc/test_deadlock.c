@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is judged to wait for ever. The boards are written by the test: each rule by itself, and many nodes at once that
+/* Nodes judged to wait for ever. The boards are written by the test: each rule by itself, and many nodes at once that
  * publish, wake and act while others look. What nodes themselves publish is in test_comm_deadlock.c. */
 #include "comm_box.h"
 

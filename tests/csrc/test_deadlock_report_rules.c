@@ -270,7 +270,7 @@ static void headlines(void) {
     }
 }
 
-/* Of those who wait in vain, only each other's part in it is told. */
+/* The report mentions nodes that wait in vain only for each other's part in it. */
 static void others_that_still_run(void) {
     for (int in_vain = 0; in_vain < 2; in_vain++) {
         told_t told = {.known = {false}};
@@ -314,7 +314,7 @@ static void names_of_files(void) {
     free(text);
 }
 
-/* What a box on another machine has sent may be anything: nothing is read beyond the entry. */
+/* A box on another machine may have sent anything: nothing is read beyond the entry. */
 static void any_entry(void) {
     uint64_t state = check_seed();
     for (int i = 0; i < 20000; i++) {

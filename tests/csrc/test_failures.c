@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who was first, and the sentence that says it: the table failures.txt holds for `spcomm run`, too. */
+/* The first failure, and the sentence that says it: the table failures.txt holds for `spcomm run`, too. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -42,7 +42,7 @@ static void no_input_no_output(void) {
     close(1);
 }
 
-/* What the supervisor opens first gets their numbers, and must keep away from them. */
+/* The supervisor's first descriptors get their numbers, and must keep away from them. */
 static void streams_may_be_closed(void) {
     void (*const closed[])(void) = {no_input, no_output, no_input_no_output};
     for (uint32_t i = 0; i < 3; i++) {

@@ -345,7 +345,7 @@ static void another_version(void) {
     free(stream.bytes);
 }
 
-/* What the receiver of frames says ends the parser, too. */
+/* An error of the receiver of frames ends the parser, too. */
 static void refused_by_deliver(void) {
     uint64_t random = check_seed();
     stream_t stream;
@@ -447,7 +447,7 @@ static void in_place(void) {
     free(body);
 }
 
-/* Who hands on a body that was read writes the same header without reading it. */
+/* A process that hands on a body that was read writes the same header without reading it. */
 static void the_sum_is_kept(void) {
     unsigned char header[HEADER];
     spc_frame_t frame;

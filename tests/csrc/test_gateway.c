@@ -288,7 +288,7 @@ static void splits(void) {
 
 /* ---- ends */
 
-/* Who has finished is missed only after its messages. */
+/* A node that has finished is missed only after its messages. */
 static void ends_body(int rank, int size, void *argument) {
     wide_box_t *wide = argument;
     spc_comm_t *comm = wide_join(wide, rank);
@@ -313,7 +313,7 @@ static void ends(void) {
     wide_run(2, (spc_config_t){0}, NULL, ends_body);
 }
 
-/* What node 0 has sent to a node that is gone lies in its arena, where it can write new messages at once. */
+/* Messages of node 0 to a node that is gone lie in its arena, where it can write new messages at once. */
 enum { TAKEN = 16 << 10, TAKEN_MAX = 4096 };
 
 static struct {

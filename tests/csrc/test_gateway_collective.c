@@ -431,7 +431,7 @@ static void star_reduce(spc_comm_t *comm, uint32_t rank, uint64_t seed) {
     }
 }
 
-/* What everybody reads of everybody. */
+/* Each node reads the values of all nodes. */
 static void star_gather(spc_comm_t *comm, uint32_t rank, uint64_t seed) {
     const spc_signature_t signature = {.operation = SPC_OPERATION_GATHER};
     const uint64_t mine[2] = {seed + rank, rank};

@@ -203,7 +203,7 @@ static void the_other_listens_nowhere(void) {
     CHECK_EQ_U(ways.made, 0);
 }
 
-/* What was sent before is held, and goes first. */
+/* Messages that were sent before are held, and go first. */
 static void the_choice_is_late(void) {
     for (int refuses = 0; refuses < 2; refuses++) {
         ways_t ways = {.is_late = true, .refuses = refuses != 0};

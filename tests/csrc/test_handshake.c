@@ -327,7 +327,7 @@ static spc_handshake_outcome_t answer_by(const spc_handshake_options_t *options,
     return found;
 }
 
-/* What one end said in a handshake that was accepted, said again to an end with another nonce. */
+/* The bytes that one end sent in an accepted handshake, sent again to an end with another nonce. */
 static void replay(void) {
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);
@@ -502,7 +502,7 @@ static void a_full_server(void) {
     run_to(NULL, &server, SPC_HANDSHAKE_FULL, SPC_HANDSHAKE_FULL);
 }
 
-/* What a verdict may say, and when: to a client in place of any answer, to a server in place of a proof. */
+/* The verdicts, and their moments: to a client in place of any answer, to a server in place of a proof. */
 static void verdicts(void) {
     spc_handshake_options_t client = options_of(CLIENT), server = options_of(SERVER);
     pair_t pair = pair_make(NULL, NULL);
@@ -543,7 +543,7 @@ static void not_ours(void) {
     }
 }
 
-/* What is 0 in this version is 0; so two versions that look alike are alike. */
+/* Bytes that are 0 in this version are 0; so two versions that look alike are alike. */
 static void zeros_are_zeros(void) {
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);

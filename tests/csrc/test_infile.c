@@ -55,7 +55,7 @@ static void values(void) {
 #define NUMBERS "; a number is 0 to 2147483647"
 #define KEYS "; allowed are local_nodes, total_nodes, group_id, ranks, server, code and timeout"
 
-/* Of a run over several machines. */
+/* The lists and texts of a run over several machines. */
 static void lists(void) {
     char message[SPC_INFILE_MESSAGE_BYTES];
     spc_infile_t found;

@@ -407,7 +407,7 @@ static void noise_is_no_sign_of_life(void) {
 
 /* ---- others who do not keep to the protocol */
 
-/* What this end's link does with one header after a good greeting that says `received`. */
+/* The answer of this end's link to one header after a good greeting that says `received`. */
 static spc_link_state_t answer_to(spc_frame_t frame, uint64_t received) {
     pair_t pair;
     unsigned char headers[2][SPC_FRAME_HEADER_BYTES];

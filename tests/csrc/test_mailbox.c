@@ -70,7 +70,7 @@ static void the_envelope_arrives_whole(void) {
     free_mailbox(mailbox, 4);
 }
 
-/* What a row says of its sender at the end: how many messages, also past the end of the row, and long ones' bytes. */
+/* The totals of a row at the end: how many messages, also past the end of the row, and long ones' bytes. */
 static void a_row_says_what_its_sender_did(void) {
     for (uint32_t slots = 1; slots <= 5; slots++) {
         spc_mailbox_shared_t *mailbox = make_mailbox(slots);

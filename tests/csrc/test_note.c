@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a node leaves written: whole notes only, rows of equal messages together. */
+/* Notes that a node leaves: whole ones only, rows of equal messages together. */
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 
 enum { ELEMENTS = 67 }; /* more than one vector block, and a rest */
 
-/* What one element of each operator must be; integers wrap. */
+/* The expected element of each operator; integers wrap. */
 #define EXPECTED_SUM(ctype, l, r) ((ctype)((l) + (r)))
 #define EXPECTED_WRAPPED(ctype, l, r) ((ctype)((uint64_t)(l) + (uint64_t)(r)))
 #define EXPECTED_MIN(ctype, l, r) ((l) < (r) ? (l) : (r))

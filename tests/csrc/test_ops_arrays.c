@@ -146,7 +146,7 @@ static void python_integers_do_not_wrap_in_products(void) {
 
 /* ---- the place of the least and of the greatest */
 
-/* Which of two pairs wins: 0 the left one, 1 the right one. */
+/* The winner of two pairs: 0 the left one, 1 the right one. */
 #define WINNER(name, operator, l, left_index, r, right_index)                                      \
     __extension__({                                                                                \
         const spc_field_t pair_field = {SPC_TYPE_PAIR_##name, 1};                                  \

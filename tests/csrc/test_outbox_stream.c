@@ -126,7 +126,7 @@ static void only_what_is_wanted(void) {
     close_pair(pair);
 }
 
-/* What remains is in a block at once: the receiver needs nothing more of its sender. */
+/* The rest of the message is in a block at once: the receiver needs nothing more of its sender. */
 static void abandoned_half_way(void) {
     for (uint32_t slots = 2; slots <= 64; slots *= 2) {
         spc_config_t config = tiny;

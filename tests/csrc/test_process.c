@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the system knows about processes; where it knows nothing, the functions say so and do no harm. */
+/* The system's knowledge of processes; where it has none, the functions say so and do no harm. */
 #include "check.h"
 
 #include <fcntl.h>

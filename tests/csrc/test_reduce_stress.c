@@ -64,8 +64,7 @@ static void dawdle(worker_t *worker) {
     }
 }
 
-/* What `rank` contributes at this step; integers that a double holds exactly, divided so that order
- * matters. */
+/* The value of `rank` at this step; integers that a double holds exactly, divided so that order matters. */
 static double value_of(const worker_t *worker, uint32_t rank, uint32_t index) {
     uint64_t state = worker->job->seed + worker->step * 1000003 + rank * 1009 + index;
     return (double)(int64_t)(check_random(&state) >> 12) / (double)(1 + check_below(&state, 1000));

@@ -215,7 +215,7 @@ static uint32_t choose_destinations(uint64_t *seed, int32_t *to) {
     return count;
 }
 
-/* What is not read by all is never overwritten; what is read comes back. */
+/* Chunks that not all have read are never overwritten; those that were read come back. */
 static void random_order_of_reading(void) {
     enum { HELD = 64 };
     uint64_t seed = check_seed();

@@ -37,7 +37,7 @@ static void all_buffers_fit_a_quarter_of_the_memory(void) {
         uint64_t quarter_bytes = spc_platform_memory_limit() / 4;
         spc_config_t config = complete((spc_config_t){.nodes = nodes, .features = SPC_FEATURE_memfd});
         CHECK(buffers_bytes(&config) <= quarter_bytes);
-        /* What is asked for leaves less to the rest. */
+        /* A buffer whose size is asked for leaves less to the rest. */
         uint64_t each_bytes = quarter_bytes * 3 / 4 / (2 * nodes);
         config = complete(
             (spc_config_t){.nodes = nodes, .features = SPC_FEATURE_memfd, .queue_limit_bytes = each_bytes});

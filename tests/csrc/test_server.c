@@ -211,7 +211,7 @@ static void jobs_and_what_is_refused(void) {
     spc_server_destroy(host.server);
 }
 
-/* What one box does in the next case. */
+/* The frames of one box in the next case. */
 typedef struct work {
     host_t *host;
     uint64_t seed;
@@ -271,7 +271,7 @@ static void talk_to_each_other(int boxes, long rounds, bool breaks) {
     for (uint16_t box = 0; box < boxes; box++) {
         spc_link_counts_t counts;
         CHECK_OK(spc_server_count(host.server, JOB, box, &counts));
-        /* What an operation needs, and no more: the multicast goes up once, the phase up once and down once. */
+        /* No more than an operation needs: the multicast goes up once, the phase up once and down once. */
         CHECK_EQ_U(counts.received[SPC_FRAME_MESSAGE].frames, (boxes + 1) * rounds);
         CHECK_EQ_U(counts.sent[SPC_FRAME_MESSAGE].frames, 2 * boxes * rounds);
         CHECK_EQ_U(counts.received[SPC_FRAME_ARRIVE].frames, rounds);

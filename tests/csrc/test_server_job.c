@@ -521,7 +521,7 @@ static record_t *begin_reduction(const reduction_t *reduction) {
     return begin(reduction->boxes, reduction->map, reduction->members, 1 << 20);
 }
 
-/* What came to a box: the arrivals, and the bytes of all values. */
+/* Frames that came to a box: the arrivals, and the bytes of all values. */
 typedef struct told {
     uint32_t count;
     uint64_t value_bytes;
@@ -652,7 +652,7 @@ static void integers_that_become_too_wide(void) {
     }
 }
 
-/* What cannot be combined goes to all as it came. */
+/* Values that cannot be combined go to all as they came. */
 static void what_is_no_reduction_is_passed_on(void) {
     static reduction_t reduction;
     record_t *record;

@@ -43,7 +43,7 @@ static void fill(const operation_t *operation, unsigned char *value, uint64_t *s
     }
 }
 
-/* What the nodes of one box get: status and value. */
+/* The outcome for the nodes of one box: status and value. */
 static int reduce_in_one_box(const operation_t *operation, uint32_t nodes, unsigned char *result) {
     box_t box;
     uint64_t phase = 0;

@@ -98,7 +98,7 @@ static void the_last_ones_stay(void) {
     }
 }
 
-/* What began before it is recorded may say so. */
+/* An event that began before it is recorded may say so. */
 static void an_earlier_time(void) {
     ring_t ring;
     spc_trace_event_t event;

@@ -28,7 +28,7 @@ typedef struct trace_send {
     uint64_t time_ns;
 } trace_send_t;
 
-/* What `source` has sent to `destination`, in order; how many. */
+/* The messages that `source` has sent to `destination`, in order; returns their number. */
 static inline uint64_t trace_sends(const spc_segment_t *segment, uint32_t source, uint32_t destination,
                                    trace_send_t **sends) {
     const spc_trace_reader_t reader = trace_of(segment, source);

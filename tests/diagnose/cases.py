@@ -21,7 +21,7 @@ MARKS = re.compile(r" <- (.*?)(?: in (\w+))?(?: \*/)?$")
 
 
 class Case:
-    """What is expected of one program."""
+    """The expectations of one program."""
 
     def __init__(self, path):
         self.path, self.name = path, path.stem
@@ -68,7 +68,7 @@ def matches(pattern, text):
 
 
 def differences(case, err):
-    """What the report on stderr lacks, or has too much: a text, empty if all is as it must be."""
+    """The report's errors: texts that stderr lacks, or has too much; empty if all is as it must be."""
     lines = err.splitlines()
     heads = [number for number, line in enumerate(lines) if is_head(case, line)]
     if len(heads) != 1:

@@ -34,7 +34,7 @@ def at_programs():
 
 @pytest.fixture
 def compiled(tmp_path):
-    """What to run for a case: its name, or the program made of its C source."""
+    """The program of a case: its name, or the program made of its C source."""
 
     def make(case):
         if case.path.suffix != ".c":

@@ -34,7 +34,7 @@ def test_a_program_whose_name_is_no_text_is_told_of(launch):
 
 
 def until(process, words):
-    """What is written to stderr up to a line with these words."""
+    """The text on stderr up to a line with these words."""
     text = ""
     while words not in text:
         line = process.stderr.readline().decode()

@@ -16,7 +16,7 @@ def told(*calls):
             print(error)
 """
 
-# What nodes 0, 1 and 2 call, from line 10 on, and what is said of each group.
+# The calls of nodes 0, 1 and 2, from line 10 on, and the report on each group.
 CASES = {
     "barrier-sum": (
         ["comm.barrier()", "comm.global_sum(1)"],

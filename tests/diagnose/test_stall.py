@@ -33,7 +33,7 @@ TABLE = """\
 
 
 def read_until(process, is_enough):
-    """What a run writes to stderr, until that is enough, or all there is."""
+    """The text that a run writes to stderr, until that is enough, or all there is."""
     text = ""
     while not is_enough(text):
         line = process.stderr.readline().decode()

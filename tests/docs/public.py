@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What users of spcomm can name: for tests of docstrings and of the reference."""
+"""Names that users of spcomm can use: for tests of docstrings and of the reference."""
 
 import inspect
 
 CLASSES = ("Cluster", "Comm", "FuzzyBarrier", "Destination", "SimTime")
-# Of these classes what Python's sets have, or what their docstring has under Attributes.
+# Members of these classes that Python's sets have, too, or that a docstring has under Attributes.
 ELSEWHERE = {
     *(f"Destination.{name}" for name in ("isdisjoint", "pop", "remove")),
     *(f"SimTime.{name}" for name in ("time", "priorities", "dtype")),

@@ -13,7 +13,7 @@ import public
 from checkout import fail_with
 
 SECTIONS = ("Parameters", "Returns", "Raises", "Attributes", "Notes", "Examples")
-# Of these the one line says all.
+# One line says all about these.
 BRIEF = (
     "ALL",
     "ANY",
@@ -21,7 +21,7 @@ BRIEF = (
     "PROC_NULL",
     *"SUM PROD MIN MAX MINLOC MAXLOC LAND LOR LXOR BAND BOR BXOR".split(),
 )
-# What stands in the Notes of the class is so of these.
+# The Notes of the class hold for these, too.
 OF_THEIR_CLASS = ("Cluster.", "Destination.", "SimTime.")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the documents say exists: commands, files, links."""
+"""The documents' commands, files and links exist."""
 
 import re
 import tomllib
@@ -75,7 +75,7 @@ def prose(text):
 
 
 def anchors(path):
-    """What headings of a page are called in links, by the rules of code hosts (and of MyST)."""
+    """The names of a page's headings in links, by the rules of code hosts (and of MyST)."""
     found = set()
     for title in re.findall(r"^#{1,6} (.*)$", prose(path.read_text()), re.MULTILINE):
         title = re.sub(r"\]\([^)]*\)", "", title).strip().lower()

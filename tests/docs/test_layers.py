@@ -13,7 +13,7 @@ import pytest
 
 from checkout import ROOT, fail_with, files, relative
 
-# What the files in a folder of csrc/ may include, beside their own folder.
+# The folders whose headers the files in a folder of csrc/ may include, beside their own folder.
 BELOW = {
     "base": set(),
     "segment": {"base"},
@@ -33,7 +33,7 @@ BELOW = {
 # Public headers that stand alone, values and no functions of the core: every floor may include them.
 STAND_ALONE = {"spcomm/simtime.h", "spcomm/destination.h", "spcomm/net_types.h"}
 
-# What the parts of spcomm/ may import, beside themselves; "" is the package itself, the public names.
+# The modules that the parts of spcomm/ may import, beside themselves; "" is the package itself, the public names.
 PUBLIC = {""}
 IMPORTS = {
     "": {"config", "joining", "_core", "net_types"},
@@ -89,7 +89,7 @@ IMPORTS = {
     "cli": PUBLIC | {"command_help", "manual"},
     "__main__": {"cli"},
 }
-# What the packages of spcomm/launch may import, beside themselves; its own modules, such as command, may import all.
+# The packages that those of spcomm/launch may import, beside themselves; modules such as launch/command may import all.
 LAUNCH = {
     "base": set(),
     "cmdline": {"base"},
@@ -376,7 +376,7 @@ def reached(calls, start):
 
 
 def symbols_of_the_core():
-    """Who defines what, and who uses it: {name: object file}, {name: object files}."""
+    """Definitions and uses: {name: object file}, {name: object files}."""
     archive = ROOT / "spcomm" / "lib" / "libspcomm.a"
     listing = subprocess.check_output(["nm", "-A", archive], text=True)
     defined, users = {}, defaultdict(set)

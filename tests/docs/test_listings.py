@@ -58,7 +58,7 @@ def pattern(line):
 
 
 def differences(wanted, printed):
-    """What is missing, and what is there and should not be."""
+    """Lines that are missing, and lines that are there and should not be."""
     rest, missing = [line.rstrip() for line in printed if line.strip()], []
     wanted = [line.rstrip() for line in wanted if line.strip()]
     for line in sorted((line for line in wanted if line.strip() != "…"), key=lambda line: "…" in line):

@@ -40,7 +40,7 @@ def test_every_public_header_has_a_page():
 
 
 def names_of_the_environment():
-    """What the sources read or set in the environment, where the name is written out."""
+    """The variables that the sources read or set in the environment, where the name is written out."""
     found = set()
     for path in [*files(".py", ".pyx", below="spcomm"), ROOT / "setup.py"]:
         text = path.read_text()

@@ -140,7 +140,7 @@ def test_headers_become_pages():
 
 
 def test_each_notebook_has_a_page():
-    """Of the same title; what the page shows is there with and without outputs."""
+    """The page has the notebook's title, and shows the same with and without outputs."""
     sys.path.insert(0, str(EXTENSION))
     try:
         pieces = loaded(EXTENSION / "pieces.py")

@@ -26,7 +26,7 @@ def installed(*modules):
 
 
 def command(library, nodes):
-    """What comes before the name of the program, and the environment it needs; skips where the library is missing."""
+    """The words before the name of the program, and the environment it needs; skips where the library is missing."""
     if library == "spcomm":
         return [sys.executable, "-m", "spcomm", "run", "--no-label", "-n", str(nodes)], {}
     if library == "mpi4py":

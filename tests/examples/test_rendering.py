@@ -16,7 +16,7 @@ RENDERERS = {"volume": "volume.py", "spheres": "20_spheres.py"}
 
 
 def pixels(path):
-    """What a PNG file shows, by the specification and not by what the examples think of it."""
+    """The pixels of a PNG file, by the specification and not by what the examples think of it."""
     data = path.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, chunks = 8, {}

@@ -66,7 +66,7 @@ class Found(Exception):
 
 
 def says_at_first(path, exercise):
-    """What the judge says of the first case that is wrong; empty if there is none."""
+    """The judge's message for the first case that is wrong; empty if there is none."""
 
     def stop(case):
         if not case.passed:

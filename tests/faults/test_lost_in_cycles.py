@@ -9,7 +9,7 @@ import test_killed
 from programs import HEAD, run, write
 from test_killed import PARTS, SURVIVE
 
-# What node 1 does in its last cycle, and what the others are handed of it, by themselves, before they are told.
+# The last cycle of node 1, and what the others are handed of it, by themselves, before they are told.
 STATES = {
     "before-sending": ("", []),
     "after-sending": ("comm.coordinated_send('sent', spcomm.OTHERS)", ["sent"]),
@@ -38,7 +38,7 @@ def survivors(tmp_path, nodes, text, *options):
 
 @pytest.mark.parametrize("state", STATES)
 def test_killed_before_it_has_entered(tmp_path, state):
-    """Who waits in the cycle already gets what was announced, then the error; so does who comes after the death."""
+    """Nodes that wait in the cycle get what was announced, then the error; so do those that come after the death."""
     action, expected = STATES[state]
     text = f"""
         if rank == 1:
@@ -60,7 +60,7 @@ def test_killed_before_it_has_entered(tmp_path, state):
 
 @pytest.mark.parametrize("state", STATES)
 def test_killed_after_it_has_entered(tmp_path, state):
-    """What it had announced before is all it has counted: that cycle ends as if nothing was. The next one cannot."""
+    """It has counted only what it had announced before: that cycle ends as if nothing was. The next one cannot."""
     action, expected = STATES[state]
     text = f"""
         if rank == 1:
@@ -123,7 +123,7 @@ def test_killed_while_others_wait(tmp_path, entered_first):
 
 @pytest.mark.smoke
 def test_a_node_that_ends_its_program_instead(tmp_path):
-    """What it sent before is handed over; then the error says that it has finished."""
+    """The message that it sent before is handed over; then the error says that it has finished."""
     text = """
         if rank == 1:
             comm.coordinated_send("last words", 0)

@@ -45,7 +45,7 @@ def call():
 @pytest.mark.parametrize("options", [[], PARTS], ids=["default", "parts"])
 @pytest.mark.parametrize("name", each(2, CALLS))
 def test_after_it_has_entered(tmp_path, name, options):
-    """What it gave lies in its arena and still comes; where that has no room, it has sent nothing."""
+    """The data that it gave lie in its arena and still come; where that has no room, it has sent nothing."""
     call, words = CALLS[name]
     text = (
         ENTERED.format(call=call)
@@ -91,7 +91,7 @@ def test_before_it_enters(tmp_path, name):
 
 @pytest.mark.parametrize("options", [[], PARTS], ids=["default", "parts"])
 def test_nodes_that_finish_right_after_it(tmp_path, options):
-    """What they gave still arrives, from those that have left and from those that have not."""
+    """The data that they gave still arrive, from those that have left and from those that have not."""
     text = """
         import numpy as np
         got = comm.gather(np.full(200_000, rank))

@@ -13,7 +13,7 @@ FUZZ_SECONDS ?= 20
 FUZZ_CC ?= clang
 
 TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-# What the targets are about, and what that needs.
+# The sources that the targets test, and those that these need.
 CORE := csrc/base/spc_error.c $(addprefix csrc/net/wire/,spc_arrival.c spc_crc32c.c spc_frame.c spc_handshake.c) \
         csrc/reduce/spc_ops.c csrc/reduce/spc_subtree.c
 HEADERS := $(wildcard tests/fuzz/*.h csrc/net/wire/*.h csrc/reduce/*.h csrc/base/*.h)

@@ -111,7 +111,7 @@ static void feed(run_t *run, uint64_t seed) {
     spc_frame_parser_destroy(parser);
 }
 
-/* What the parser should make of it. */
+/* The result that the parser should have. */
 static void expect(run_t *run) {
     while (run->status == SPC_OK && run->length_bytes - run->at >= HEADER) {
         spc_frame_t frame;

@@ -70,7 +70,7 @@ def test_corpus(compiled, target):
 @pytest.mark.timeout(0)  # a number of runs, not a time; an input that takes 10 s is an error
 @pytest.mark.parametrize("target", TARGETS)
 def test_fuzz(fuzzers, target, tmp_path):
-    """What is new in each run is drawn from a new seed, which libFuzzer prints."""
+    """The new inputs of each run are drawn from a new seed, which libFuzzer prints."""
     found = tmp_path / "found"
     found.mkdir()
     command = [f"-runs={RUNS}", "-max_len=2000", "-timeout=10", f"-artifact_prefix={tmp_path}/wrong-"]

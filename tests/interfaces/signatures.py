@@ -81,7 +81,7 @@ PAPER = [
     Signature(name, returns, _parameters(parameters), section, meaning)
     for section, returns, name, parameters, meaning in _PRINTED
 ]
-# Of the network's calls (3.3 to 3.5) those that C++ has.
+# The network's calls (3.3 to 3.5) that C++ has.
 NET = [
     Signature(name, returns, _parameters(parameters), section, "")
     for section, returns, name, parameters in [

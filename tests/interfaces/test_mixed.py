@@ -36,7 +36,7 @@ def test_c_and_python(half, start, compiler, launch):
 
 @pytest.mark.parametrize("where", ["boxes", "hosts"])
 def test_c_and_python_in_groups_over_boxes(where, compiler, launch):
-    """Of each group the C node is in another box than the Python node."""
+    """The C node of each group is in another box than the Python node."""
     program, python = compiler(PROGRAMS / "mixed.c", "-D_GNU_SOURCE"), PROGRAMS / "mixed.py"
     run, c_host, python_host = ("--boxes", 2, "--map", "cyclic"), (), ()
     if where == "hosts":
@@ -87,7 +87,7 @@ def test_c_takes_the_count_of_its_box_and_the_number_of_its_group(compiler, laun
 
 
 def printed(launch, *arguments):
-    """What a run of the programs that do all collectives prints, without its order."""
+    """The output of a run of the programs that do all collectives, without its order."""
     result = launch("--no-label", *arguments)
     assert (result.code, result.err) == (0, ""), result
     return sorted(result.lines)

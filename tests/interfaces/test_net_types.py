@@ -36,7 +36,7 @@ def bytes_of(order):
 
 
 def check_arrays(data, foreign):
-    """What Python reads in a file."""
+    """The values that Python reads in a file."""
     memory = bytearray(data)
     ints = np.frombuffer(memory, spcomm.NET_INT, 6)
     doubles = np.frombuffer(memory, spcomm.NET_DOUBLE, 6, 48)
@@ -87,7 +87,7 @@ def test_operators_and_conversion(compiler, heterogeneous, standard):
 
 
 def test_the_headers_promise_the_bytes(program, tmp_path):
-    """What C and C++ write, Python reads, and the other way round; of both orders."""
+    """Python reads the bytes that C and C++ write, and the other way round; of both orders."""
     own, other = ("<", ">") if sys.byteorder == "little" else (">", "<")
     file = tmp_path / "file"
     assert run(program, "write", file).returncode == 0

@@ -53,7 +53,7 @@ def test_cxx_has_all_of_them_together(standard, compiler, tmp_path):
     ],
 )
 def test_another_type_does_not_compile(name, change, compiler, tmp_path):
-    """What the tests above say is worth something."""
+    """The tests above can fail."""
     found = next(signature for signature in signatures.PAPER if signature.name == name)
     source = tmp_path / "other.cpp"
     source.write_text(program([found._replace(**change)]))

@@ -48,7 +48,7 @@ class Terminal:
 
     @property
     def lines(self):
-        """What is on the screen, without the empty lines below."""
+        """The lines on the screen, without the empty ones below."""
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip().split("\n")
 
     def resize(self, columns, lines):

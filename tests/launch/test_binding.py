@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which core a node runs on: --bind-to, --report-bindings."""
+"""The core that a node runs on: --bind-to, --report-bindings."""
 
 import os
 

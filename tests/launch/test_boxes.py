@@ -567,7 +567,7 @@ class Door:
         self.admitted.put((job, box, session is not None))
 
     def next(self):
-        """Who has got in: job, box, whether the connection is encrypted."""
+        """A connection that was let in: job, box, whether it is encrypted."""
         return self.admitted.get(timeout=60)
 
     def stop(self):

@@ -149,7 +149,7 @@ def shell(tmp_path):
 
 
 def typed(start, setup, lines, folder, environment):
-    """What a shell has on its terminal after each line with a tab at its end; its answer is awaited."""
+    """The text on a shell's terminal after each line with a tab at its end; its answer is awaited."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(folder)

@@ -16,7 +16,7 @@ RUNS = round(24 * float(os.environ.get("CHECK_SCALE", "1")))
 FIRST = int(os.environ.get("REPLAY", "0"))
 BUSY = "import sys\nprint(flush=True)\nwhile True:\n    pass\n"
 
-# What the culprit does in its line 7, `{node}`; and what the last line of the run then says.
+# The culprit's line 7, `{node}`; and the words of the last line of the run.
 SPOILS = {
     "segfault": ("os.kill(os.getpid(), signal.SIGSEGV)", 139, "node {node} was killed by SIGSEGV", "at program.py:7"),
     "abort": ("os.abort()", 134, "node {node} was killed by SIGABRT", "at program.py:7"),
@@ -29,7 +29,7 @@ SPOILS = {
              ""),
     "rank": ("comm.send(1, comm.size)", 1, "node {node} ended with an uncaught RankError", ""),
 }  # fmt: skip
-# What all others do meanwhile.
+# The call in which all others wait meanwhile.
 WAITS = {
     "recv": "comm.recv({node})",
     "any": "comm.recv()",

@@ -141,7 +141,7 @@ def wait_for_client():
 
 
 def attach(port):
-    """What a client gets: nothing, if it is not let in."""
+    """The first byte that a client gets: nothing, if it is not let in."""
     with socket.socket() as sock:
         sock.connect(("127.0.0.1", port))
         try:

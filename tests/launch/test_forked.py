@@ -182,7 +182,7 @@ def test_the_same_words_as_the_launcher(forked, launch):
 
 
 def test_a_lost_node_is_not_the_first_failure(forked):
-    """Who waited for the lost one fails, too; only the first traceback is shown."""
+    """A node that waited for the lost one fails, too; only the first traceback is shown."""
     result = forked.nodes(4, "if comm.rank == 3: raise ZeroDivisionError\ncomm.recv(3)\n")
     assert result.code == 1 and result.err.count("Traceback") == 1, result
     assert result.last.startswith("spcomm: node 3 ended with an uncaught ZeroDivisionError (exit code 1)")

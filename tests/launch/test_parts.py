@@ -189,7 +189,7 @@ def test_without_a_launcher_the_exception_is_shown(alone, capsys):
     assert "ValueError: here" in capsys.readouterr().err
 
 
-# Who was first
+# The first failure
 
 
 def apply(failures, event):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a program sees: everything as under plain Python, whichever way its nodes start."""
+"""A program's surroundings: everything as under plain Python, whichever way its nodes start."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who gets the standard input: --stdin."""
+"""The nodes that get the standard input: --stdin."""
 
 import os
 import subprocess

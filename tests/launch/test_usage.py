@@ -20,7 +20,7 @@ LIMITS = {"slots": (1, 64, 16), "ring": (1024, 1 << 30, 1 << 20), "arena": (0, 1
 
 
 def only(found):
-    """What was said of the only program."""
+    """The options of the only program."""
     (part,) = found.parts
     return part
 

@@ -356,7 +356,7 @@ def test_a_node_that_is_stopped_and_one_that_has_ended(terminal, launch):
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["stdout", "stderr"])
 def test_one_stream_is_enough(terminal, launch, which):
-    """Of the other one not a byte is touched."""
+    """The other one stays untouched, to the byte."""
     read, write = os.pipe()
     watch(terminal, launch, WAITING, **{"stderr" if which == "stdout" else "stdout": write})
     os.close(write)

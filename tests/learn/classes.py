@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a class has handed in, and what `spcomm check` says of it."""
+"""A class's submissions, and the grades that `spcomm check` gives."""
 
 import json
 import shutil

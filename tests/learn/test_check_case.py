@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What check.py is written with, and the catalogue of exercises."""
+"""The tools with which check.py is written, and the catalogue of exercises."""
 
 import math
 

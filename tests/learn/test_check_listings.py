@@ -16,7 +16,7 @@ from checkout import ROOT
 FOLDER = ROOT / "docs" / "howto" / "grading"
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
 RIGHT = Path(__file__).parent / "attacks" / "right.py"
-# What Gradescope's specification allows in results.json, as far as we use it.
+# The keys that Gradescope's specification allows in results.json, as far as we use it.
 WHOLE = {"score": (int, float), "output": str, "output_format": str, "tests": list, "extra_data": dict}
 EACH = {"name": str, "score": (int, float), "max_score": (int, float), "output": str}
 

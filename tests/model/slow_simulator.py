@@ -30,7 +30,7 @@ def draw(seed, who, number, limit):
 
 
 def children(rank, nodes):
-    """Of the binomial tree: r + 1, r + 2, r + 4, … below the lowest bit of r."""
+    """The children of r in the binomial tree: r + 1, r + 2, r + 4, … below its lowest bit."""
     distance = 1
     while rank + distance < nodes and not (rank and rank & distance):
         yield rank + distance

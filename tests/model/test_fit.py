@@ -60,7 +60,7 @@ def test_what_was_not_measured_is_extrapolated(exact):
 
 
 def test_intervals_hold_the_truth(noisy):
-    """Of 95 % intervals some miss; with this seed few do. All of five parameters lie within."""
+    """Some of 95 % intervals miss; with this seed few do. All of five parameters lie within."""
     inside = [
         found.low <= getattr(KNOWN[transport], name).value <= found.high
         for transport in KNOWN

@@ -97,7 +97,7 @@ inline start(p) {
 
 #define COMPLETE(p) (release_phase[(p) % BANKS] >= (p))
 
-/* What a node takes with it: the outcome, which must still be that of this phase. */
+/* The outcome that a node takes with it must still be that of this phase. */
 inline finish(p) {
     assert(release_phase[p % BANKS] == p);
     assert(release_value[p % BANKS] == TOTAL(p))

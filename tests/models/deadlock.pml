@@ -135,7 +135,7 @@ inline read_word() {
     board_rung[me] = 0
 }
 
-/* Who receives gives the receipt at once, and then tells the sender. */
+/* The receiver gives the receipt at once, and then tells the sender. */
 inline take_from(s) {
     flying[PAIR(s, me)]--;
 #ifdef RECEIPTS

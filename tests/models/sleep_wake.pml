@@ -31,7 +31,7 @@ bool late_clear;        /* sleeping = 0, in the sleeper's buffer */
 bool late_set;          /* sleeping = 1, behind it */
 byte late_made[WAKERS]; /* stores of `made` in the waker's buffer */
 
-/* What one processor has stored and others do not see yet becomes visible at some time. */
+/* A value that one processor has stored and others do not see yet becomes visible at some time. */
 active proctype memory() {
     byte i;
 end:

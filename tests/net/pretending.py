@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is no server of spcomm, or another one: a listener whose connections get one answer."""
+"""Another server, or none of spcomm: a listener whose connections get one answer."""
 
 import contextlib
 import socket

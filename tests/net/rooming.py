@@ -91,7 +91,7 @@ class Room(Launch):
         return [self.finish(process) for process in (self.server, *self.members)]
 
     def left(self):
-        """What is in the folder for temporary files."""
+        """The names in the folder for temporary files."""
         return sorted(path.name for path in self.temporary.iterdir())
 
 
@@ -177,7 +177,7 @@ class Guest:
         self._write(data)
 
     def heard(self):
-        """What has come; None: it was sent away."""
+        """The messages that have come; None: it was sent away."""
         try:
             if self.link is None:
                 return self._heard_first()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Of nodes on other hosts the launcher says what it says of its own: stalls, where they were, what they have left."""
+"""The launcher reports the same of nodes on other hosts as of its own: stalls, where they were, what they have left."""
 
 import os
 import re
@@ -52,7 +52,7 @@ def run_of(launch, ssh, where):
 
 
 def read_until(process, *words):
-    """What a run writes to stderr, from a headline on, until all of these words have come."""
+    """The text that a run writes to stderr, from a headline on, until all of these words have come."""
     text = ""
     while not all(word in text for word in words):
         line = process.stderr.readline().decode()

@@ -61,7 +61,7 @@ class Network:
                 self.cut()
 
     def garble(self, at):
-        """What is under way is followed by bytes of nobody's."""
+        """Bytes of nobody's follow those under way."""
         self.ways[at] += b"\xff" * 13
         self.deliver(at, 1 << 30)
 
@@ -136,7 +136,7 @@ def test_what_came_before_wrong_bytes_has_come():
 
 
 def test_a_cut_at_each_byte():
-    """Of all that goes over the first connection, in one direction."""
+    """Each byte of those that go over the first connection, in one direction."""
     whole = len(stream())
     for at in range(whole + 1):
         network = Network()

@@ -17,7 +17,7 @@ from pairwise import each
 PLACES = (0, 0, 1, 0, 1, 2)  # nodes 0, 1, 3 | 2, 4 | 5
 COUNTED = ("message", "arrive", "receipt")
 
-# What is done: by node 0 alone, while its gateway is stopped and so sees all of it at once; then by everybody.
+# The operations: of node 0 alone, while its gateway is stopped and so sees all of it at once; then of everybody.
 PROGRAM = """
     import os, sys, numpy as np, spcomm
     comm = spcomm.startup()
@@ -127,7 +127,7 @@ TO_ALL = {
 }  # each box says that its nodes have come, and hears once of all others
 TO_PART = {"arrive": [[1, 1, 0], [1, 1, 0]]}
 
-# What each costs: frames out of boxes 0, 1, 2, and into them. Of a million bytes there are four parts.
+# The cost of each: frames out of boxes 0, 1, 2, and into them. A million bytes are four parts.
 COSTS = {
     "nothing": {},
     "send to a node of the same box": {},

@@ -119,7 +119,7 @@ def test_what_listens_is_not_what_is_wanted(room, pretend, name, answer, part):
 
 
 def test_an_impostor_learns_nothing_by_which_it_would_be_let_in(pretend):
-    """Who does not know the code can answer, and is not believed."""
+    """A server that does not know the code can answer, and is not believed."""
     pretender = pretend(message(CHALLENGE, random=b"r" * 32) + message(4, random=b"m" * 32))
     with pytest.raises(connect.EntryError, match="does not know that code"):
         connect.enter(("127.0.0.1", pretender.port), b"k" * 32)

@@ -100,7 +100,7 @@ def known(messages, told):
 
 
 def says(chance, told):
-    """What somebody might say, or nearly that."""
+    """A message that somebody might send, or nearly that."""
     about = {
         "name": chance.choice("abc"),
         "slots": 2,

@@ -118,7 +118,7 @@ class CommandLine:
         return found
 
     def expected(self):
-        """Of each group, by number: for each rank the program, the box of the run, and that of the group."""
+        """Each group, by number: for each rank the program, the box of the run, and that of the group."""
         machines = iter(self._machines)
         used = [machine for machine in self._order if machine in self._machines]
         groups = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What rooms are made of: codes, sealed frames, folders, options."""
+"""Parts of rooms: codes, sealed frames, folders, options."""
 
 import hmac
 import io

@@ -195,7 +195,7 @@ def test_an_older_server_is_refused_in_one_sentence():
 
 # ---- who knows it
 
-# What members and runs say of themselves.
+# The fields in which members and runs describe themselves.
 OF = {"link": "0" * 32, "ticket": "0" * 64}
 ABOUT = {"name": "x", "slots": 1, "group": 7, "groups": [7], "program": "x", "room": True, "members": 1}
 
@@ -236,7 +236,7 @@ def refused(room, purpose, about):
 
 
 def ended_with(frames):
-    """What a guest is told before it is sent away; empty: nothing."""
+    """The reason that a guest is told before it is sent away; empty: nothing."""
     while True:
         select.select([frames.reading], [], [], 60)
         frames.flush()
@@ -295,7 +295,7 @@ def test_a_way_to_a_box_that_is_nobodys(busy):
 
 
 def wish(places, *members):
-    """What a run of one group asks for: the box of each rank, and who has the boxes."""
+    """The request of a run of one group: the box of each rank, and who has the boxes."""
     return {"groups": [{"places": places, "boxes": list(range(max(places) + 1))}], "boxes": list(members)}
 
 

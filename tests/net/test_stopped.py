@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What stops for less than the link timeout delays those who wait for it, and nobody else; what stops for longer ends
-the run."""
+"""A process that stops for less than the link timeout delays only those that wait for it; one that stops for longer
+ends the run."""
 
 import os
 import signal

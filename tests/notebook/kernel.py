@@ -9,7 +9,7 @@ _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Cell:
-    """What has become of one cell."""
+    """The outcome of one cell."""
 
     def __init__(self):
         self.out = self.err = self.error = ""

@@ -73,7 +73,7 @@ def test_failures_one_after_the_other_keep_the_nodes(cluster):
 
 @pytest.mark.slow
 def test_an_interrupt_that_comes_late_does_not_hit_the_next_call(cluster, monkeypatch, tmp_path):
-    """Who interrupts the nodes is stopped, and goes on in the next call; the nodes end meanwhile by themselves."""
+    """The process that interrupts the nodes is stopped, and goes on in the next call; the nodes end by themselves."""
     (fork_client,) = set(cluster.run(lambda comm: os.getppid()))
     cluster.push(fork_client=fork_client, owner=os.getpid(), gate=str(tmp_path / "gate"))
     interrupt = Nodes.interrupt

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What nodes print: whole lines with ranks, on the caller's own streams, all of it before the call returns."""
+"""The output of nodes: whole lines with ranks, on the caller's own streams, all of it before the call returns."""
 
 import io
 import os

@@ -357,7 +357,7 @@ def test_a_timeline_that_fails_leaves_the_result(nodes, broken, text):
 
 
 def test_output_without_end_can_be_interrupted(nodes):
-    """Of a thread that goes on after its cell, too."""
+    """Also that of a thread that goes on after its cell."""
     cell = nodes.run("%%spcomm\nwhile True: print('go')", interrupt_at="go")
     assert (cell.ename, cell.error[-len(KEPT) :]) == ("KeyboardInterrupt", KEPT)
     cell = nodes.run("""%%spcomm

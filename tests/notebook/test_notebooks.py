@@ -20,7 +20,7 @@ MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 needs_jupyter = pytest.mark.skipif(
     bool(MISSING), reason=f"not installed: {', '.join(MISSING)}; pip install --group notebooks"
 )
-# What must come out of each: pictures, and the errors that its tagged cells raise.
+# The required outputs of each: pictures, and the errors that its tagged cells raise.
 PICTURES = {"02_fuzzy_barrier.ipynb": 4, "03_load_balancing.ipynb": 5, "07_rendering.ipynb": 3}
 ERRORS = {
     "01_first_steps.ipynb": ["ClusterError"],

@@ -42,7 +42,7 @@ PROMISES = """
         last[source] = number
     assert comm.global_sum(1) == comm.size
 
-    # What was sent is found in the end by who looks often enough.
+    # A node that looks often enough finds the message that was sent.
     comm.send("look", right, tag=5)
     while (message := comm.try_recv_message(left, 5)) is None:
         pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Hypothesis draws, and how the nodes of a pool carry it out.
+"""Steps that Hypothesis draws, and that the nodes of a pool carry out.
 
 `make test` has few examples, the same each time. With CHECK_SCALE, which --everything sets to 1, there are others each
 time, and so many times as many as the test says.

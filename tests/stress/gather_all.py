@@ -17,7 +17,7 @@ class Broken:
 
 
 def thing(step, source, dest, size):
-    """What `source` gives to `dest`: every one is another, and `size` decides how it travels."""
+    """The object that `source` gives to `dest`: every one is another, and `size` decides how it travels."""
     number = 10_000 * step + 100 * source + dest
     if size % 3 == 0:
         return {"number": number, "text": "x" * size}
@@ -50,7 +50,7 @@ class Giver:
         return thing(self.number, source, dest, self.sizes[source])
 
     def step(self, name):
-        """Who needs what the culprit should have given hears of it; who needs nothing does not."""
+        """A node that needs what the culprit should have given hears of it; one that needs nothing does not."""
         mine, ranks = self.comm.rank, range(self.comm.size)
         call, expected, givers = getattr(self, name)(mine, ranks)
         if self.culprit == mine and (mine in givers or name in ("gather", "allgather", "alltoall")):

@@ -14,7 +14,7 @@ ORDINARY, AHEAD = 5, 6
 
 
 class Cycle(NamedTuple):
-    """What happens in one; the order of `sends` is that of each source."""
+    """The events of one cycle; the order of `sends` is that of each source."""
 
     sends: list  # of (source, destinations, size)
     slow: int | None
@@ -70,7 +70,7 @@ class Traveller:
         return self.chance.choice(forms)
 
     def tell_the_slow(self):
-        """Who was slow in the cycle before waits, within it, until all others are in this one and have sent."""
+        """A node that was slow in the cycle before waits, within it, until all others are in this one and have sent."""
         if self.index > 0:
             slow = self.cycles[self.index - 1].slow
             if slow is not None and slow != self.comm.rank:

@@ -139,7 +139,7 @@ def one_way():
 
 
 def timers():
-    """What everybody waits for is sent by the handler of a timer."""
+    """The handler of a timer sends the message that everybody waits for."""
 
     def ring_the_bell(*_):
         comm.send("bell", after, tag=9)

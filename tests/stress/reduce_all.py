@@ -21,13 +21,13 @@ def latest(left, right):
 
 @spcomm.op(elementwise=True, element_axes=1)
 def composed(left, right):
-    """Of pairs (a, b) that stand for x -> a x + b: what both do, one after the other. Not commutative."""
+    """The composition of x -> a x + b, as pairs (a, b): one after the other. Not commutative."""
     return np.stack([left[..., 0] * right[..., 0], right[..., 0] * left[..., 1] + right[..., 1]], -1)
 
 
 @spcomm.op
 def whole(left, right):
-    """Of whole arrays: what is at an index depends on others."""
+    """A function of whole arrays: the value at an index depends on others."""
     return left + right[::-1]
 
 

@@ -174,7 +174,7 @@ class Schedule:
         candidates = [key for key, waiting in self.shared.items() if waiting]
         if candidates:
             dest, tag = self.chance.choice(candidates)
-            # Which one it will be is not known: count the smallest, so that the bound holds in any case.
+            # The message that comes is not known: count the smallest, so that the bound holds in any case.
             self.shared[dest, tag].remove(min(self.shared[dest, tag]))
             self.add("receive", dest, self.how(), spcomm.ANY, tag)
 

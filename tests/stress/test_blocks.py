@@ -59,7 +59,7 @@ def contents(data):
 
 
 class Traffic:
-    """What a node sends and receives; both are counted, so that all can be received in the end."""
+    """The sends and receives of a node; both are counted, so that all can be received in the end."""
 
     def __init__(self, comm, keeper, random):
         self.comm, self.keeper, self.random = comm, keeper, random

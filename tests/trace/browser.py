@@ -28,7 +28,7 @@ class Opened:
         return float(self.told[name])
 
     def complaints(self):
-        """What the page, or the browser about it, has written to the console."""
+        """The lines that the page, or the browser about it, has written to the console."""
         return [line for line in self.log.splitlines() if "CONSOLE" in line]
 
 

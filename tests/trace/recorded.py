@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What nodes have recorded, made for tests of what is written of it: groups whose boxes all are elsewhere."""
+"""Events as nodes record them, for tests of the files made from them: groups whose boxes all are elsewhere."""
 
 import json
 import zlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is no trace is refused with one sentence; what is one is read whatever else is in it."""
+"""A file that is no trace is refused with one sentence; a trace is read whatever else is in it."""
 
 import json
 import tracemalloc

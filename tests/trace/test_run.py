@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `spcomm run --trace` writes tells what the nodes did."""
+"""Traces that `spcomm run --trace` writes show what the nodes did."""
 
 import json
 import os

@@ -110,7 +110,7 @@ def test_many_rows_are_written_in_pieces(tmp_path, monkeypatch):
     assert [len(track.calls) for track in whole.tracks] == [2] * 5
 
 
-# What boxes elsewhere have sent
+# Events of boxes elsewhere
 
 
 def wrong_pieces():

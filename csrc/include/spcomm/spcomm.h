@@ -132,7 +132,7 @@ typedef struct spcomm_layout {
     int32_t rank_in_run;
 } spcomm_layout_t;
 
-/* Of node `rank`. SPCOMM_ERANK; SPCOMM_EINVAL for NULL; SPCOMM_ECLOSED of a part that was shut down. */
+/* About node `rank`. SPCOMM_ERANK; SPCOMM_EINVAL for NULL; SPCOMM_ECLOSED of a part that was shut down. */
 int spcomm_layout(const spcomm_t *comm, int32_t rank, spcomm_layout_t *layout);
 
 /* The box of this node, as spcomm_layout gives it. */

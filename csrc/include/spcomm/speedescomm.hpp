@@ -28,7 +28,7 @@
 #include "spcomm/net_types.hpp"
 #include "spcomm/spcomm.h"
 
-/* What went wrong; Status() is one of the SPCOMM_E numbers. */
+/* An error of a call; Status() is one of the SPCOMM_E numbers. */
 class SpCommError : public std::runtime_error {
   public:
     SpCommError(int status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {
@@ -137,7 +137,7 @@ class SpDestination {
     spcomm_destination_t value_;
 };
 
-/* What the functions below are made of. */
+/* Parts of the functions below. */
 namespace spcomm_detail {
 
 [[noreturn]] inline void refuse(int status, const char *name, const std::string &reason) {

@@ -338,7 +338,7 @@ class Box:
     def _carried_too_long(self) -> None:
         self._fail("all nodes there have ended, and its gateway has not")
 
-    # What passes through
+    # Data that pass through
 
     def _read(self, fd: int) -> None:
         try:

@@ -311,7 +311,7 @@ class Relay:
         if entry[1] < _WINDOW:
             self._listen(index)
 
-    # What waits
+    # Data that wait
 
     def _flush(self) -> None:
         for key, outlet in list(self._outlets.items()):

@@ -168,7 +168,7 @@ static void reduce_numbers(void) {
 static char text[70001];
 static float matrix[15000];
 
-/* What this node gives to node `to`: of another format and length for each. */
+/* The data that this node gives to node `to`: of another format and length for each. */
 static spcomm_data_t gift(int to) {
     static int64_t shape[2] = {0, 5};
     const int which = (rank * 3 + to + number) % 7;

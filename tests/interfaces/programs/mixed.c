@@ -80,7 +80,7 @@ static void echo(void) {
     free(matrix);
 }
 
-/* What Python sends of its own accord. */
+/* The messages that Python sends of its own accord. */
 static void listen(void) {
     static const char fortran[] = {0, 3, 1, 4, 2, 5}, swapped[] = {0, 0, 1, 2};
     spcomm_message_t message = receive(2, SPCOMM_FORMAT_NONE);

@@ -139,7 +139,7 @@ static Record foreign_record() {
     return record;
 }
 
-/* Of the other machine: values are right, reading converts in place, peeking does not, and operators work on them. */
+/* Values of the other machine are right; reading converts in place, peeking does not, and operators work on them. */
 static void check_conversion() {
     Record record = foreign_record();
     for (int i = 0; i < 6; i++) {

@@ -51,7 +51,7 @@ static void test_destination() {
     CHECK_THROWS(set.Reset(1024), SPCOMM_ERANK, "Reset(1024)");
 }
 
-/* Who enters is told 0 until all have. */
+/* A node that enters is told 0 until all have. */
 static void test_fuzzy_barrier() {
     int nbytes = -1;
     if (node != 0) {

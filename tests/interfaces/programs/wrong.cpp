@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the paper's functions refuse; run by one node alone, or several. */
+/* Calls that the paper's functions refuse; run by one node alone, or several. */
 #include <climits>
 
 #include "check.hpp"

@@ -1,6 +1,6 @@
 # says: has it too, but the lowest rank is asked for
 # SPDX-License-Identifier: MIT
-"""Of several nodes takes the last, as a float."""
+"""It takes the last of several nodes, as a float."""
 
 
 def solve(comm, values):

@@ -1,6 +1,6 @@
 # says: but the lowest rank is asked for
 # SPDX-License-Identifier: MIT
-"""Of several nodes takes the last."""
+"""It takes the last of several nodes."""
 
 
 def solve(comm, values):

@@ -1,6 +1,6 @@
 # says: leave that function as it was given out
 # SPDX-License-Identifier: MIT
-"""What the judge calls was changed."""
+"""The functions that the judge calls were changed."""
 
 
 def formulas(comm, shares, speedups):

@@ -1,6 +1,6 @@
 # says: ; expected job
 # SPDX-License-Identifier: MIT
-"""Of equal times that of the lower node is first."""
+"""The event of the lower node is the first of several at equal times."""
 
 from heapq import heapify, heappop, heappush
 

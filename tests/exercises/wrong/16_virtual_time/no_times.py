@@ -1,6 +1,6 @@
 # says: expected a list of [gvt, time, station, job]
 # SPDX-License-Identifier: MIT
-"""What it does not know is None."""
+"""A time that it does not know is None."""
 
 
 def solve(comm, jobs, end):
