@@ -102,8 +102,8 @@ typedef struct called {
     bool listed;
 } called_t;
 
-/* How long to wait for the other nodes' calls: nodes that wait in the operation have learnt of it; nodes that learn of
- * it only when they ask come later. */
+/* Times to wait for the other nodes' calls: nodes that wait in the operation have learnt of it; nodes that learn of it
+ * only when they ask come later. */
 #define AT_ONCE_NS INT64_C(500000000)
 #define LATER_NS INT64_C(50000000)
 

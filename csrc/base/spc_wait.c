@@ -30,7 +30,7 @@ typedef struct spc_wait_call {
     uint64_t deadline_ns;
 } spc_wait_call_t;
 
-/* How many polls take SPC_WAIT_SPIN_NS here: a pause is 10 to 150 cycles, by processor. */
+/* The polls that take SPC_WAIT_SPIN_NS here: a pause is 10 to 150 cycles, by processor. */
 static uint32_t spin_polls(spc_clock_fn now_ns) {
     uint64_t best_ns = SPC_WAIT_SPIN_NS;
     for (int attempt = 0; attempt < 5; attempt++) { /* some are interrupted */

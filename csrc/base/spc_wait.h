@@ -48,7 +48,7 @@ typedef struct spc_wait_callbacks {
     bool (*moved)(void *argument);
 } spc_wait_callbacks_t;
 
-/* How to wait, and the experience so far. Chosen by spc_waiter_init; the fields are open for tests. */
+/* The way to wait, and the experience so far. Chosen by spc_waiter_init; the fields are open for tests. */
 typedef struct spc_waiter {
     uint32_t features;        /* spc_platform_features */
     uint32_t polls;           /* tests before the first yield */

@@ -56,7 +56,7 @@ uint64_t spc_comm_perturb_number(spc_comm_t *comm);
 /* This call's preference for that sender: it takes from the sender with the highest one. Never 0. */
 uint64_t spc_comm_perturb_liking(const spc_comm_t *comm, uint64_t number, uint32_t rank);
 
-/* How long it sleeps once the first message is there, so that other senders may be chosen; 0: not at all. */
+/* The sleep once the first message is there, so that other senders may be chosen; 0: none. */
 uint64_t spc_comm_perturb_lingering_ns(const spc_comm_t *comm, uint64_t number);
 void spc_comm_perturb_sleep(const spc_comm_t *comm, uint64_t duration_ns);
 

@@ -119,7 +119,7 @@ static uint32_t choose_row(report_t *r, uint32_t first) {
     return r->known[first] ? count : 0;
 }
 
-/* How the peers of nodes that share a row follow from their ranks: "rank+1". NULL: all have the same peer. */
+/* The peers of nodes that share a row, as they follow from their ranks: "rank+1". NULL: all have the same peer. */
 static const char *relation(const report_t *r, uint32_t first, char *room) {
     const spc_board_entry_t *one = &r->entry[first];
     uint32_t offset = offset_of(one);

@@ -58,8 +58,8 @@ typedef struct spc_fork_options {
         *meet; /* of a run of several boxes; the caller closes it, in every node. NULL: one box */
 } spc_fork_options_t;
 
-/* How many threads would not survive a fork. Threads that end by themselves when the process forks (of a BLAS library)
- * are not counted: if there are others than the caller, one process is forked to find out. 0 where unknown. */
+/* The number of threads that would not survive a fork. Threads that end by themselves when the process forks (of a BLAS
+ * library) are not counted: if there are others than the caller, one process is forked to find out. 0 where unknown. */
 uint32_t spc_fork_other_threads(void);
 
 /* Returns in every node: *rank is 0 in the caller (with `meet`, its first rank). Either all nodes exist, or none but

@@ -243,7 +243,7 @@ static inline bool spc_reduce_line_arrived(const spc_reduce_line_shared_t *line,
 bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank,
                           spc_signature_t *signature);
 
-/* How many operations `rank` has started: for a summary, and for nodes that have ended. */
+/* The operations that `rank` has started: for a summary, and for nodes that have ended. */
 uint64_t spc_reduce_last(const spc_reduce_t *reduce, uint32_t rank);
 
 /* A well-mixed 48-bit hash: the sum of equal ones is n times one of them, and hardly ever otherwise. */

@@ -47,7 +47,7 @@ static inline const spc_reduce_bank_t *spc_reduce_bank(const spc_reduce_t *reduc
     return &reduce->banks[phase % SPC_BANKS];
 }
 
-/* How many arrive at a group: the fan-in, or the remainder for the last group of a level. */
+/* The nodes that arrive at a group: the fan-in, or the remainder for the last group of a level. */
 static inline uint32_t spc_reduce_members(const spc_reduce_t *reduce, uint32_t level, uint32_t group) {
     const uint32_t rest = reduce->levels[level].width - (group << reduce->shift);
     const uint32_t fanin = 1u << reduce->shift;

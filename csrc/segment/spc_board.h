@@ -43,7 +43,7 @@ enum {
 };
 
 enum {
-    /* How a report names the call. */
+    /* The call's name in a report. */
     SPC_BOARD_RENDEZVOUS = 1, /* of RECEIPT: a send that --rendezvous makes wait */
     SPC_BOARD_IN_C = 2, /* the binding does not know its caller's line: a program in C or C++ */
     /* Any node that can send to it may make it do anything, whatever it waits for. */

@@ -287,7 +287,7 @@ static inline engine_action_t engine_next(const engine_plan_t *plan, uint32_t ra
     }
 }
 
-/* How many channels its messages need. */
+/* The number of channels that its messages need. */
 static inline uint32_t engine_channels(const engine_plan_t *plan) {
     switch (plan->program) {
     case ENGINE_DISSEMINATION:

@@ -135,7 +135,7 @@ static int setitem(PyArray_Descr *descr, PyObject *object, char *memory) {
     return PyDataType_GetArrFuncs(descr)->setitem(object, memory, NULL);
 }
 
-/* Whose objects setitem takes. By default NumPy's own numbers are cast, so those too large for an int would wrap. */
+/* Types of objects for setitem. By default NumPy casts its own numbers, so those too large for an int would wrap. */
 static int is_known_scalar(PyArray_DTypeMeta *Py_UNUSED(dtype), PyTypeObject *type) {
     if (PyType_IsSubtype(type, &PyComplexFloatingArrType_Type)
         || PyType_IsSubtype(type, &PyTimedeltaArrType_Type)) {

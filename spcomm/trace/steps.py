@@ -30,7 +30,7 @@ class Step:
     message: "Message | None" = None  # sent or received
 
 
-# Whom a collective operation waits for: ranks of a communicator of so many, for one of them, given the root.
+# The ranks that a collective operation waits for: of a communicator of so many, for one of them, given the root.
 def _all(size: int, _rank: int, _root: int) -> "range":
     return range(size)
 

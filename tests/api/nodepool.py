@@ -35,7 +35,7 @@ TESTS = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is started: options of `spcomm run` and features that are switched off."""
+    """The way in which a run is started: options of `spcomm run` and features that are switched off."""
 
     name: str
     arguments: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ def refused(kind, *fragments):
 
 
 def boxes(comm):
-    """How many there are (nodepool.box_options)."""
+    """The number of boxes (nodepool.box_options)."""
     return len({line.box for line in comm.layout})
 
 

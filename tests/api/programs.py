@@ -17,7 +17,7 @@ HEAD = "import os, signal, sys, time\nimport spcomm\ncomm = spcomm.startup()\nra
 
 @dataclass
 class Result:
-    """How a run ended."""
+    """The end of a run."""
 
     code: int
     out: str

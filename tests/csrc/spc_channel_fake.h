@@ -35,7 +35,7 @@ void spc_channel_fake_cut(spc_channel_t *end);
 void spc_channel_fake_blackhole(spc_channel_t *end);
 void spc_channel_fake_flip(spc_channel_t *end); /* a bit of what this end reads next */
 
-/* How many bytes are on their way to this end, and when the next ones are there; SPC_NO_DEADLINE: none are. */
+/* The bytes on their way to this end, and when the next ones are there; SPC_NO_DEADLINE: none are. */
 size_t spc_channel_fake_coming(const spc_channel_t *end, uint64_t *next_ns);
 
 #endif

@@ -226,7 +226,7 @@ def test_a_run_that_fails_has_other_worries(launch, last):
 
 
 def test_a_process_that_leaves_without_closing(launch):
-    """How far it has read is not known, so nothing is said of it."""
+    """The number of messages that it has read is not known, so nothing is said of it."""
     text = "for _ in range(5):\n    comm.send(1, 0)\n    comm.recv()\nsys.stdout.flush()\nimport os\nos._exit(0)\n"
     result = run(launch, text, 1)
     assert result.code == 0 and result.err == "", result

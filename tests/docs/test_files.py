@@ -120,13 +120,16 @@ def test_same_nouns_at_every_level():
     fail_with(complaints)
 
 
-@pytest.mark.parametrize("folder", ["spcomm", "scripts", "docs", "examples", "exercises"])
-def test_docstrings_begin_with_their_subject(folder):
-    """A docstring names a thing and says what it is or does, unless it asks a question."""
+@pytest.mark.parametrize("folder", ["csrc", "spcomm", "tests", "scripts", "docs", "examples", "exercises"])
+def test_docstrings_and_comments_begin_with_their_subject(folder):
+    """A docstring or comment names a thing and says what it is or does, unless it asks a question."""
+    opening = re.compile(
+        r'(?:"""|/\* |(?<!#)# )((?:What|Who|Whom|Whose|Whoever|How|Which|Of) [^.?"\n]*)([.?"\n])'
+    )
     complaints = []
-    for path in files(".py", ".pyx", below=folder):
+    for path in files(*PYTHON, *C, below=folder):
         text = path.read_text()
-        for found in re.finditer(r'"""((?:What|Who|Whom|Whose|How|Which|Of) [^.?\n]*)([.?"\n])', text):
+        for found in opening.finditer(text):
             if found[2] != "?":
                 number = text.count("\n", 0, found.start()) + 1
                 complaints.append(f"{relative(path)}:{number}: {found[1]}")

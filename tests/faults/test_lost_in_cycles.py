@@ -15,7 +15,7 @@ STATES = {
     "after-sending": ("comm.coordinated_send('sent', spcomm.OTHERS)", ["sent"]),
     "after-large": ("comm.coordinated_send(np.ones(50_000), spcomm.OTHERS)", [50_000]),
 }
-# How the others are told: they take what is there, and are told again if they ask again.
+# The others take what is there, and are told again if they ask again.
 TAKE = """
 import numpy as np
 def take(node):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whose output is shown, in which colour, and in which file it is kept: --show, --color, --output."""
+"""Options for the output of nodes, its colours and its files: --show, --color, --output."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How many frames cross the link of each box: as many as an operation needs, and not one more.
+"""Frames that cross the link of each box: as many as an operation needs, and not one more.
 
 Frames that keep the links going (HELLO, ACKNOWLEDGE), give credit (CREDIT) or tell of nodes (STATUS, NOTE)
 depend on when they are sent, and are not counted here.

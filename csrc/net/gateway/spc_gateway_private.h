@@ -23,7 +23,7 @@
 #include "segment/spc_segment.h"
 #include "segment/spc_status.h"
 
-/* How long the reading thread looks again before it sleeps, as long as yields are short; see base/spc_wait.h. */
+/* The time for which the reading thread looks again before it sleeps, if yields are short; see base/spc_wait.h. */
 #define SPC_GATEWAY_YIELDS 50
 #define SPC_GATEWAY_LONG_YIELD_NS UINT64_C(100000)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the programs here measure: as `driver.py` does, in batches whose size is found first. */
+/* The measuring loop of the programs here: as in `driver.py`, batches whose size is found first. */
 #ifndef BATCHES_H
 #define BATCHES_H
 

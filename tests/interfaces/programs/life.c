@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a node begins and ends: `life MODE [local_nodes total_nodes group_id infile]`. */
+/* The life of a node, from begin to end: `life MODE [local_nodes total_nodes group_id infile]`. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
