@@ -106,7 +106,7 @@ _MEANINGS = {
     "MINLOC": "Of two pairs (value, index) that with the lesser value; of equal ones the lower index.",
     "MAXLOC": "Of two pairs (value, index) that with the greater value; of equal ones the lower index.",
 }
-SUM, MIN, MAX, PROD, LAND, LOR, LXOR, BAND, BOR, BXOR, MINLOC, MAXLOC = BUILTIN = tuple(
+SUM, MIN, MAX, PROD, LAND, LOR, LXOR, BAND, BOR, BXOR, MINLOC, MAXLOC = tuple(
     _builtin(name, number, meaning) for number, (name, meaning) in enumerate(_MEANINGS.items())
 )
 

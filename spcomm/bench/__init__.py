@@ -17,12 +17,3 @@
 
 It is an ordinary user of the launcher: it starts nodes with ``python -m spcomm run``.
 """
-
-from collections.abc import Sequence
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `spcomm bench`; return the exit code."""
-    from spcomm.bench.command import main as command
-
-    return command(arguments)

@@ -12,12 +12,3 @@
 
 What needs SciPy or Matplotlib imports them late; ``pip install 'spcomm[model]'`` brings both.
 """
-
-from collections.abc import Sequence
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `spcomm model`; return the exit code."""
-    from spcomm.model.command import main as command
-
-    return command(arguments)

@@ -84,7 +84,6 @@ class LogGP:
 
 
 PARAMETERS = tuple(entry.name for entry in fields(LogGP) if entry.name != "noise")
-FIVE = PARAMETERS[:5]  # LogGP proper
 
 
 def size_numbers(size: int) -> tuple[float, float, float]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from contenders import answering, with_code
 
-from spcomm.bench import command, main, peers
+from spcomm.bench import command, peers
+from spcomm.bench.command import main
 from spcomm.bench.peers import Contender
 from spcomm.bench.rows import Row
 

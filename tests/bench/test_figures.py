@@ -8,8 +8,9 @@ import json
 import pytest
 from contenders import answering
 
-from spcomm.bench import figures, figures_command, main, peers, plot
+from spcomm.bench import figures, figures_command, peers, plot
 from spcomm.bench.cases import sweep
+from spcomm.bench.command import main
 from spcomm.bench.figures import BYTES, DEFAULT, FIGURES, FULL, NODES, RATE, TIME, Figure, Panel
 from spcomm.bench.measure import Plan, Results, estimate
 from spcomm.bench.report import Report

@@ -6,10 +6,11 @@ import json
 import pytest
 
 from bench_files import CORES, KNOWN, NODES, SIZES, TERMS, cases, document, entry, time_ns, write
-from spcomm.model import loggp, main, measured, terms
+from spcomm.model import loggp, measured, terms
+from spcomm.model.command import main
 from spcomm.model.errors import ModelError
 from spcomm.model.fit import fit
-from spcomm.model.loggp import FIVE, PARAMETERS
+from spcomm.model.loggp import PARAMETERS
 from spcomm.model.measured import Case
 from spcomm.model.predict import predict, predict_cluster
 
@@ -64,7 +65,7 @@ def test_intervals_hold_the_truth(noisy):
     inside = [
         found.low <= getattr(KNOWN[transport], name).value <= found.high
         for transport in KNOWN
-        for name in FIVE
+        for name in PARAMETERS[:5]
         for found in [getattr(noisy.transports[transport], name)]
     ]
     assert sum(inside) >= len(inside) - 1

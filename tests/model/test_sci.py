@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spcomm.model import command, main, sci
+from spcomm.model import command, sci
+from spcomm.model.command import main
 from spcomm.model.errors import ModelError
 from spcomm.model.sci import Components, Torus
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench_files import cases, write
-from spcomm.model import main, measured, terms
+from spcomm.model import measured, terms
+from spcomm.model.command import main
 from spcomm.model.errors import ModelError
 from spcomm.model.measured import Case
 from spcomm.model.validate import is_held_out, median_error, read_cases, validate

@@ -66,7 +66,6 @@ class Box:
         self._inputs: dict[int, Outlet] = {}
         self._paused = False
         self._ending = False  # the launcher has a reason to end the run
-        self._nodes_gone = False
         self._patience_s: float | None = None  # for the last frames to arrive; None: no limit
 
     def run(self) -> None:
