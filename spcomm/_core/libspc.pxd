@@ -127,7 +127,6 @@ cdef extern from "segment/spc_segment.h" nogil:
     int spc_segment_create(const spc_segment_plan_t *plan, int *descriptor, uint64_t *size_bytes)
     int spc_segment_attach(spc_segment_t *segment, int descriptor)
     void spc_segment_detach(spc_segment_t *segment)
-    void *spc_segment_address(const spc_segment_t *segment, uint64_t offset)
     void *spc_segment_part(const spc_segment_t *segment, int region, uint32_t index)
     uint64_t spc_segment_stride(const spc_segment_t *segment, int region)
     uint64_t spc_segment_offset(const spc_segment_t *segment, const void *address)
@@ -169,7 +168,6 @@ cdef extern from "segment/spc_note.h" nogil:
         SPC_NOTE_SENT_FILE_BYTES
         SPC_NOTE_LEFT_MAX
         SPC_NOTE_END
-        SPC_NOTE_CALL
         SPC_NOTE_FUZZY
         SPC_NOTE_CYCLE
     ctypedef struct spc_note_t:
@@ -366,25 +364,8 @@ cdef extern from "reduce/spc_ops.h" nogil:
         SPC_TYPE_INT
         SPC_TYPE_WIDE
         SPC_TYPE_INT8
-        SPC_TYPE_INT16
-        SPC_TYPE_INT32
-        SPC_TYPE_INT64
-        SPC_TYPE_UINT8
-        SPC_TYPE_UINT16
-        SPC_TYPE_UINT32
-        SPC_TYPE_UINT64
-        SPC_TYPE_FLOAT32
         SPC_TYPE_FLOAT64
         SPC_TYPE_SIMTIME
-        SPC_PROD
-        SPC_LOGICAL_AND
-        SPC_LOGICAL_OR
-        SPC_LOGICAL_XOR
-        SPC_BITWISE_AND
-        SPC_BITWISE_OR
-        SPC_BITWISE_XOR
-        SPC_MINLOC
-        SPC_MAXLOC
         SPC_TYPE_BOOL
         SPC_TYPE_COMPLEX64
         SPC_TYPE_COMPLEX128
@@ -412,7 +393,6 @@ cdef extern from "reduce/spc_reduce.h" nogil:
         SPC_OPERATION_COORDINATED
         SPC_OPERATION_REDUCE
         SPC_OPERATION_GATHER
-        SPC_OPERATION_SPLIT
         SPC_OPERATION_DATA_BCAST
         SPC_OPERATION_DATA_GATHER
         SPC_OPERATION_DATA_ALLGATHER
@@ -435,7 +415,7 @@ cdef extern from "reduce/spc_reduce.h" nogil:
 
 
 cdef extern from "reduce/spc_layout.h" nogil:
-    enum:  # the kind of a value, in the topmost byte of its layout; KINDS in signatures.pyx has the names
+    enum:  # the kind of a value, in the topmost byte of its layout
         INT "SPC_KIND_INT"
         FLOAT "SPC_KIND_FLOAT"
         BOOL "SPC_KIND_BOOL"
