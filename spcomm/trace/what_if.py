@@ -20,6 +20,7 @@ from spcomm.trace import spans
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, Track, Wait
 from spcomm.trace.steps import Step, check, steps_of
+from spcomm.trace.table import seconds
 
 SETTINGS = {
     "latency": TIME,
@@ -106,14 +107,11 @@ def worlds(trace: Trace, words: str, fit: "loggp.Fit | None" = None) -> "tuple[W
         boxes = tuple(int(rank // asked["nodes-per-box"]) for rank in range(trace.nodes))
     if "latency-inside" in asked:
         inside = replace(inside, latency=asked["latency-inside"] / 1e3)
-    if "latency" in asked and len(set(boxes)) > 1:
-        between = replace(between, latency=asked["latency"] / 1e3)
-    elif "latency" in asked:
-        inside = replace(inside, latency=asked["latency"] / 1e3)
-    if "byte" in asked and len(set(boxes)) > 1:
-        between = replace(between, byte=asked["byte"] / 1e3)
-    elif "byte" in asked:
-        inside = replace(inside, byte=asked["byte"] / 1e3)
+    changes = {name: asked[name] / 1e3 for name in ("latency", "byte") if name in asked}
+    if len(set(boxes)) > 1:
+        between = replace(between, **changes)
+    else:
+        inside = replace(inside, **changes)
     compute = [asked.get("compute", 1.0)] * trace.nodes
     for name in asked:
         rank = name.removeprefix("compute-")
@@ -166,7 +164,8 @@ class _Spans:
 
     def within(self, begin: float, end: float) -> "list[tuple[float, float]]":
         cut = []
-        for first, last in self.found[bisect_right(self._ends, begin) :]:
+        for at in range(bisect_right(self._ends, begin), len(self.found)):
+            first, last = self.found[at]
             if first >= end:
                 break
             cut.append((max(first, begin), min(last, end)))
@@ -286,18 +285,14 @@ class _Box:
         heapq.heappush(self._busy, (self._done + work, rank))
 
     def next(self) -> "float | None":
-        """When the first of them is done."""
+        """The time at which the first of them is done."""
         if not self._busy:
             return None
         return self._now + max(0.0, self._busy[0][0] - self._done) / self._rate()
 
     def pop(self, now: float) -> int:
-        done, rank = heapq.heappop(self._busy)
-        self._busy.append((done, rank))
-        self._go_to(now)  # with the rate of all
-        self._busy.remove((done, rank))
-        heapq.heapify(self._busy)
-        return rank
+        self._go_to(now)  # at the rate of all
+        return heapq.heappop(self._busy)[1]
 
 
 class Replay:
@@ -586,8 +581,8 @@ def text(words: str, found: Prediction) -> str:
     lines.append(
         aligned(
             [
-                ("recorded", _seconds(found.recorded)),
-                ("predicted", _seconds(found.predicted), faster),
+                ("recorded", seconds(found.recorded)),
+                ("predicted", seconds(found.predicted), faster),
             ],
             left=(0, 2),
         )
@@ -595,22 +590,18 @@ def text(words: str, found: Prediction) -> str:
     rows = [["share", "time", "critical path", "line", "nodes", "if it took no time"]]
     for (kind, name, line), took, ranks, free in found.path:
         share = f"{100 * took / found.predicted:.1f} %" if found.predicted else "-"
-        gain = f"{_seconds(free)} ({_percent(free, found.predicted)})"
-        rows.append([share, _seconds(took), f"{_KINDS[kind]} {name}".strip(), line, _few(ranks), gain])
+        gain = f"{seconds(free)} ({_percent(free, found.predicted)})"
+        rows.append([share, seconds(took), f"{_KINDS[kind]} {name}".strip(), line, _few(ranks), gain])
     lines += ["\n", aligned(rows, left=(2, 3, 4))]
     if found.unexplained > 0:
         lines.append(
-            f"  {_seconds(found.unexplained)} of waiting, over all nodes, has no recorded cause and keeps its length\n"
+            f"  {seconds(found.unexplained)} of waiting, over all nodes, has no recorded cause and keeps its length\n"
         )
     return "".join(lines)
 
 
 def _few(ranks: "list[int]") -> str:
     return ranks_text(ranks).partition(" ")[2] if len(ranks) <= 8 else f"{len(ranks)} of them"
-
-
-def _seconds(us: float) -> str:
-    return settings.time_text(us * 1e3)
 
 
 def _percent(new: float, old: float) -> str:

@@ -60,26 +60,9 @@ def test_c_takes_the_count_of_its_box_and_the_number_of_its_group(compiler, laun
     result = launch("--no-label", "-n", 6, "--boxes", 2, *group, 3, 6, 7)
     assert sorted(result.lines) == [f"node {rank} of 6 in group 7" for rank in range(6)], result
     result = launch(
-        "--no-label",
-        "-n",
-        4,
-        "--map",
-        "0,0,1,1,0,1",
-        *group,
-        2,
-        4,
-        7,
-        ":",
-        "-n",
-        2,
-        "--group",
-        2,
-        life,
-        "place",
-        1,
-        2,
-        2,
-    )
+        "--no-label", "-n", 4, "--map", "0,0,1,1,0,1", *group, 2, 4, 7,
+        ":", "-n", 2, "--group", 2, life, "place", 1, 2, 2,
+    )  # fmt: skip
     places = [
         f"node {rank} of {size} in group {group}" for group, size in ((2, 2), (7, 4)) for rank in range(size)
     ]

@@ -477,23 +477,8 @@ def test_what_groups_leave_on_hosts(launch, ssh):
     """
     script = launch.script(leaves)
     result = launch(
-        "-n",
-        2,
-        "--group",
-        1,
-        *TWO,
-        "--ssh",
-        ssh,
-        "--strict",
-        script,
-        ":",
-        "-n",
-        2,
-        "--group",
-        2,
-        *TWO,
-        script,
-    )
+        "-n", 2, "--group", 1, *TWO, "--ssh", ssh, "--strict", script, ":", "-n", 2, "--group", 2, *TWO, script
+    )  # fmt: skip
     assert result.code == 1, result
     for group in (1, 2):
         assert re.search(rf"from node 0 +to node 1 +tag {group} +sent at program.py:4", result.err), result

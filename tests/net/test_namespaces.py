@@ -70,20 +70,7 @@ def cable(tmp_path):
 
         def does(*words):
             for name, end in zip(names, ends, strict=True):
-                command = [
-                    "ip",
-                    "netns",
-                    "exec",
-                    name,
-                    "tc",
-                    "qdisc",
-                    "add",
-                    "dev",
-                    end,
-                    "root",
-                    "netem",
-                    *words,
-                ]
+                command = f"ip netns exec {name} tc qdisc add dev {end} root netem".split() + list(words)
                 found = subprocess.run(command, capture_output=True, text=True)
                 if found.returncode:
                     pytest.skip(f"tc cannot do this here: {found.stderr.strip()}")
