@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spcomm.bench import statistics, table
+from spcomm.bench.neighbours import DISTURBING
 from spcomm.bench.results_file import Measurement, ResultsFile
 from spcomm.text import counted
-
-DISTURBING = 0.1  # cores
 
 
 def text(old: ResultsFile, new: Mapping[str, Any], titles: Mapping[str, str]) -> str:

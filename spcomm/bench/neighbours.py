@@ -8,6 +8,7 @@ from time import monotonic
 
 # Columns of the first line of /proc/stat, after its name: user, nice, system, idle, iowait, irq, softirq, steal.
 BUSY = (0, 1, 2, 5, 6, 7)
+DISTURBING = 0.1  # cores that others kept busy: more makes numbers doubtful
 
 
 class Neighbours:

@@ -19,6 +19,7 @@ from spcomm.bench.figures import (
     paper_numbers,
     series,
 )
+from spcomm.bench.neighbours import DISTURBING
 from spcomm.bench.results_file import Measurement, ResultsFile
 from spcomm.bench.statistics import GOOD_SPREAD, summarise
 from spcomm.bench.table import percent
@@ -37,7 +38,6 @@ OTHER = ("#000000", ".")  # colour and marker of a contender without a style
 PAPER_MARKERS = "*Xdh"
 PAPER_LINES = ("--", ":", "-.")
 COLOURS = 64  # of a picture
-DISTURBING = 0.1  # cores
 TITLE = "The papers' figures on this machine"
 
 

@@ -10,14 +10,13 @@ from typing import Any
 
 from spcomm.bench import statistics, table
 from spcomm.bench.measure import CLUSTER, PLAIN_C, Results
+from spcomm.bench.neighbours import DISTURBING
 from spcomm.bench.peers import Contender, cores
 from spcomm.bench.plain_c import LAYERS
 from spcomm.bench.results_file import FORMAT
 from spcomm.bench.rows import MEBIBYTES, PEERS, Row
 from spcomm.bench.statistics import Summary
 from spcomm.text import counted
-
-DISTURBING = 0.1  # cores
 
 
 class Report:
