@@ -14,42 +14,31 @@ TRACE_EVENTS = 1 << 16  # events that each node of a traced run keeps by default
 RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # an executed node learns its place from them
 
 
-def nodes(name: str, text: str) -> int:
-    value = whole_number(text) or 0
-    if not 1 <= value <= MOST_NODES:
-        raise UsageError(
-            f"spcomm run: {name} {text}: the number of nodes is a whole number from 1 to {MOST_NODES}, for example "
-            f"{name} 4"
-        )
+def _whole(name: str, text: str, least: int, most: int, allowed: str) -> int:
+    value = whole_number(text)
+    if value is None or not least <= value <= most:
+        raise UsageError(f"spcomm run: {name} {text}: {allowed}")
     return value
+
+
+def nodes(name: str, text: str) -> int:
+    allowed = f"the number of nodes is a whole number from 1 to {MOST_NODES}, for example {name} 4"
+    return _whole(name, text, 1, MOST_NODES, allowed)
 
 
 def group(name: str, text: str) -> int:
-    value = whole_number(text)
-    if value is None or value > MOST_GROUP:
-        raise UsageError(
-            f"spcomm run: {name} {text}: a group is a whole number from 0 to {MOST_GROUP}, for example {name} 1"
-        )
-    return value
+    allowed = f"a group is a whole number from 0 to {MOST_GROUP}, for example {name} 1"
+    return _whole(name, text, 0, MOST_GROUP, allowed)
 
 
 def boxes(name: str, text: str) -> int:
-    value = whole_number(text) or 0
-    if not 1 <= value <= MOST_BOXES:
-        raise UsageError(
-            f"spcomm run: {name} {text}: the number of boxes is a whole number from 1 to {MOST_BOXES}, for example "
-            f"{name} 2"
-        )
-    return value
+    allowed = f"the number of boxes is a whole number from 1 to {MOST_BOXES}, for example {name} 2"
+    return _whole(name, text, 1, MOST_BOXES, allowed)
 
 
 def members(name: str, text: str) -> int:
-    value = whole_number(text) or 0
-    if not 1 <= value <= MOST_BOXES:
-        raise UsageError(
-            f"spcomm run: {name} {text}: the number of members to wait for is a whole number from 1 to {MOST_BOXES}"
-        )
-    return value
+    allowed = f"the number of members to wait for is a whole number from 1 to {MOST_BOXES}"
+    return _whole(name, text, 1, MOST_BOXES, allowed)
 
 
 def placing(name: str, text: str) -> "str | tuple[int, ...]":
@@ -227,12 +216,8 @@ def _processors(name: str, text: str, item: str) -> "tuple[int, ...]":
 
 
 def seed(name: str, text: str) -> int:
-    value = whole_number(text)
-    if value is None or value >= 2**64:
-        raise UsageError(
-            f"spcomm run: {name} {text}: a seed is a whole number from 0 to {2**64 - 1}, for example {name} 1"
-        )
-    return value
+    allowed = f"a seed is a whole number from 0 to {2**64 - 1}, for example {name} 1"
+    return _whole(name, text, 0, 2**64 - 1, allowed)
 
 
 def count(name: str, text: str) -> int:
@@ -243,12 +228,7 @@ def count(name: str, text: str) -> int:
 
 
 def events(name: str, text: str) -> int:
-    value = whole_number(text)
-    if value is None or not 16 <= value <= 1 << 24:
-        raise UsageError(
-            f"spcomm run: {name} {text}: must be from 16 to {1 << 24}, events that each node keeps"
-        )
-    return value
+    return _whole(name, text, 16, 1 << 24, f"must be from 16 to {1 << 24}, events that each node keeps")
 
 
 def size(name: str, text: str) -> int:
