@@ -6,12 +6,14 @@
  *   CALL   its line in a collective operation that did not match: for the errors of all participants
  *   FUZZY  fuzzy barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
  *   sent   where messages were sent, last of each kind: by a node that was asked to note it
- *   left   messages that came to it and were never received, or that it sent to a node that had ended
+ *   left   messages that came to it and were never received, or that it sent to a node that had ended; of a node
+ *          in another box: messages from it or to it that the gateway here dropped
  *   handled  the tags for which it installed handlers: its messages of these tags were left because no handler ran
  *
  * Notes are written where an operation ends or has failed, never on the path of a successful call. Only the node
- * writes, under its lock. Any process may read a note at any time, but `left` only once the node's process is gone. All
- * zeros is the valid start: no note. Texts end with a zero byte and may be empty: not known.
+ * writes, under its lock; in another box the gateway. Any process may read a note at any time, but `left` only once
+ * its writer's process is gone. All zeros is the valid start: no note. Texts end with a zero byte and may be empty: not
+ * known.
  */
 #ifndef SPC_NOTE_H
 #define SPC_NOTE_H

@@ -268,8 +268,9 @@ cdef uint64_t add_box(descriptor, ranks, dict messages, list still_open, dict se
     if spc_segment_attach(&segment, descriptor) != SPC_OK:
         raise errors.SpcommError("the run's shared memory cannot be read again")
     try:
+        for rank in range(segment.config.nodes):  # the gateway has noted what it dropped as left by nodes elsewhere
+            more += add_left(&segment, rank, rank in ranks, messages)
         for rank in ranks:
-            more += add_left(&segment, rank, messages)
             add_unread(&segment, rank, messages)
             add_open(&segment, rank, still_open)
             add_sent(&segment, rank, sent)
@@ -282,15 +283,19 @@ cdef spc_note_shared_t *notes_of(const spc_segment_t *self, uint32_t rank) excep
     return <spc_note_shared_t *>spc_segment_part(self, SPC_REGION_NOTE, rank)
 
 
-cdef uint64_t add_left(const spc_segment_t *self, uint32_t rank, dict messages) except? 1:
-    """Read this node's own counts; return the number of further ones."""
+cdef uint64_t add_left(const spc_segment_t *self, uint32_t rank, bint is_here, dict messages) except? 1:
+    """Read the counts of a node, or of the gateway for a node elsewhere; return the number of further ones."""
     cdef spc_note_shared_t *notes = notes_of(self, rank)
+    cdef spc_note_shared_t *receiver
     cdef spc_note_left_t *row
     cdef uint32_t i
     for i in range(notes.left_count):
         row = &notes.left[i]
         if row.context % SPC_CONTEXT_KINDS == SPC_CONTEXT_USER:
-            is_handled = row.destination == rank and spc_note_is_handled(notes, row.context, row.tag)
+            receiver = notes_of(self, row.destination)
+            is_handled = (row.destination == rank or not is_here) and spc_note_is_handled(
+                receiver, row.context, row.tag
+            )
             key = (row.source, row.destination, row.tag, is_handled)
             messages[key] = messages.get(key, 0) + row.count
     return notes.left_more

@@ -458,6 +458,76 @@ static void who_is_gone_had_entered_a_barrier(void) {
     wide_run(5, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 16384, .slots = 3}, place, gone_body);
 }
 
+/* ---- messages to nodes elsewhere that have ended: each is counted once, by a gateway or by its sender */
+
+static _Atomic int ended_nodes;
+
+static void to_the_ended_body(int rank, int size, void *argument) {
+    const int32_t others[] = {1, 2, 3};
+    spc_comm_t *comm = wide_join(argument, rank);
+    (void)size;
+    while (rank == 0 && atomic_load(&ended_nodes) < 2) {
+        spc_platform_yield();
+    }
+    for (int i = 0; i < LENGTHS && rank < 2; i++) {
+        if (rank == 0) {
+            send_content(comm, 2, 0, (uint64_t)i, lengths[i]);
+            CHECK_OK(send_until(comm, others, 3, 1, (uint64_t)i, lengths[i], SPC_NO_DEADLINE));
+        } else {
+            recv_content(comm, 0, 1, (uint64_t)i, lengths[i]);
+        }
+    }
+    comm_box_leave(comm);
+    atomic_fetch_add(&ended_nodes, rank >= 2);
+}
+
+static uint64_t count_left(const wide_box_t *wide, uint32_t destination, int32_t tag) {
+    uint64_t count = 0;
+    for (int box = 0; box < WIDE_BOXES; box++) {
+        for (uint32_t rank = 0; rank < 4; rank++) {
+            const spc_note_shared_t *notes = spc_segment_part(&wide->box[box].segment, SPC_REGION_NOTE, rank);
+            CHECK_EQ_U(notes->left_more, 0);
+            for (uint32_t i = 0; i < notes->left_count; i++) {
+                const spc_note_left_t *left = &notes->left[i];
+                const bool is_it = left->source == 0 && left->destination == destination && left->tag == tag;
+                count += is_it ? left->count : 0;
+            }
+        }
+        /* A short one may lie in the row of its receiver. */
+        spc_mailbox_shared_t *mailbox =
+            spc_segment_part(&wide->box[box].segment, SPC_REGION_MAILBOX, destination);
+        spc_unread_t unread;
+        uint32_t at = 0;
+        while (spc_mailbox_unread(mailbox, 0, wide->box[box].segment.config->slots, &at, &unread)) {
+            count += box == wide->place[destination] && unread.tag == tag;
+        }
+    }
+    return count;
+}
+
+static void to_the_ended_with(spc_config_t config) {
+    wide_box_t wide;
+    config.nodes = 4;
+    atomic_store(&ended_nodes, 0);
+    wide_open(&wide, config, NULL);
+    wide_start(&wide);
+    check_threads(4, to_the_ended_body, &wide);
+    wide_finish(&wide);
+    CHECK_EQ_U(count_left(&wide, 2, 0), LENGTHS);
+    CHECK_EQ_U(count_left(&wide, 1, 1), 0);
+    CHECK_EQ_U(count_left(&wide, 2, 1), LENGTHS);
+    CHECK_EQ_U(count_left(&wide, 3, 1), LENGTHS);
+    wide_free(&wide);
+}
+
+static void to_the_ended(void) {
+    for (long round = check_scale(2); round > 0; round--) {
+        to_the_ended_with((spc_config_t){0});
+        to_the_ended_with((spc_config_t){.arena_bytes = 1, .ring_bytes = 16384, .slots = 3});
+        to_the_ended_with((spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1});
+    }
+}
+
 /* ---- what no gateway of ours sends */
 
 static void a_receiver_is_named_twice(void) {
@@ -537,5 +607,6 @@ int main(void) {
     RUN(a_node_is_killed);
     RUN(unread_messages_of_the_gone);
     RUN(who_is_gone_had_entered_a_barrier);
+    RUN(to_the_ended);
     return check_done();
 }

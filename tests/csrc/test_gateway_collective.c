@@ -78,6 +78,10 @@ static void lone_close(lone_box_t *lone, int outcome) {
     if (outcome == SPC_EINTERRUPTED) {
         spc_gateway_stop(lone->gateway);
     }
+    for (uint16_t box = 1; box < lone->box.segment.config->boxes && outcome == SPC_OK; box++) {
+        const spc_frame_t frame = {.kind = SPC_FRAME_SHUTDOWN, .source = box};
+        CHECK_OK(spc_link_send(lone->link, &frame, NULL, 0));
+    }
     while (atomic_load(&lone->outcome) == SPC_EAGAIN) {
         exchange(lone);
     }

@@ -186,19 +186,13 @@ static void boxes_speak_for_themselves(void) {
         int32_t tag;
         uint16_t box; /* that may say it; BOXES: none */
     } FRAMES[] = {
-        {SPC_FRAME_STATUS, 2, 0, 1},
-        {SPC_FRAME_LEFT, 5, 0, 2},
-        {SPC_FRAME_NOTE, 3, 0, 0},
-        {SPC_FRAME_RECEIPT, 2, 5, 2},
-        {SPC_FRAME_LENT, 5, 3, 0},
-        {SPC_FRAME_CREDIT, 1, 5, 1},
-        {SPC_FRAME_BOARD, 2, 0, 2},
-        {SPC_FRAME_ROUTE, 1, 0, 1},
-        {SPC_FRAME_FAIL, 0, 0, BOXES},
-        {SPC_FRAME_STATUS, RANKS, 0, BOXES},
-        {SPC_FRAME_LENT, 0, -1, BOXES},
-        {SPC_FRAME_BOARD, BOXES, 0, BOXES},
-        {99, 0, 0, BOXES},
+        {SPC_FRAME_STATUS, 2, 0, 1},         {SPC_FRAME_LEFT, 5, 0, 2},
+        {SPC_FRAME_NOTE, 3, 0, 0},           {SPC_FRAME_RECEIPT, 2, 5, 2},
+        {SPC_FRAME_LENT, 5, 3, 0},           {SPC_FRAME_CREDIT, 1, 5, 1},
+        {SPC_FRAME_BOARD, 2, 0, 2},          {SPC_FRAME_ROUTE, 1, 0, 1},
+        {SPC_FRAME_SHUTDOWN, 2, 0, 2},       {SPC_FRAME_FAIL, 0, 0, BOXES},
+        {SPC_FRAME_STATUS, RANKS, 0, BOXES}, {SPC_FRAME_LENT, 0, -1, BOXES},
+        {SPC_FRAME_BOARD, BOXES, 0, BOXES},  {99, 0, 0, BOXES},
     };
     for (size_t i = 0; i < sizeof FRAMES / sizeof *FRAMES; i++) {
         const spc_frame_t frame = {

@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
-VERSION = 6  # SPC_FRAME_VERSION; of another one a reader refuses everything
+VERSION = 7  # SPC_FRAME_VERSION; of another one a reader refuses everything
 # The first byte of an input: see fuzz_frame.c, fuzz_arrival.c and fuzz_handshake.c.
 START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
 OPERATION, TYPES, LENGTH, ROW, PLACE = 1, 2, 4, 8, 16
@@ -26,7 +26,7 @@ def message(kind, *, verdict=0, order=1, version=VERSION, job=7, box=3, random=b
 
 def frames():
     sums = BODY_SUMS | HEADER_SUMS
-    good = b"".join(frame(kind, bytes(range(kind * 7))) for kind in range(1, 14))
+    good = b"".join(frame(kind, bytes(range(kind * 7))) for kind in range(1, 15))
     yield "empty", bytes([0, 0])
     yield "no_sums", bytes([0, 3]) + frame(body=b"x")
     yield "no_body_sums", bytes([HEADER_SUMS, 3]) + frame(body=b"x" * 9)

@@ -3,6 +3,7 @@
 ends the run."""
 
 import os
+import select
 import signal
 
 import pytest
@@ -107,3 +108,57 @@ def test_the_server_gives_up_boxes_of_which_nothing_comes(net):
     result = net.finish(process)
     assert result.code == 125, result
     assert "is lost:" in result.last, result
+
+
+# Node 1 ends when the test says so. Node 0 sends to it after that, and the others to whom it sends receive.
+LATE = """
+    import os, sys, spcomm
+    comm = spcomm.startup()
+    comm.barrier()
+    print(comm.rank, os.getpid(), flush=True)
+    if comm.rank == 0:
+        input()  # node 1 has ended, and a gateway is stopped
+        for tag, size in enumerate((0, 41, 9_000, 3_000_000)):
+            comm.send(bytes(size), 1, tag=tag)
+            comm.send(bytes(size), spcomm.OTHERS, tag=10 + tag)
+        print("sent", flush=True)
+    elif comm.rank == 1:
+        open(sys.argv[1]).read()
+    else:
+        for tag, size in enumerate((0, 41, 9_000, 3_000_000)):
+            assert comm.recv(0, tag=10 + tag) == bytes(size)
+"""
+
+
+@pytest.mark.spread("route", "buffers")
+@pytest.mark.parametrize("who", ["spcomm gw 0", "spcomm gw 1"])
+@pytest.mark.parametrize("map", ["0,1", "0,1,1", "0,1,2"])
+@pytest.mark.parametrize("route", ["relay", "direct"])
+@pytest.mark.parametrize("buffers", ["", "--slots 1 --ring 4096 --arena 0", "--slots 2 --arena 64K"])
+def test_messages_to_a_node_that_has_ended_elsewhere_are_counted_once(
+    net, who, map, route, buffers, tmp_path
+):
+    """Its box still exists, or it is the only node there; the box of node 0 knows of the end before they are sent on,
+    or after."""
+    os.mkfifo(tmp_path / "end")
+    nodes = map.count(",") + 1
+    options = ("-n", nodes, "--map", map, "--route", route, "--stall", 0, "--strict", *buffers.split())
+    process = net.start(*options, net.script(LATE), tmp_path / "end", stdin=-1)
+    ids = dict(tuple(int(word) for word in line.split()) for line in read_lines(process, nodes))
+    gateway = transports(net, process, ids.values())[who]
+    stop(gateway)
+    ended = os.pidfd_open(ids[1])
+    open(tmp_path / "end", "w").close()
+    select.select([ended], [], [])
+    os.close(ended)
+    process.stdin.write(b"\n")
+    assert read_lines(process, 1) == ["sent"]
+    os.kill(gateway, signal.SIGCONT)
+    result = net.finish(process)
+    found = [
+        " ".join(line.split()[:10]) for line in result.err.splitlines() if line.startswith("  1 message")
+    ]
+    assert found == [f"1 message from node 0 to node 1 tag {tag}" for tag in (0, 1, 2, 3, 10, 11, 12, 13)], (
+        result
+    )
+    assert result.code == 1 and result.last.endswith("SP106 of node 1 (exit code 1)"), result

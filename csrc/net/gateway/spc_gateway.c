@@ -39,6 +39,8 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
         return spc_gateway_on_status(gateway, frame);
     case SPC_FRAME_LEFT:
         return spc_gateway_on_left(gateway, frame);
+    case SPC_FRAME_SHUTDOWN:
+        return spc_gateway_on_shutdown(gateway, frame);
     case SPC_FRAME_NOTE:
         return spc_gateway_on_note(gateway, frame, body);
     case SPC_FRAME_ROUTE:
@@ -79,6 +81,15 @@ static bool test_progress(void *argument) {
     return over || moved;
 }
 
+static bool test_shut_down(void *argument) {
+    spc_gateway_t *gateway = argument;
+    pthread_mutex_lock(&gateway->lock);
+    const bool over = gateway->outcome != SPC_EAGAIN || spc_gateway_is_shut_down(gateway)
+                      || spc_link_has_ended(gateway->link);
+    pthread_mutex_unlock(&gateway->lock);
+    return over;
+}
+
 static bool test_flushed(void *argument) {
     spc_gateway_t *gateway = argument;
     pthread_mutex_lock(&gateway->lock);
@@ -103,20 +114,33 @@ static int wait_for(spc_gateway_t *gateway, bool (*test)(void *argument), uint64
                     deadline_ns);
 }
 
+/* All messages for nodes here have come, or were dropped where they were sent: each is counted once. */
+static int await_shutdown(spc_gateway_t *gateway) {
+    pthread_mutex_lock(&gateway->lock);
+    spc_gateway_shut_down(gateway);
+    spc_gateway_write_links(gateway);
+    pthread_mutex_unlock(&gateway->lock);
+    spc_gateway_wake_reader(gateway);
+    return wait_for(gateway, test_shut_down, SPC_NO_DEADLINE);
+}
+
 /* Nothing more will be sent, and all that was sent has arrived: first at the other gateways, if they have links of
  * their own. */
 static int finish(spc_gateway_t *gateway) {
+    int status = await_shutdown(gateway);
     pthread_mutex_lock(&gateway->lock);
-    if (gateway->outcome != SPC_EAGAIN) { /* the run is over already: no node is left that would notice */
+    if (status != SPC_OK
+        || gateway->outcome != SPC_EAGAIN) { /* over already: no node is left that would notice */
         pthread_mutex_unlock(&gateway->lock);
-        return SPC_OK;
+        return status;
     }
+    (void)spc_gateway_move(gateway); /* drops messages that waited for room in the rows of nodes here */
     gateway->is_finishing = true;
     spc_gateway_route_finish(gateway);
     spc_gateway_write_links(gateway);
     pthread_mutex_unlock(&gateway->lock);
     spc_gateway_wake_reader(gateway);
-    int status = wait_for(gateway, test_peers_flushed, SPC_NO_DEADLINE);
+    status = wait_for(gateway, test_peers_flushed, SPC_NO_DEADLINE);
     pthread_mutex_lock(&gateway->lock);
     if (status == SPC_OK && gateway->outcome == SPC_EAGAIN) { /* else not all frames have arrived */
         spc_gateway_route_leave(gateway);
@@ -204,7 +228,7 @@ static void read_links(spc_gateway_t *gateway, const struct pollfd polled[], uin
         (void)progress(gateway);
     }
     spc_gateway_write_links(gateway);
-    if (gateway->is_finishing || gateway->look_again_ns != SPC_NO_DEADLINE) {
+    if (spc_gateway_lifecycle_are_told(gateway) || gateway->look_again_ns != SPC_NO_DEADLINE) {
         spc_event_raise(gateway->event,
                         gateway->config->features); /* the other thread waits for this, or has to act */
     }

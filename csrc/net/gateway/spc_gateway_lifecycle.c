@@ -36,16 +36,12 @@ static void tell(spc_gateway_t *gateway, uint32_t rank, uint32_t state, bool is_
     gateway->told_gone[rank] = is_gone;
 }
 
-static spc_note_shared_t *notes_of(const spc_gateway_t *gateway, uint32_t rank) {
-    return spc_segment_part(&gateway->segment, SPC_REGION_NOTE, rank);
-}
-
 /* A note that is being written is sent later: its writer notifies when it is complete. */
 static void tell_note(spc_gateway_t *gateway, uint32_t rank, spc_note_kind_t kind, bool *moved) {
     uint32_t *told = &gateway->told_notes[rank * SPC_NOTE_KINDS + kind];
-    const uint32_t version = spc_note_version(notes_of(gateway, rank), kind);
+    const uint32_t version = spc_note_version(spc_gateway_notes(gateway, rank), kind);
     spc_note_t note;
-    if (version == *told || !spc_note_read(notes_of(gateway, rank), kind, &note)) {
+    if (version == *told || !spc_note_read(spc_gateway_notes(gateway, rank), kind, &note)) {
         return;
     }
     const spc_frame_t frame = {
@@ -91,8 +87,16 @@ int spc_gateway_on_note(spc_gateway_t *gateway, const spc_frame_t *frame, const 
         return SPC_EINVAL;
     }
     memcpy(&note, body, sizeof(note));
-    spc_note_write(notes_of(gateway, frame->source), (spc_note_kind_t)frame->tag, &note);
+    spc_note_write(spc_gateway_notes(gateway, frame->source), (spc_note_kind_t)frame->tag, &note);
     return SPC_OK;
+}
+
+static void note_gone(spc_gateway_t *gateway, uint32_t box) {
+    bool are_gone = true;
+    for (uint32_t rank = 0; rank < gateway->nodes && are_gone; rank++) {
+        are_gone = spc_segment_box(&gateway->segment, rank) != box || gateway->sources[rank].is_gone;
+    }
+    gateway->gone |= (uint64_t)are_gone << box;
 }
 
 int spc_gateway_on_status(spc_gateway_t *gateway, const spc_frame_t *frame) {
@@ -108,6 +112,7 @@ int spc_gateway_on_status(spc_gateway_t *gateway, const spc_frame_t *frame) {
     source->reason = frame->tag;
     source->is_gone = frame->offset != 0;
     source->is_known = false;
+    note_gone(gateway, spc_segment_box(&gateway->segment, frame->source));
     return SPC_OK;
 }
 
@@ -130,8 +135,42 @@ static bool make_known(spc_gateway_t *gateway, uint32_t rank) {
     return true;
 }
 
+/* ---- the last message: a box whose nodes are gone stays until it has got, and counted, all messages for them */
+
+static void shut_down(spc_gateway_t *gateway, uint64_t boxes) {
+    for (uint32_t box = 0; box < gateway->config->boxes; box++) {
+        if ((boxes & ~gateway->told_shutdown) >> box & 1) {
+            const spc_frame_t frame = {
+                .kind = SPC_FRAME_SHUTDOWN, .source = (uint16_t)gateway->box, .destination = (uint16_t)box};
+            spc_gateway_send(gateway, &frame, NULL, 0);
+        }
+    }
+    gateway->told_shutdown |= boxes;
+}
+
+static uint64_t other_boxes(const spc_gateway_t *gateway) {
+    return (UINT64_MAX >> (64 - gateway->config->boxes)) & ~(UINT64_C(1) << gateway->box);
+}
+
+void spc_gateway_shut_down(spc_gateway_t *gateway) {
+    shut_down(gateway, other_boxes(gateway));
+}
+
+bool spc_gateway_is_shut_down(const spc_gateway_t *gateway) {
+    return gateway->shutdown == other_boxes(gateway);
+}
+
+int spc_gateway_on_shutdown(spc_gateway_t *gateway, const spc_frame_t *frame) {
+    if (frame->source >= gateway->config->boxes || frame->source == gateway->box) {
+        return SPC_EINVAL;
+    }
+    gateway->shutdown |= UINT64_C(1) << frame->source;
+    return SPC_OK;
+}
+
 static bool lifecycle_progress(spc_gateway_t *gateway) {
-    bool moved = false;
+    bool moved = (gateway->gone & ~gateway->told_shutdown) != 0;
+    shut_down(gateway, gateway->gone);
     for (uint32_t i = 0; i < gateway->here; i++) {
         progress_node(gateway, gateway->ranks[i], &moved);
     }

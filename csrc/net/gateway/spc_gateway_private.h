@@ -143,6 +143,9 @@ struct spc_gateway {
     spc_gateway_watch_t *watched;
     spc_gateway_area_t *areas; /* the run's is the first */
 
+    uint64_t gone; /* boxes all of whose nodes are gone, as they have announced; a mask, like the next two */
+    uint64_t told_shutdown; /* boxes that get no more messages from here */
+    uint64_t shutdown; /* boxes from which no more messages come */
     uint32_t *told; /* by rank here: the last spc_node_state_t announced */
     uint32_t *told_notes; /* by rank and kind: the last version announced */
     bool *told_gone;
@@ -153,6 +156,11 @@ struct spc_gateway {
 
 static inline bool spc_gateway_is_here(const spc_gateway_t *gateway, uint32_t rank) {
     return rank < gateway->nodes && spc_segment_box(&gateway->segment, rank) == gateway->box;
+}
+
+/* Written here for ranks elsewhere: what this gateway drops of their messages, and of messages for them. */
+static inline spc_note_shared_t *spc_gateway_notes(const spc_gateway_t *gateway, uint32_t rank) {
+    return spc_segment_part(&gateway->segment, SPC_REGION_NOTE, rank);
 }
 
 static inline bool spc_gateway_is_elsewhere(const spc_gateway_t *gateway, uint32_t rank) {
@@ -235,6 +243,11 @@ bool spc_gateway_is_leaving(const spc_gateway_t *gateway, uint32_t rank);
 int spc_gateway_lifecycle_create(spc_gateway_t *gateway);
 int spc_gateway_on_note(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
 int spc_gateway_on_status(spc_gateway_t *gateway, const spc_frame_t *frame);
+int spc_gateway_on_shutdown(spc_gateway_t *gateway, const spc_frame_t *frame);
+/* Announces to all boxes that no more messages come: all nodes here are gone. */
+void spc_gateway_shut_down(spc_gateway_t *gateway);
+/* True: no more messages come from any box. */
+bool spc_gateway_is_shut_down(const spc_gateway_t *gateway);
 /* True: all nodes here are gone, and that has been announced. */
 bool spc_gateway_lifecycle_are_told(const spc_gateway_t *gateway);
 /* Does all that can be done now, except for boards. True: something was done. */

@@ -25,6 +25,7 @@ int spc_gateway_recv_create(spc_gateway_t *gateway) {
         spc_outbox_options_t options = {.segment = &gateway->segment,
                                         .status = gateway->status,
                                         .events = gateway->events,
+                                        .notes = spc_gateway_notes(gateway, rank),
                                         .rank = rank,
                                         .is_unlimited = true};
         gateway->sources[rank].asked = calloc(gateway->nodes, sizeof(*gateway->sources[rank].asked));

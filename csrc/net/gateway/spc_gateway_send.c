@@ -4,7 +4,8 @@
  *
  * The gateway reads a slot in place, and gives it back to its sender once the link has taken all of it. Long payloads
  * go in parts, as credit comes; meanwhile other rows go on. A message to several nodes goes in one frame (see below).
- * The gateway drops messages for a node that has ended, as the node's own inbox would.
+ * The gateway drops and counts messages for a node that has ended. Once all nodes of a box are gone, nothing is sent
+ * there, not even the rest of a message that has begun.
  */
 #include "net/gateway/spc_gateway_private.h"
 
@@ -208,11 +209,25 @@ static uint32_t spc_gateway_cast(spc_gateway_t *gateway, spc_gateway_row_t *row,
 
 /* ---- sending */
 
+/* Counts the head of a row that is dropped as a message that no node receives. Messages in parts count with their last
+ * part: until it is in the row, their sender has the rest, and counts them when it drops that. */
+static void count_dropped(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
+                          const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece) {
+    if ((slot->flags & SPC_SLOT_PART) == 0 || piece->offset + piece->length_bytes == slot->length_bytes) {
+        spc_note_add_left(spc_gateway_notes(gateway, row->destination), slot->source, row->destination,
+                          slot->tag, slot->context);
+    }
+}
+
+static bool is_gone(const spc_gateway_t *gateway, const spc_gateway_row_t *row) {
+    return (gateway->gone >> spc_segment_box(&gateway->segment, row->destination) & 1) != 0;
+}
+
 static bool has_credit(const spc_gateway_t *gateway, spc_gateway_row_t *const rows[], uint32_t count,
                        uint64_t bytes) {
     bool has = true;
     for (uint32_t i = 0; i < count && has; i++) {
-        has = gateway->credit[rows[i]->destination] >= spc_gateway_cost(bytes);
+        has = is_gone(gateway, rows[i]) || gateway->credit[rows[i]->destination] >= spc_gateway_cost(bytes);
     }
     return has;
 }
@@ -224,9 +239,8 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
     const uint64_t left = piece->length_bytes - row->done;
     const uint64_t length = left < gateway->part_bytes ? left : gateway->part_bytes;
     uint16_t list[SPC_NODES_MAX + 4] = {0};
-    const spc_frame_piece_t pieces[2] = {{list, spc_round_up(count * sizeof(list[0]), 8)},
-                                         {piece->bytes + row->done, length}};
-    const spc_frame_t frame = {
+    spc_frame_piece_t pieces[2] = {{list, 0}, {piece->bytes + row->done, length}};
+    spc_frame_t frame = {
         .kind = SPC_FRAME_MESSAGE,
         .format = slot->format,
         .flags = (uint16_t)((length != slot->length_bytes ? SPC_FRAME_PART : 0)
@@ -235,7 +249,6 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
         .tag = slot->tag,
         .context = slot->context,
         .meta_bytes = slot->meta_bytes,
-        .count = (uint16_t)count,
         .total_bytes = slot->length_bytes,
         .offset = piece->offset + row->done,
     };
@@ -243,11 +256,16 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        list[i] = (uint16_t)rows[i]->destination;
-        gateway->credit[rows[i]->destination] -= spc_gateway_cost(length);
+        if (!is_gone(gateway, rows[i])) {
+            list[frame.count++] = (uint16_t)rows[i]->destination;
+            gateway->credit[rows[i]->destination] -= spc_gateway_cost(length);
+        }
         rows[i]->done += length;
     }
-    spc_gateway_queue(gateway, &frame, pieces, 2);
+    pieces[0].length_bytes = spc_round_up(frame.count * sizeof(list[0]), 8);
+    if (frame.count != 0) {
+        spc_gateway_queue(gateway, &frame, pieces, 2);
+    }
     return true;
 }
 
@@ -255,7 +273,8 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
 static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
     const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
     spc_gateway_row_t *rows[SPC_NODES_MAX];
-    if (!row->is_leader && spc_status_state(gateway->status, row->destination) >= SPC_NODE_FINISHED) {
+    if (!row->is_leader && gateway->sources[row->destination].state >= SPC_NODE_FINISHED) {
+        count_dropped(gateway, row, slot, &piece);
         give_back(gateway, row);
         return true;
     }
@@ -266,6 +285,9 @@ static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_
         }
     } while (row->done != piece.length_bytes);
     for (uint32_t i = 0; i < count; i++) {
+        if (is_gone(gateway, rows[i])) {
+            count_dropped(gateway, rows[i], slot, &piece);
+        }
         give_back(gateway, rows[i]);
     }
     return true;

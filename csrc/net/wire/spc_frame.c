@@ -165,6 +165,7 @@ bool spc_frame_is_of_box(const spc_frame_t *frame, uint16_t box, const uint16_t 
     case SPC_FRAME_ARRIVE:
     case SPC_FRAME_BOARD:
     case SPC_FRAME_ROUTE:
+    case SPC_FRAME_SHUTDOWN:
         return frame->source == box;
     default:
         return false;

@@ -22,7 +22,7 @@
 
 #define SPC_FRAME_HEADER_BYTES 64
 #define SPC_FRAME_BODY_MAX (UINT32_C(1) << 18) /* longer messages go in parts */
-#define SPC_FRAME_VERSION 6
+#define SPC_FRAME_VERSION 7
 #define SPC_FRAME_FROM_SERVER UINT16_MAX /* source of an ARRIVE whose value the server has combined */
 
 /* X(name, number, purpose). */
@@ -39,7 +39,8 @@
     X(FAIL, 10, "the job ends, and why")                                                    \
     X(NOTE, 11, "what a node has noted: where it ended, its line in a mismatch")            \
     X(ROUTE, 12, "where a gateway can be reached, whether two relay, that one leaves")      \
-    X(LENT, 13, "what a node keeps of a sender's messages beyond its share")
+    X(LENT, 13, "what a node keeps of a sender's messages beyond its share")                \
+    X(SHUTDOWN, 14, "no more messages come from a box")
 
 typedef enum spc_frame_kind {
 #define SPC_FRAME_ENUM(name, number, purpose) SPC_FRAME_##name = (number),
@@ -66,8 +67,7 @@ typedef struct spc_frame {
     uint8_t format; /* MESSAGE: spc_format_t */
     uint16_t flags;
     uint32_t job;
-    uint16_t
-        source; /* MESSAGE, RECEIPT, LENT, STATUS, LEFT, NOTE: a rank; ARRIVE, CREDIT, BOARD, ROUTE: a box */
+    uint16_t source; /* MESSAGE, RECEIPT, LENT, STATUS, LEFT, NOTE: a rank; else a box */
     uint16_t destination; /* a box, unless SPC_FRAME_OTHERS; MESSAGE: set by the ranks in the body */
     int32_t tag;
     uint16_t context;
