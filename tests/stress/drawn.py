@@ -27,7 +27,12 @@ def run_on_nodes(pool, name, arguments):
     """Have all nodes call the function of this name, in the file of this name beside this one."""
     pool.ensure()
     answers = pool.run(os.path.join(os.path.dirname(__file__), f"{name}.py"), name, arguments)
-    # Nodes that one has failed are no good for the next example.
-    if any(status == "failed" for status, _ in answers.values()) and pool.process.poll() is None:
-        pool.kill()
+    failed = {rank: text for rank, (status, text) in answers.items() if status == "failed"}
+    if failed:
+        # Hypothesis calls the test again, and if that passes, it shows neither the arguments nor what happened.
+        print(f"{name} has failed on {pool.config} with {arguments}")
+        for rank, text in failed.items():
+            print(f"==== {rank}\n{text}")
+        if pool.process.poll() is None:  # nodes that one has failed are no good for the next example
+            pool.kill()
     verdict(answers)

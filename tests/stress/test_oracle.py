@@ -8,7 +8,9 @@ seed and the length that it was found with: `REPLAY=seed,length python -m pytest
 
 import os
 import random
+from types import SimpleNamespace
 
+import hypothesis
 import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
@@ -62,6 +64,30 @@ def test_random_schedules(pool, bound, count):
         check(pool, seed, length, bound)
 
     schedules()
+
+
+def test_a_failure_that_happens_once_is_shown_with_its_seed(capsys):
+    """All that a run which was ended could say is in the first report; Hypothesis keeps the last one."""
+    answers = [{"run": ("failed", "no answer from nodes [10]")}, {0: ("passed", "")}]
+    pool = SimpleNamespace(
+        config=Config("tiny", 3),
+        process=SimpleNamespace(poll=lambda: 0),
+        ensure=lambda: None,
+        run=lambda *_arguments: answers.pop(0) if len(answers) > 1 else answers[0],
+    )
+
+    @examples(10, phases=[Phase.generate])
+    @given(seed=st.just(77))
+    def schedules(seed):
+        check(pool, seed, 20, 1000, 3)
+
+    with pytest.raises(hypothesis.errors.Flaky):
+        schedules()
+    shown = capsys.readouterr().out
+    assert (
+        "carry_out has failed on tiny-3 with {'seed': 77, 'length': 20, 'bound': 1000, 'across': 3}" in shown
+    )
+    assert "no answer from nodes [10]" in shown
 
 
 def over_boxes(pool, bound, count):
