@@ -528,6 +528,24 @@ static void to_the_ended(void) {
     }
 }
 
+/* The parts of one message, dropped one after the other: it counts once, with the last one. */
+static void parts_to_the_ended(void) {
+    wide_box_t wide;
+    wide_open(&wide, (spc_config_t){.nodes = 4, .arena_bytes = 1, .ring_bytes = 16384, .slots = 3}, NULL);
+    const spc_frame_t end = {.kind = SPC_FRAME_STATUS, .source = 2, .total_bytes = SPC_NODE_FINISHED};
+    CHECK_OK(wide.gateway[0]->deliver(wide.gateway[0], &end, NULL));
+    spc_comm_t *comm = wide_join(&wide, 0);
+    send_content(comm, 2, 0, 1, 100000);
+    for (int i = 0; i < 100; i++) {
+        CHECK(count_left(&wide, 2, 0) <= 1);
+        (void)spc_gateway_send_progress(wide.gateway[0]);
+        CHECK_OK(spc_comm_poll(comm, SPC_CONTEXT_USER, &(uint64_t){0}));
+    }
+    CHECK_EQ_U(count_left(&wide, 2, 0), 1);
+    spc_comm_destroy(comm);
+    wide_free(&wide);
+}
+
 /* ---- what no gateway of ours sends */
 
 static void a_receiver_is_named_twice(void) {
@@ -608,5 +626,6 @@ int main(void) {
     RUN(unread_messages_of_the_gone);
     RUN(who_is_gone_had_entered_a_barrier);
     RUN(to_the_ended);
+    RUN(parts_to_the_ended);
     return check_done();
 }
