@@ -422,7 +422,9 @@ class EachConnectionFails(ControlProxy):
         left = self.left
         super().take(connection, way, data)
         if self.left != left:
-            (self.failed_early.add if connection.due < HANDSHAKE else self.failed_early.discard)(connection.box)
+            (self.failed_early.add if connection.due < HANDSHAKE else self.failed_early.discard)(
+                connection.box
+            )
             connection.due = connection.pieces + self.chance.randint(1, 4)  # where it goes on
 
 
