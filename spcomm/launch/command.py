@@ -137,6 +137,7 @@ def _supervise(
         options.seed = int.from_bytes(os.urandom(2))
         _complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
     run_processes = RunProcesses(fork_clients, groups)
+    run_processes.room_files = session.files if session is not None else None
     if options.debug is not None:
         from spcomm.launch.cmdline.debugging import prepare
 

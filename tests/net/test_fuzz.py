@@ -8,6 +8,7 @@ import copy
 import json
 import os
 import random
+import shutil
 import time
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from rooming import Site
 from spcomm.launch.remote import hosts, relay, versions
 from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
 from spcomm.launch.remote.framing import NONSENSE, FrameError
+from spcomm.launch.room import room_relay
 from spcomm.launch.room.connect import hello
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
@@ -243,6 +245,49 @@ def test_what_a_box_says():
         for pair in ends:
             for fd in pair:
                 os.close(fd)
+
+
+class RoomRelay(room_relay.Relay):
+    """The same of a room."""
+
+    def _leave(self):
+        raise Left
+
+
+def test_what_a_box_sends_for_files(tmp_path):
+    """Whatever it is: nothing is written but files of this member, and no more than the limit."""
+    names = ["a", "b/c", "b", "../x", "/x", "a\0", ".git/x", "b/../../x", "d/e/f"]
+    for seed in seeds():
+        chance, sent = random.Random(seed), []
+        top = tmp_path / str(seed) / "top"
+        for one in range(ROUNDS):
+            (top / "ann").mkdir(parents=True)
+            (top / "ann" / "b").symlink_to(tmp_path / str(seed))
+            made = RoomRelay(SimpleNamespace(send=sent.append, fileno=lambda: -1))
+            made._about = {"host": "ann", "box": {"link_timeout": 30}, "room": {"fetch": [str(top), "ann"]}}
+            made._frames = SimpleNamespace(send=lambda *_frame: None)
+            entries = [[name, chance.choice((0, 3, 9))] for name in chance.sample(names, 5)]
+            messages = [["files", entries, 5, 20, 0], ["data"], ["unread", "x"], ["gone"]]
+            try:
+                made._heard(messages[0], b"")
+                made._fetch(4, 12)
+                while made._incoming is not None:
+                    file, coming = made._incoming._file, made._incoming._coming
+                    due = ["file", coming[0]] if file is None else ["data"]
+                    message = spoilt(chance, chance.choice([due] * 9 + messages)) or ["data"]
+                    length = 0 if file is None else chance.choice((1, file.left, file.left, 9))
+                    made._heard(message, os.urandom(length))
+            except (Left, *NONSENSE):
+                pass
+            if made._incoming is not None:
+                made._incoming.close()
+            made._loop.close()
+            files = [os.path.join(path, name) for path, _folders, names in os.walk(top) for name in names]
+            (top / "ann" / "b").unlink()
+            assert len(files) <= 5 and sum(map(os.path.getsize, files)) <= 12, (seed, one)
+            assert os.listdir(top) == ["ann"] and os.listdir(top.parent) == ["top"], (seed, one)
+            shutil.rmtree(top)
+        assert any(message[0] == "fetched" and message[2] for message in sent), seed
 
 
 def take(fork_client, segment, message, seed):

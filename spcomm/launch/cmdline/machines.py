@@ -177,6 +177,13 @@ def check_room(options: "Options") -> None:
         raise UsageError("spcomm run: --room and --server: a room has its server; leave --server out")
     if options.room is None and options.members is not None:
         raise UsageError(f"spcomm run: --members {options.members} is about a room, as in --room alpha")
+    if options.room is None and options.fetch is not None:
+        raise UsageError(
+            f"spcomm run: --fetch {options.fetch} brings files from the members of a room, as in --room alpha; "
+            "elsewhere nodes write them to your own folder of that machine"
+        )
+    if options.fetch is None and options.fetch_limit is not None:
+        raise UsageError("spcomm run: --fetch-limit is about --fetch, which was not given")
     name = "--room" if options.room is not None else "--server"
     if "link_timeout" in options.said:
         raise UsageError(f"spcomm run: --link-timeout and {name}: give --link-timeout to spcomm serve")

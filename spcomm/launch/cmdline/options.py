@@ -55,6 +55,8 @@ class Options:
         self.room: str | None = None
         self.server: str | None = None
         self.members: int | None = None  # the number to wait for
+        self.fetch: str | None = None  # the folder for files of a room
+        self.fetch_limit: int | None = None  # bytes
         self.link_timeout = 30.0
         self.route = "relay"
         self.label: bool | None = None
@@ -129,7 +131,8 @@ class Options:
             self.close_timeout = 0.0
         if self.seed is not None and not self.perturb:
             raise UsageError(f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given")
-        if self.room is not None or self.server is not None or self.members is not None:
+        of_room = (self.room, self.server, self.members, self.fetch, self.fetch_limit)
+        if any(one is not None for one in of_room):
             from spcomm.launch.cmdline.machines import check_room
 
             check_room(self)

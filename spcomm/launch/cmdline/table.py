@@ -57,6 +57,10 @@ _WHERE_NODES_RUN = (
      "run on the members of a room (spcomm serve --room, spcomm join), which receive the folder of the program; -n is "
      "divided among them (default: all their cores). The code comes from $SPCOMM_CODE, or spcomm asks for it"),
     ("--members N", "members", values.members, "with --room: wait until this many have joined (default: 1)"),
+    ("--fetch FOLDER", "fetch", values.folder,
+     "with --room: bring the files that nodes wrote, those of each member to a folder of its own in FOLDER, which must "
+     "be new or empty"),
+    ("--fetch-limit SIZE", "fetch_limit", values.size, "bring at most this much of them (default: 256M)"),
     ("--server HOST[:PORT]", "server", values.words,
      "with --boxes: boxes reach each other through an spcomm serve that already runs, which serves one run per "
      "--group at a time"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.local.keyboard import Keyboard
+    from spcomm.launch.room.fetch import RoomFiles
 
 
 class RunProcesses:
@@ -34,6 +35,7 @@ class RunProcesses:
         self.stats = False  # whether fork servers report the times of nodes that have ended
         self.at_prompt: int | None = None  # the node whose debugger has the standard input
         self.keyboards: dict[int, Keyboard] = {}  # of nodes whose debuggers have panes
+        self.room_files: RoomFiles | None = None  # that nodes of a room wrote
 
     def __iter__(self) -> "Iterator[ForkClient]":
         return iter(self._fork_clients)

@@ -399,6 +399,10 @@ class Box:
         self._read_reports()
         self._send_rest()
         self._send_findings()
+        self._part()
+
+    def _part(self) -> None:
+        """End after all reports are sent."""
         self._frames.send(["gone"])
         self._leave()
 
@@ -446,18 +450,22 @@ class Box:
 
     def _leave(self) -> None:
         """End everything here. No process is left."""
+        self._end_processes()
+        self._tidy()
+        self._frames.finish(self._patience_s)
+        os._exit(0)
+
+    def _end_processes(self) -> None:
+        from spcomm.launch.base.process import end_children
+
         for gateway in self._gateways:
             gateway.close()
+        self._gateways = []
         for client in self._run or ():
             if not client.ended:
                 client.kill()
                 client.wait()
-        from spcomm.launch.base.process import end_children
-
         end_children(set())
-        self._tidy()
-        self._frames.finish(self._patience_s)
-        os._exit(0)
 
     def _tidy(self) -> None:
         """Clean up after all processes are gone; a subclass may have more to remove."""

@@ -268,6 +268,14 @@ class RemoteForkClient(ForkClient):
         """Ask for the lines at which these nodes are. See `box_proxy.lines`."""
         self._ask(LINES, indices)
 
+    def fetch(self, files: int, size: int) -> None:
+        """Fetch the files that its box has listed, at most so many and so many bytes; the answer is "fetched"."""
+        self._send(("fetch", files, size))
+
+    def stop_fetching(self) -> None:
+        """Fetch no more of them; "fetched" comes now."""
+        self._send(("stop_fetching",))
+
     def call(self, secret: bytes) -> None:
         """Begin a call of a cluster, as its only group is described; the answer is "called"."""
         (about,) = self._host.box["groups"]

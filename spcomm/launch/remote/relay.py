@@ -75,8 +75,10 @@ class Relay:
         received = self._wire.receive()
         if received is None:
             self._abandoned()
-            return
-        message, descriptors = received
+        else:
+            self._order(*received)
+
+    def _order(self, message: tuple, descriptors: "list[int]") -> None:
         verb = message[0]
         if verb == "run":
             self._about, self._more = message[1], descriptors
@@ -93,7 +95,10 @@ class Relay:
             self._asked = message[1] if verb == "ask" else self._asked
             self._tell(list(message))
             if verb == "signal" and message[1] == _signal.SIGKILL:
-                self._loop.at("patience", _PATIENCE_S, lambda: os._exit(1))
+                self._loop.at("patience", _PATIENCE_S, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        os._exit(1)
 
     def _abandoned(self) -> None:
         """Handle the end of the launcher."""

@@ -18,6 +18,7 @@ one end of the way between a run and a box of it, or to look.
 `member`       `spcomm join`
 `remote_box`   one box of a run, on a member
 `folder`       a program's folder as one stream of bytes
+`fetch`        files that nodes wrote, on their way back
 `client`       `spcomm run --room` and `--server`: the launcher's end
 `room_relay`   the way from the launcher to one box
 `doctor`       `spcomm doctor`

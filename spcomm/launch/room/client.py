@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.remote.hosts import Host
     from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
+    from spcomm.launch.room.fetch import RoomFiles
     from spcomm.launch.room.room_link import ClientLink
 
 _COMMAND = "spcomm run"
@@ -34,10 +35,12 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
     from spcomm.launch.room import connect, join_code
 
     where = prompt.place(_COMMAND, options.room or options.server or "")
-    packed = None
+    packed = files = None
     if options.room is not None:
         from spcomm.launch.room import folder
+        from spcomm.launch.room.fetch import RoomFiles
 
+        files = RoomFiles(options.fetch, options.fetch_limit)
         path, inside = folder.choose_for_all(options.parts)
         for part, plan, (place, program) in zip(options.parts, plans, inside, strict=True):
             part.folder, part.program = place, program
@@ -49,6 +52,9 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
     session = Session(where, key, packed, signals)
     try:
         session.ask(options)
+        if files is not None:
+            files.expect(options.hosts or [])
+            session.files = files
         for plan, part in zip(plans, options.parts, strict=True):
             plan.nodes, plan.boxes = part.nodes or 0, part.boxes
     except connect.EntryError as error:
@@ -82,6 +88,7 @@ class Session:
         if signals >= 0:
             self._loop.add(signals, lambda: prompt.interrupted(_COMMAND, signals))
         self._is_cluster = cluster
+        self.files: RoomFiles | None = None
         self.link: ClientLink | None = None
 
     def ask(self, options: "Options", say: "Callable[[str], object] | None" = None) -> None:
@@ -166,6 +173,8 @@ class Session:
         self._loop.close()
         if self.packed is not None:
             self.packed.close()
+        if self.files is not None:
+            self.files.close()
 
 
 def _spread(there: "list[list]", nodes: "int | None") -> "list[tuple[str, int]]":
@@ -196,6 +205,10 @@ def _member_class() -> "Any":
             session = self.session
             room = {"place": list(session.where), "key": session.key, "run": session.token}
             room["ticket"] = session.tickets[self.box["number"]]
+            files = session.files
+            if files is not None and files.top is not None:
+                room["fetch"] = [files.top, files.places[self.name]]
+            self.box["fetch"] = "fetch" in room
             self.descriptors = (session.packed.fileno(),)
             return {
                 "host": self.name,

@@ -11,6 +11,7 @@ from spcomm.launch.cmdline.values import about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from spcomm.launch.cmdline.options import Part
@@ -80,7 +81,9 @@ def pack(folder: str) -> "BinaryIO":
     largest = (0, "")
     try:
         with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
-            for path, inside in _files(folder):
+            for seen, (path, inside) in enumerate(walk(folder)):
+                if seen > 4 * MOST_FILES:
+                    raise _too_much(folder, (0, ""))
                 info = _entry(archive, path, inside)
                 if info is None:
                     continue
@@ -106,9 +109,8 @@ def pack(folder: str) -> "BinaryIO":
     return packed
 
 
-def _files(folder: str) -> "list[tuple[str, str]]":
-    """Return (path, name in the folder) pairs, folders before their contents."""
-    found = []
+def walk(folder: str) -> "Iterator[tuple[str, str]]":
+    """Yield (path, name in the folder) pairs, folders before their contents, without those that are never sent."""
     for path, folders, names in os.walk(folder):
         folders[:] = sorted(
             name
@@ -117,10 +119,7 @@ def _files(folder: str) -> "list[tuple[str, str]]":
         )
         for name in [*folders, *sorted(names)]:
             one = os.path.join(path, name)
-            found.append((one, os.path.relpath(one, folder)))
-        if len(found) > 4 * MOST_FILES:
-            raise _too_much(folder, (0, ""))
-    return found
+            yield one, os.path.relpath(one, folder)
 
 
 def _entry(archive: tarfile.TarFile, path: str, inside: str) -> "tarfile.TarInfo | None":

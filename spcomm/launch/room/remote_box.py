@@ -23,8 +23,8 @@ from spcomm._core import net
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.wire import NOSIGNAL, encoded, encoded_descriptor
 from spcomm.launch.remote.box import Box, withdraw
-from spcomm.launch.remote.framing import Outlet
-from spcomm.launch.room import connect, folder
+from spcomm.launch.remote.framing import MOST, Outlet
+from spcomm.launch.room import connect, fetch, folder
 from spcomm.launch.room.room_link import ClientLink
 
 TYPE_CHECKING = False
@@ -65,6 +65,8 @@ class RoomBox(Box):
         self._of = about
         self._server = link.peer
         self._packed = tempfile.TemporaryFile()
+        self._unpacked: fetch.Unpacked | None = None
+        self._outgoing: fetch.Outgoing | None = None  # its nodes have ended, and files are wanted
         self._loop.add(watch, self._abandoned)
 
     def _greet(self) -> None:
@@ -82,6 +84,8 @@ class RoomBox(Box):
                 self._fail("the folder that came is larger than allowed")
         elif message[0] == "begin":
             self._unpack(message[1], data)
+        elif message[0] == "fetch" and self._outgoing is not None:
+            self._outgoing.choose(message[1])
         else:
             super()._heard(message, data)
 
@@ -89,6 +93,8 @@ class RoomBox(Box):
         """The folder is there: the run begins in it."""
         try:
             folder.unpack(self._packed, self._of["folder"])
+            if not self._of["cluster"]:
+                self._unpacked = fetch.Unpacked(self._of["folder"])
         except (OSError, ValueError) as error:
             self._fail(f"the program's folder cannot be unpacked there ({error})")
         self._packed.close()
@@ -97,6 +103,32 @@ class RoomBox(Box):
             program["environment"]["PWD"] = program["folder"]
         about["address"] = list(self._server)
         self._begin(about, secrets)
+
+    def _consider(self) -> None:
+        if self._outgoing is None:
+            super()._consider()
+
+    def _part(self) -> None:
+        """List the files that nodes wrote; if they are wanted, end after they are sent."""
+        for gateway in self._gateways:
+            if not gateway.gone:
+                self._loop.remove(gateway.fileno())
+        self._end_processes()  # nobody writes any more
+        entries, *counts = self._unpacked.changed()
+        self._frames.send(["files", entries, *counts])
+        if self._about["fetch"] and counts[0]:
+            self._outgoing = fetch.Outgoing(self._of["folder"], entries)
+        else:
+            super()._part()
+
+    def _flush(self) -> None:
+        super()._flush()
+        if self._outgoing is None:
+            return
+        while self._frames.kept < MOST and (message := self._outgoing.next()) is not None:
+            self._frames.send(*message)
+        if self._outgoing.is_over:
+            super()._part()
 
     def _tidy(self) -> None:
         shutil.rmtree(self._of["folder"], ignore_errors=True)

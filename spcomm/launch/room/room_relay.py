@@ -8,8 +8,8 @@ import sys
 from spcomm.launch.base import process
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import relay, versions
-from spcomm.launch.remote.framing import MOST, one_line
-from spcomm.launch.room import connect
+from spcomm.launch.remote.framing import MOST, NONSENSE, one_line
+from spcomm.launch.room import connect, fetch
 from spcomm.launch.room.room_link import ClientLink
 
 _PIECE = 1 << 18
@@ -32,6 +32,8 @@ class Relay(relay.Relay):
         self._folder = -1
         self._at = 0  # in it
         self._is_sent = False
+        self._list: list | None = None  # of the files that nodes wrote: the entries, and their number
+        self._incoming: fetch.Incoming | None = None
 
     def run(self) -> None:
         """Run until the launcher ends. If it was killed, this process tells the server."""
@@ -41,6 +43,8 @@ class Relay(relay.Relay):
             self._abandoned()
 
     def _abandoned(self) -> None:
+        if self._incoming is not None:
+            self._incoming.close()
         if self._frames is not None:
             self._frames.send(["abandoned"])
             self._frames.finish(_ABANDONED_S)
@@ -97,7 +101,84 @@ class Relay(relay.Relay):
             self._begin()
             super()._flush()
 
+    # Files of the nodes
+
+    def _order(self, message: tuple, descriptors: "list[int]") -> None:
+        if message[0] == "fetch":
+            self._fetch(*message[1:])
+        elif message[0] != "stop_fetching":
+            super()._order(message, descriptors)
+        elif self._incoming is not None:
+            self._give_up("it was interrupted")
+
+    def _lose_patience(self) -> None:
+        if self._incoming is None:  # otherwise no node is left, and files still come
+            super()._lose_patience()
+
+    def _heard(self, message: list, data: bytes) -> None:
+        verb, *rest = message
+        if verb == "files":
+            self._listed(*rest)
+        elif verb in fetch.VERBS:
+            self._take(verb, rest, data)
+        elif verb == "gone" and self._incoming is not None:
+            self._give_up("it ended before they were sent")
+        else:
+            super()._heard(message, data)
+
+    def _listed(self, entries: list, count: int, size: int, others: int) -> None:
+        fetch.check_list(entries, count, size, others)
+        if self._list is not None or self._about["box"].get("cluster"):
+            raise ValueError("files")
+        self._list = [entries, count]
+        names = [fetch.shown(name) for name, _size in entries[: fetch.SHOWN]]
+        self._wire.send(("files", names, count, size, others))
+
+    def _fetch(self, files: int, size: int) -> None:
+        top, place = self._about["room"]["fetch"]
+        self._incoming = fetch.Incoming(top, place, *self._list, files, size)
+        self._frames.send(["fetch", self._incoming.wanted])
+        self._see_progress(None)
+        self._report_fetched()
+
+    def _take(self, verb: str, rest: list, data: bytes) -> None:
+        if self._incoming is None:
+            raise ValueError(verb)
+        try:
+            self._incoming.take(verb, rest, data)
+        except NONSENSE:
+            self._incoming.give_up("it sent a malformed message")
+        self._report_fetched()
+
+    def _see_progress(self, before: "int | None") -> None:
+        """Check, as long as files come, that they come: a member must not keep a run for ever."""
+        if self._incoming is None:
+            return
+        seconds = 2 * self._about["box"]["link_timeout"]
+        came = self._incoming.came
+        if before is not None and fetch.is_too_slow(came - before, seconds):
+            self._give_up("they come too slowly")
+        else:
+            self._loop.at("progress", seconds, lambda: self._see_progress(came))
+
+    def _give_up(self, why: str) -> None:
+        self._incoming.give_up(why)
+        self._report_fetched()
+
+    def _report_fetched(self) -> None:
+        """Report to the launcher, once nothing more comes."""
+        incoming = self._incoming
+        if incoming is None or not incoming.is_over:
+            return
+        self._incoming = None
+        self._loop.forget("progress")
+        self._wire.send(("fetched", *incoming.report()))
+        if incoming.trouble:
+            self._leave()
+
     def _ended(self) -> None:
+        if self._incoming is not None:
+            self._give_up("the connection to it has ended")
         if not self._leaving:
             self._fail(
                 f"{self.what} {self._about['host']}: the connection to it has ended, with its nodes; run it again"

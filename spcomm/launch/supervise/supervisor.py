@@ -26,10 +26,14 @@ from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Watchdog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
+    from spcomm.launch.room.fetch import RoomFiles
     from spcomm.launch.supervise.stats import Stats
 
 _ENDING_S = 0.5  # seconds of silence after Ctrl-C
+_FETCHING_S = 1.0  # seconds of silence while files come from the members of a room
 _STARTING_S = 2.0  # seconds for fork servers to report the nodes they have started
 _TRANSPORT_END_S = 30.0  # seconds for the gateways to end when all nodes have, beyond what a link may take
 _PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are signalled to end
@@ -172,10 +176,31 @@ class Supervisor:
             self._watchdog.proven(message[1], message[2])
         elif verb == "report":  # of a node there
             self._reported(message[1], message[2], message[3])
+        elif verb == "files":  # that nodes of a room wrote
+            self._room_files(lambda files: files.listed(fork_client, *message[1:]))
+        elif verb == "fetched":
+            self._room_files(lambda files: files.fetched(fork_client, *message[1:]))
         elif verb == "warning":
             self._say(f"warning: {message[1]}")
         elif verb == "text":
             self._forwarder.write_text(message[1])
+
+    def _room_files(self, call: "Callable[[RoomFiles], None]") -> None:
+        """Note what became of them. While they come, only Ctrl-C ends the run."""
+        files = self._run_processes.room_files
+        if files is None:
+            return
+        call(files)
+        if not files.is_fetching:
+            self._loop.forget("fetching")
+        elif not self._loop.waits("fetching"):
+            self._loop.at("fetching", _FETCHING_S, lambda: self._say(files.progress()))
+        if self._have_all_ended:
+            self._loop.forget("timeout")
+
+    @property
+    def _have_all_ended(self) -> bool:
+        return len(self._ended) == self._run_processes.size
 
     def _host_failed(self, sentence: str, code: int) -> None:
         if not self._reason:
@@ -407,16 +432,19 @@ class Supervisor:
         if number == _signal.SIGINT and prompt is not None and prompt not in self._ended and not self._reason:
             self._run_processes.poke(prompt, number)  # Ctrl-C belongs to the user of the debugger
             return
+        files = self._run_processes.room_files
+        if files is not None and (self._reason or self._have_all_ended):
+            files.stop()
         if self._reason:  # the second time: do not wait any longer
             self._run_processes.kill()
             return
+        what = "the nodes had ended" if self._have_all_ended else "the nodes were stopped"
         if number == _signal.SIGINT:
-            self._locate()
-            self._sentence = "interrupted by Ctrl-C (exit code 130); the nodes were stopped"
+            if not self._have_all_ended:
+                self._locate()
+            self._sentence = f"interrupted by Ctrl-C (exit code 130); {what}"
         else:
-            self._sentence = (
-                f"told to end by {signal_name(number)} (exit code {128 + number}); the nodes were stopped"
-            )
+            self._sentence = f"told to end by {signal_name(number)} (exit code {128 + number}); {what}"
         self._end("signal", number, 128 + number)
         if number == _signal.SIGINT:
             self._loop.at("ending", _ENDING_S, self._say_ending)
@@ -481,6 +509,10 @@ class Supervisor:
         self._forwarder.write_text(self._report)
         if self._stats is not None:
             self._forwarder.write_text(self._stats.text())
+        if self._run_processes.room_files is not None:
+            text, is_missing = self._run_processes.room_files.report(not self._reason and not self._code)
+            self._forwarder.write_text(text)
+            self._code = self._code or (125 if is_missing and not self._reason else 0)
         if self._sentence:
             self._say(self._sentence)
         self._forwarder.drain(self._signals)

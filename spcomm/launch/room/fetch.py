@@ -1,0 +1,578 @@
+# SPDX-License-Identifier: MIT
+"""Files that nodes wrote on the members of a room: listed at the end of a run, and brought back by `--fetch`.
+
+========  ========  ==================================================================================
+message   from      meaning
+========  ========  ==================================================================================
+`files`   box       its nodes have ended: [name, size] of the files that are new or changed; how many
+                    there are, their bytes, and how many links and devices. The list may be shorter
+`fetch`   launcher  with `--fetch`: the positions in that list of the files to send, in this order
+`file`    box       the position of the next one
+`data`    box       a piece of it; all pieces together have the size that was listed
+`unread`  box       the reason why this file, or the rest of it, cannot be read
+========  ========  ==================================================================================
+
+The box is a member's, and the relay, on the launcher's machine, takes nothing for granted: it chooses the files and
+counts their bytes, and what it makes are folders and regular files in a folder of that member only. A file is written
+under another name and gets its own when it is complete, unless something has that name.
+"""
+
+import errno
+import os
+import stat
+from collections import deque
+
+from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.values import about
+from spcomm.launch.remote.framing import one_line
+from spcomm.launch.room import folder
+from spcomm.text import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from spcomm.launch.remote.hosts import RemoteForkClient
+
+LIMIT_BYTES = 256 << 20  # --fetch-limit
+MOST_FILES = 10_000  # of all members together
+VERBS = ("file", "data", "unread")
+_LISTED_CHARACTERS = 1 << 19  # of all names in a list; in JSON each takes six bytes at most
+_SEEN_MOST = 100_000  # files that a box looks at
+_NAME_BYTES = 1024
+_NAME_PARTS = 32
+_PIECE = 1 << 18
+_SLOW = 4096  # bytes per second that a member sends at least
+SHOWN = 5  # names in a sentence
+_SHOWN_CHARACTERS = 60
+_OF_THIS_FILE = frozenset(
+    (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL)
+)
+
+
+# ---- in the box
+
+
+class Unpacked:
+    """The files of a folder that was unpacked: tells later which ones are new or changed."""
+
+    def __init__(self, top: str) -> None:
+        self._top = top
+        self._before = {
+            inside: (_state(os.lstat(path)), _digest(path))
+            for path, inside in folder.walk(top)
+            if not os.path.isdir(path)
+        }
+
+    def changed(self) -> "tuple[list[tuple[str, int]], int, int, int]":
+        """Return the names and sizes of such files, and the numbers of files, of their bytes and of links and devices.
+
+        There are more files than names if the names are too many for a message.
+        """
+        entries: list[tuple[str, int]] = []
+        count = size = others = characters = 0
+        for seen, (path, inside) in enumerate(folder.walk(self._top)):
+            try:
+                found = os.lstat(path)
+                if stat.S_ISDIR(found.st_mode) or self._is_as_before(path, inside, found):
+                    continue
+            except OSError:  # it cannot be read: sending it will say so
+                pass
+            if seen >= _SEEN_MOST:
+                break
+            if not stat.S_ISREG(found.st_mode):
+                others += 1
+                continue
+            count, size, characters = count + 1, size + found.st_size, characters + len(inside)
+            if len(entries) < MOST_FILES and characters <= _LISTED_CHARACTERS:
+                entries.append((inside, found.st_size))
+        return entries, count, size, others
+
+    def _is_as_before(self, path: str, inside: str, found: os.stat_result) -> bool:
+        """Whether it has the content that was sent, even if it was written again."""
+        state, digest = self._before.get(inside, ((), b""))
+        if not state or not stat.S_ISREG(found.st_mode):
+            return False
+        return state == _state(found) or (state[0] == found.st_size and digest == _digest(path))
+
+
+def _state(found: os.stat_result) -> "tuple[int, ...]":
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def _digest(path: str) -> bytes:
+    import hashlib
+
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "blake2b").digest()
+
+
+class Outgoing:
+    """Listed files on their way to the launcher, one piece after the other."""
+
+    def __init__(self, top: str, entries: "list[tuple[str, int]]") -> None:
+        self._top = top
+        self._entries = entries
+        self._chosen: deque[int] | None = None
+        self._fd = -1
+        self._left = 0  # bytes of this file
+
+    def choose(self, positions: "list[int]") -> None:
+        """Send these. Raises `ValueError` for positions that are in no list."""
+        if self._chosen is not None or not all(0 <= int(one) < len(self._entries) for one in positions):
+            raise ValueError(positions)
+        self._chosen = deque(map(int, positions))
+
+    @property
+    def is_over(self) -> bool:
+        return self._chosen is not None and not self._chosen and self._fd < 0
+
+    def next(self) -> "tuple[list, bytes] | None":
+        """Return the next message and its data; None: there is none, or not yet."""
+        if self._fd < 0:
+            return self._open() if self._chosen else None
+        try:
+            piece = os.read(self._fd, min(_PIECE, self._left))
+        except OSError as error:
+            return self._give_up(error.strerror or str(error))
+        if not piece:
+            return self._give_up("it has become shorter")
+        self._left -= len(piece)
+        if not self._left:
+            self._close()
+        return ["data"], piece
+
+    def _open(self) -> "tuple[list, bytes]":
+        position = self._chosen.popleft()  # type: ignore[union-attr]
+        name, self._left = self._entries[position]
+        try:  # a FIFO may have taken its place: it is not waited for
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            self._fd = os.open(os.path.join(self._top, name), flags)
+        except OSError as error:
+            return self._give_up(error.strerror or str(error))
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            return self._give_up("it is no file any more")
+        if not self._left:
+            self._close()
+        return ["file", position], b""
+
+    def _give_up(self, why: str) -> "tuple[list, bytes]":
+        self._close()
+        return ["unread", why], b""
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+# ---- in the relay
+
+
+def refusal(name: str) -> str:
+    """Return why no file of this name is made here; empty: one can be."""
+    parts = name.split("/")
+    if name.startswith("/"):
+        return "its name is absolute"
+    if "" in parts or os.curdir in parts or os.pardir in parts:
+        return "its name leads out of the folder"
+    if not name.isprintable():  # control characters, those that reverse or hide text, bytes that are no text
+        return "its name has characters that cannot be printed"
+    if len(os.fsencode(name)) > _NAME_BYTES or len(parts) > _NAME_PARTS:
+        return "its name is too long"
+    kept = next((part for part in parts if part.casefold() in folder.LEFT_OUT), "")
+    return f"folders and files named {kept} are never sent" if kept else ""
+
+
+class Incoming:
+    """Files of one member, stored in its folder."""
+
+    def __init__(self, top: str, place: str, entries: list, count: int, files: int, size: int) -> None:
+        """`top`: the folder of `--fetch`; `place`: of this member in it. `count`: of its files, of which `entries` are
+        listed; so many files and bytes may come. Raises `ValueError` for entries that are none."""
+        self.wanted: list[int] = []
+        self.stored: list[str] = []
+        self.stored_bytes = 0
+        self.left: list[tuple[str, str]] = []  # names, and why they are not stored
+        self.trouble = ""  # why no more files come
+        self._top, self._place = top, place
+        self._entries = entries
+        self._unlisted = count - len(entries)
+        for position, (name, length) in enumerate(entries):
+            why = refusal(name)
+            if not why and (files < 1 or length > size):
+                why = f"{about(length)}, beyond --fetch-limit"
+            if why:
+                self.left.append((name, why))
+                continue
+            self.wanted.append(position)
+            files, size = files - 1, size - length
+        self._coming = deque(self.wanted)
+        self._file: _File | None = None
+        self.came = 0  # bytes, to see whether they still come
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.trouble) or (not self._coming and self._file is None)
+
+    def take(self, verb: str, rest: list, data: bytes) -> None:
+        """Take a message. Raises `ValueError` for one that is not due."""
+        if self.is_over or (verb == "file") != (self._file is None and verb != "unread"):
+            raise ValueError(verb)
+        if verb == "unread":
+            self._skip(f"cannot be read: {one_line(rest[0], 100)}")
+        elif verb == "file":
+            if rest[0] != self._coming.popleft():
+                raise ValueError(rest)
+            name, size = self._entries[rest[0]]
+            self._file = _File(name, size)
+            self._do(self._file.open, self._top, self._place)
+        elif not data or len(data) > self._file.left:
+            raise ValueError(len(data))
+        else:
+            self.came += len(data)
+            self._file.left -= len(data)
+            self._do(self._file.write, data)
+        if self._file is not None and not self._file.left:
+            self._do(self._file.finish)
+            self._finish()
+
+    def _do(self, call: "Any", *arguments: "Any") -> None:
+        """Do a step of the current file, unless one has failed before."""
+        file = self._file
+        if file is None or file.why or self.trouble:
+            return
+        try:
+            call(*arguments)
+        except OSError as error:
+            file.close()
+            if error.errno not in _OF_THIS_FILE:
+                self.trouble = f"{file.name} cannot be stored: {error.strerror or error}"
+            file.why = _sentence(error)
+
+    def _finish(self) -> None:
+        file, self._file = self._file, None
+        if file.why:
+            self.left.append((file.name, file.why))
+        else:
+            self.stored.append(file.name)
+            self.stored_bytes += file.size
+
+    def _skip(self, why: str) -> None:
+        if self._file is None:
+            name = self._entries[self._coming.popleft()][0]
+        else:
+            name = self._file.name
+            self._file.close()
+            self._file = None
+        self.left.append((name, why))
+
+    def give_up(self, why: str) -> None:
+        """Take nothing more."""
+        self.trouble = self.trouble or why
+
+    def close(self) -> None:
+        """Remove the file that is incomplete."""
+        if self._file is not None:
+            self._file.close()
+
+    def report(self) -> "tuple":
+        """Return what the launcher is told: what was stored, how many, their bytes; what was left out, how many; why
+        no more came."""
+        self.close()
+        left = [(shown(name), why) for name, why in self.left[:SHOWN]]
+        missing = len(self.left) + self._unlisted
+        return [shown(name) for name in self.stored[:SHOWN]], len(self.stored), self.stored_bytes, left, missing, (
+            one_line(self.trouble, 200)
+        )  # fmt: skip
+
+
+class _File:
+    """One file, under another name until it is complete."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        self.size = self.left = size
+        self.why = ""  # it is not stored
+        self._last = name.rpartition("/")[2]
+        self._partial = ""
+        self._fd = self._folder = -1
+
+    def open(self, top: str, place: str) -> None:
+        """Make its folders, one in the other: no link leads out of them."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        self._folder = os.open(top, flags)
+        for part in [place, *self.name.split("/")[:-1]]:
+            try:
+                os.mkdir(part, dir_fd=self._folder)
+            except FileExistsError:
+                pass
+            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=self._folder)
+            os.close(self._folder)
+            self._folder = inner
+        partial = f".spcomm-{os.urandom(8).hex()}.part"
+        self._fd = os.open(
+            partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=self._folder
+        )
+        self._partial = partial
+
+    def write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+
+    def finish(self) -> None:
+        """Give it its name. `FileExistsError`: something has it."""
+        fd, self._fd = self._fd, -1
+        os.close(fd)  # here a network file system reports a full disk
+        here = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
+        try:
+            os.link(self._partial, self._last, follow_symlinks=False, **here)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            try:
+                os.lstat(self._last, dir_fd=self._folder)
+            except FileNotFoundError:
+                os.rename(self._partial, self._last, **here)
+                self._partial = ""
+            else:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        self.close()
+
+    def close(self) -> None:
+        """Forget it; remove what is incomplete."""
+        if self._partial:
+            try:
+                os.unlink(self._partial, dir_fd=self._folder)
+            except OSError:  # the disk fails, or somebody was faster
+                pass
+            self._partial = ""
+        for fd in (self._fd, self._folder):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._folder = -1
+
+
+def _sentence(error: OSError) -> str:
+    if error.errno == errno.EEXIST:
+        return "another file has that name here"
+    if error.errno in (errno.ENOTDIR, errno.ELOOP):
+        return "a file or a link here has the name of its folder"
+    return error.strerror or str(error)
+
+
+def is_too_slow(bytes_came: int, seconds: float) -> bool:
+    """Whether a member sent less in this time than any network carries."""
+    return bytes_came < _SLOW * seconds
+
+
+def check_list(entries: list, count: int, size: int, others: int) -> None:
+    """Raise `ValueError` for a list that no box makes."""
+    numbers = [count, size, others, *(length for _name, length in entries)]
+    if (
+        not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
+        or not all(isinstance(name, str) and name for name, _length in entries)
+        or not len(entries) <= min(count, MOST_FILES)
+    ):
+        raise ValueError("files")
+
+
+def shown(name: str) -> str:
+    """Return a name for a sentence."""
+    text = one_line(name, _SHOWN_CHARACTERS + 1)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
+
+
+# ---- in the launcher
+
+
+def check_empty(given: str) -> None:
+    """Raise `UsageError` if the folder of `--fetch` is there and not empty.
+
+    So a file that is there after the run is of this run, and none was overwritten.
+    """
+    try:
+        found = os.listdir(given)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _unusable(given, error) from None
+    if found:
+        raise UsageError(
+            f"spcomm run: --fetch {given}: is not empty, and what is there is never overwritten; give another folder, "
+            "or remove that one"
+        )
+
+
+def _unusable(given: str, error: OSError) -> UsageError:
+    why = "is a file" if isinstance(error, (FileExistsError, NotADirectoryError)) else error.strerror
+    return UsageError(f"spcomm run: --fetch {given}: must be a new or an empty folder ({why})")
+
+
+def places(names: "list[str]") -> "dict[str, str]":
+    """Return a name of a folder for each member: theirs come from other machines."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
+        place = first = safe.lstrip(".-")[:40] or "member"
+        number = 1
+        while place.casefold() in taken:
+            number += 1
+            place = f"{first}-{number}"
+        taken.add(place.casefold())
+        found[name] = place
+    return found
+
+
+class RoomFiles:
+    """The lists of the members of a run, and what became of their files."""
+
+    def __init__(self, given: "str | None", limit: "int | None") -> None:
+        """`given`: the folder of `--fetch`, if any. Raises `UsageError` if it is not empty."""
+        if given is not None:
+            check_empty(given)
+        self._given = given
+        self._is_made = False
+        self._names: list[str] = []
+        self.places: dict[str, str] = {}
+        self._free = [MOST_FILES, LIMIT_BYTES if limit is None else limit]
+        self._granted: dict[str, tuple[int, int]] = {}
+        self._fetching: dict[str, RemoteForkClient] = {}
+        self._listed: dict[str, tuple[list[str], int, int, int]] = {}  # names, files, bytes, others
+        self._fetched: dict[str, tuple] = {}  # as of `Incoming.report`
+
+    def expect(self, names: "list[str]") -> None:
+        """Expect lists of these members, and make the folder. Raises `UsageError`."""
+        self._names, self.places = names, places(names)
+        if self._given is None:
+            return
+        self._is_made = not os.path.exists(self._given)
+        try:
+            os.makedirs(self._given, exist_ok=True)
+            if not os.access(self._given, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise _unusable(self._given, error) from None
+
+    @property
+    def top(self) -> "str | None":
+        """The folder of `--fetch`, wherever it is looked for from."""
+        return None if self._given is None else os.path.abspath(self._given)
+
+    @property
+    def is_fetching(self) -> bool:
+        return bool(self._fetching)
+
+    def listed(
+        self, client: "RemoteForkClient", names: "list[str]", count: int, size: int, others: int
+    ) -> None:
+        """Take a member's list, and with `--fetch` order the files from its relay, as far as the limit goes."""
+        member = client.host.name
+        self._listed[member] = names, count, size, others
+        if self._given is None or not count:
+            return
+        granted = min(count, self._free[0]), min(size, self._free[1])
+        self._free = [free - some for free, some in zip(self._free, granted, strict=True)]
+        self._granted[member] = granted
+        self._fetching[member] = client
+        client.fetch(*granted)
+
+    def fetched(self, client: "RemoteForkClient", *report: "Any") -> None:
+        """Take the relay's report: nothing more comes from this member."""
+        member = client.host.name
+        del self._fetching[member]
+        self._fetched[member] = report
+        _names, count, size, *_more = report
+        used = count, size
+        self._free = [
+            free + some - one for free, some, one in zip(self._free, self._granted[member], used, strict=True)
+        ]
+
+    def stop(self) -> None:
+        """Fetch nothing more."""
+        for client in self._fetching.values():
+            client.stop_fetching()
+
+    def progress(self) -> str:
+        """Return a sentence for the terminal, in which files come."""
+        count = sum(self._granted[member][0] for member in self._fetching)
+        size = sum(self._granted[member][1] for member in self._fetching)
+        whose = _several(list(self._fetching), len(self._fetching))
+        return f"fetching {counted(count, 'file')}, {about(size)}, of {whose} …; Ctrl-C does without them"
+
+    def report(self, ended_well: bool) -> "tuple[str, bool]":
+        """Return sentences for the end of a run, and whether files are missing that `--fetch` was to bring."""
+        if self._given is None:
+            return self._report_listed(), False
+        missing = "; ".join(self._missing(ended_well)[:SHOWN])
+        code = " (exit code 125)" if ended_well else ""
+        return self._report_stored() + (f"spcomm: {missing}{code}\n" if missing else ""), bool(missing)
+
+    def _report_listed(self) -> str:
+        names = [
+            f"{name} ({one_line(member, _SHOWN_CHARACTERS)})"
+            for member in self._names
+            for name in self._listed.get(member, ((),))[0]
+        ]
+        count = sum(listed[1] for listed in self._listed.values())
+        if not count:
+            return ""
+        is_one = count == 1
+        return (
+            f"spcomm: {'1 file that a node' if is_one else f'{count} files that nodes'} wrote "
+            f"{'is' if is_one else 'are'} gone: {_several(names, count)}; spcomm run --fetch FOLDER brings "
+            f"{'it' if is_one else 'them'}\n"
+        )
+
+    def _report_stored(self) -> str:
+        names = [
+            f"{self.places[member]}/{name}"
+            for member in self._names
+            for name in self._fetched.get(member, ((),))[0]
+        ]
+        count = sum(fetched[1] for fetched in self._fetched.values())
+        if not count:
+            return ""
+        is_one = count == 1
+        return (
+            f"spcomm: {'1 file that a node' if is_one else f'{count} files that nodes'} wrote "
+            f"{'is' if is_one else 'are'} in {self._given}: {_several(names, count)}{self._others()}\n"
+        )
+
+    def _others(self) -> str:
+        others = sum(listed[3] for listed in self._listed.values())
+        return f"; without {counted(others, 'link or device', 'links and devices')}" if others else ""
+
+    def _missing(self, ended_well: bool) -> "list[str]":
+        """Return what is missing, and why."""
+        left = [
+            f"{name} ({one_line(member, _SHOWN_CHARACTERS)}: {why})"
+            for member in self._names
+            for name, why in self._fetched.get(member, ((),) * 4)[3]
+        ]
+        count = sum(fetched[4] for fetched in self._fetched.values())
+        parts = [f"{counted(count, 'file')} not fetched: {_several(left, count)}"] if count else []
+        for member in self._names:
+            whose = one_line(member, _SHOWN_CHARACTERS)
+            if member not in self._listed and ended_well:
+                parts.append(f"files of {whose} not fetched: it listed none")
+            _names, stored, _size, _left, missing, trouble = self._fetched.get(member, ((), 0, 0, (), 0, ""))
+            if trouble:
+                lost = counted(self._listed[member][1] - stored - missing, "file")
+                parts.append(f"{lost} of {whose} not fetched: {trouble}")
+        return parts
+
+    def close(self) -> None:
+        """Remove the folder of `--fetch` if it was made for nothing."""
+        if self._is_made and self._given is not None:
+            try:
+                os.rmdir(self._given)
+            except OSError:  # it has files
+                pass
+
+
+def _several(names: "list[str]", count: int) -> str:
+    more = count - len(names[:SHOWN])
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more else "")
