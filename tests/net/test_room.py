@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from launching import ended, read_lines
+from launching import STARTS, ended, read_lines
 from rooming import CODE, OTHER_CODE, finished, read_until
 
 SUMS = """
@@ -85,6 +85,32 @@ def test_both_commands_say_that_members_can_run_code(room):
     assert "members can run programs here" in read_until(member.stderr, "in the room: ann")
     room.members.append(member)
     room.close_room()
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_tracebacks_name_files_of_the_folder_that_was_sent(two, start):
+    """In a module, too, and of an error that all members have: it is the same one, and shown once."""
+    helper = two.script("def fail():\n    raise ValueError(__file__)\n", "part/helper.py")
+    program = two.script(
+        """
+        import signal, spcomm
+        from part import helper
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when the other one has failed
+        spcomm.startup().barrier()
+        helper.fail()
+        """
+    )
+    result = two.run("-n", 2, "--start", start, "--grace", 60, program)
+    assert result.code == 1 and result.err.count("Traceback") == 1, result
+    assert f'File "{program}", line 6' in result.err and f'File "{helper}", line 2' in result.err, result
+    assert f"ValueError: {helper}" in result.err and "spcomm-room-" not in result.err, result
+    assert "failed in the same way" in result.last, result
+    (two.folder / "wrong.py").write_text("def f(:\n")
+    if start == "fork":  # otherwise the interpreter prints it
+        result = two.run("-n", 2, "wrong.py")
+        assert f'File "{two.folder}/wrong.py", line 1' in result.err, result
+        assert "spcomm-room-" not in result.err, result
+    two.close_room()
 
 
 @pytest.mark.slow

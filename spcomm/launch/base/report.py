@@ -155,7 +155,22 @@ def _shown(error: BaseException, hook: object) -> bytes:
     finally:
         if sys.stderr is catcher:
             sys.stderr = stderr
-    return catcher.getvalue().encode(encoding, errors)
+    return as_sent(catcher.getvalue()).encode(encoding, errors)
+
+
+def moved(here: str, sent_from: str) -> "dict[str, str]":
+    """Return variables for nodes whose program was sent from a folder of another machine to one that is here."""
+    return {"SPCOMM_ROOM_FOLDER": here, "SPCOMM_SENT_FROM": sent_from}
+
+
+def as_sent(text: str) -> str:
+    """Return a traceback with the paths that its reader knows: those of the machine from which the program was sent."""
+    here, sent_from = os.environ.get("SPCOMM_ROOM_FOLDER"), os.environ.get("SPCOMM_SENT_FROM")
+    if not here or not sent_from:
+        return text
+    for between in (f"{os.sep}{os.curdir}{os.sep}", os.sep):  # the first one of an executed program
+        text = text.replace(here + between, sent_from.rstrip(os.sep) + os.sep)
+    return text
 
 
 def kind_of(error: BaseException) -> "tuple[bytes, str]":

@@ -27,7 +27,7 @@ import select
 import sys
 
 from spcomm.config import Membership
-from spcomm.launch.base import process
+from spcomm.launch.base import process, report
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.local import child, fast_exit
 
@@ -100,7 +100,7 @@ class Server:
                 if plan["preload"] is not None:
                     import traceback
 
-                    self._fail(("missing", name, traceback.format_exc(limit=-1)))
+                    self._fail(("missing", name, report.as_sent(traceback.format_exc(limit=-1))))
 
     def _fail(self, message: tuple) -> None:
         self._send(message)

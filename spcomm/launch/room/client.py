@@ -35,7 +35,7 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
     from spcomm.launch.room import connect, join_code
 
     where = prompt.place(_COMMAND, options.room or options.server or "")
-    packed = files = None
+    packed = files = sent_from = None
     if options.room is not None:
         from spcomm.launch.room import folder
         from spcomm.launch.room.fetch import RoomFiles
@@ -45,11 +45,12 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
         for part, plan, (place, program) in zip(options.parts, plans, inside, strict=True):
             part.folder, part.program = place, program
             plan.name = part.name
-        packed = folder.pack(path)
+        packed, sent_from = folder.pack(path), path
     key = join_code.key(prompt.code(_COMMAND, prompt.spelt(where), signals))
     for plan in plans:
         plan.environment.pop(join_code.VARIABLE, None)
     session = Session(where, key, packed, signals)
+    session.sent_from = sent_from
     try:
         session.ask(options)
         if files is not None:
@@ -89,6 +90,7 @@ class Session:
             self._loop.add(signals, lambda: prompt.interrupted(_COMMAND, signals))
         self._is_cluster = cluster
         self.files: RoomFiles | None = None
+        self.sent_from: str | None = None  # the folder in `packed`
         self.link: ClientLink | None = None
 
     def ask(self, options: "Options", say: "Callable[[str], object] | None" = None) -> None:
@@ -208,7 +210,7 @@ def _member_class() -> "Any":
             files = session.files
             if files is not None and files.top is not None:
                 room["fetch"] = [files.top, files.places[self.name]]
-            self.box["fetch"] = "fetch" in room
+            self.box.update(fetch="fetch" in room, sent_from=session.sent_from)
             self.descriptors = (session.packed.fileno(),)
             return {
                 "host": self.name,

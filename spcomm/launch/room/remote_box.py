@@ -20,6 +20,7 @@ import shutil
 import tempfile
 
 from spcomm._core import net
+from spcomm.launch.base import report
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.wire import NOSIGNAL, encoded, encoded_descriptor
 from spcomm.launch.remote.box import Box, withdraw
@@ -101,6 +102,8 @@ class RoomBox(Box):
         for program in about["programs"]:
             program["folder"] = os.path.normpath(os.path.join(self._of["folder"], program["folder"]))
             program["environment"]["PWD"] = program["folder"]
+            if about["sent_from"]:
+                program["environment"].update(report.moved(self._of["folder"], about["sent_from"]))
         about["address"] = list(self._server)
         self._begin(about, secrets)
 
