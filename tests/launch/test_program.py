@@ -324,5 +324,24 @@ def test_a_file_beside_the_script_named_as_a_library_module_is_found(launch):
     assert result.lines == ["mine"], result
 
 
+@pytest.mark.parametrize("name", ["spcomm.py", "my first.py"])
+def test_names_of_programs_and_of_files_beside_them_hide_nothing_of_spcomm(launch, name):
+    launch.script("raise SystemExit('of the program')", "my programs/random.py")
+    script = launch.script(
+        "import spcomm; comm = spcomm.startup(); print(comm.allreduce(comm.rank))", f"my programs/{name}"
+    )
+    result = launch("-n", 2, "--no-label", script)
+    assert (result.code, result.out, result.err) == (0, "1\n1\n", ""), result
+
+
+@pytest.mark.stress
+def test_a_thousand_nodes(launch):
+    result = launch.program(
+        "import spcomm; comm = spcomm.startup(); print(comm.allreduce(1))",
+        options=("-n", 1000, "--no-label", "--stall", 0),
+    )
+    assert (result.code, result.out, result.err) == (0, "1000\n" * 1000, ""), result
+
+
 def test_a_program_that_never_calls_startup_runs(launch, start):
     assert launch.program("print('hello')", options=("-n", 3, *start)).lines == ["hello"] * 3
