@@ -270,7 +270,7 @@ def _watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
     except ImportError as error:
         raise UsageError(
             f"spcomm run: --watch needs rich, which this Python cannot import ({error}); install it with: "
-            "python -m pip install 'spcomm[watch]', or: python -m pip install rich"
+            "python -m pip install rich"
         ) from None
     from spcomm.launch.local.screen import Screen
     from spcomm.launch.supervise.watch import Watch

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: MIT
 """One check of a student's program, reported as it runs: a line for each run, and at the end the next step."""
 
+import os
 import re
+import select
 import shlex
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from spcomm.demo import command, shorter
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.lessons import Lessons
+from spcomm.learn.running import Cancellation, Cancelled
 from spcomm.learn.terminal import Page
 from spcomm.text import counted
 
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 
 _NODES = 3  # if the run that failed does not name a number
 _SHOWN = 40  # lines of a message
+_PATIENCE_S = 15.0  # for a check that is to end: its guard gives up after 10 s
 
 
 @dataclass(frozen=True)
@@ -56,34 +63,118 @@ def check(
         If it cannot be graded.
     """
     page.say(f"checking {name or shorter(file)}")
-    result = _graded(page, grade, exercise, file)
+    with RunningCheck(grade, exercise, file) as running:
+        while (result := running.progress(page)) is None:
+            page.clock(running.seconds())
+            running.wait()
+    finish(page, exercise, result, lessons)
+    return result
+
+
+def finish(page: Page, exercise: Exercise, result: Result, lessons: "Lessons | None") -> None:
+    """Show the result of a check, and record that an exercise has passed."""
     if result.passed:
         page.say(f"{exercise.name} has passed: {counted(result.runs, 'run')}", "bold green")
         if lessons is not None:
             lessons.progress.note_passed(exercise.name)
     else:
         page.say(_limited(result.message), "red")
-    return result
 
 
 class _FirstFailure(Exception):
     """A run has failed: the others would take time, and add little."""
 
 
-def _graded(page: Page, grade: "Callable[..., Grade]", exercise: Exercise, file: Path) -> Result:
-    seen = []
+class RunningCheck:
+    """A check in a thread of its own, so that the thread that has started it can end it at any moment.
 
-    def one_more(case: "CaseGrade") -> None:
-        seen.append(case)
-        page.case(case.name, case.passed)
-        if not case.passed:
-            raise _FirstFailure
+    Attributes
+    ----------
+    fd : int
+        Can be read when there is something for `progress` to show.
+    """
 
-    try:
-        whole = grade(file, exercise=exercise, on_case=one_more)
-    except _FirstFailure:
-        return Result(False, len(seen), seen[-1].name, seen[-1].message)
-    return Result(whole.passed, len(seen), "", whole.message)
+    def __init__(self, grade: "Callable[..., Grade]", exercise: Exercise, file: Path) -> None:
+        self._began = time.monotonic()
+        self._found: SimpleQueue[CaseGrade | Result | BaseException] = SimpleQueue()
+        self.fd, self._write_end = os.pipe()
+        self._cancellation = Cancellation()
+        self._thread = threading.Thread(
+            target=self._run, args=(grade, exercise, file), name="spcomm check", daemon=True
+        )
+        self._thread.start()
+
+    def __enter__(self) -> "RunningCheck":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.end()
+
+    def seconds(self) -> int:
+        """The age of the check."""
+        return int(time.monotonic() - self._began)
+
+    def until_next_second(self) -> float:
+        """The time until the clock goes on."""
+        return 1.0 - (time.monotonic() - self._began) % 1.0
+
+    def wait(self) -> None:
+        """Wait for something to show, or for the next second."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        poll.poll(self.until_next_second() * 1000)
+
+    def progress(self, page: Page) -> "Result | None":
+        """Show the runs that have ended; return the result, when all have. Raises the error of a judge that failed."""
+        while True:
+            try:
+                found = self._found.get_nowait()
+            except Empty:
+                return None
+            os.read(self.fd, 1)
+            page.clock(None)
+            if isinstance(found, BaseException):
+                raise found
+            if isinstance(found, Result):
+                return found
+            page.case(found.name, found.passed)
+
+    def end(self) -> None:
+        """End it at once, if it has not ended: none of its processes is left then, and nothing more is shown."""
+        self._cancellation.request()
+        self._thread.join(_PATIENCE_S)
+        while self._thread.is_alive():
+            self._cancellation.kill()
+            self._thread.join(1)
+        os.close(self.fd)
+        os.close(self._write_end)
+
+    def _run(self, grade: "Callable[..., Grade]", exercise: Exercise, file: Path) -> None:
+        try:
+            self._put(self._graded(grade, exercise, file))
+        except Cancelled:
+            pass
+        except BaseException as error:  # the other thread raises it
+            self._put(error)
+
+    def _graded(self, grade: "Callable[..., Grade]", exercise: Exercise, file: Path) -> Result:
+        seen = []
+
+        def one_more(case: "CaseGrade") -> None:
+            seen.append(case)
+            self._put(case)
+            if not case.passed:
+                raise _FirstFailure
+
+        try:
+            whole = grade(file, exercise=exercise, on_case=one_more, cancellation=self._cancellation)
+        except _FirstFailure:
+            return Result(False, len(seen), seen[-1].name, seen[-1].message)
+        return Result(whole.passed, len(seen), "", whole.message)
+
+    def _put(self, found: "CaseGrade | Result | BaseException") -> None:
+        self._found.put(found)
+        os.write(self._write_end, b".")
 
 
 def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str) -> str:

@@ -62,6 +62,7 @@ def grade(
     seed: "int | None" = None,
     on_case: "Callable[[CaseGrade], None] | None" = None,
     quick: bool = False,
+    cancellation: "running.Cancellation | None" = None,
 ) -> Grade:
     """Grade a solution.
 
@@ -80,6 +81,8 @@ def grade(
         Called after each case with its `CaseGrade`.
     quick
         Only the first three cases.
+    cancellation
+        Another thread may call its `request()`: the run ends at once, and this function raises `Cancelled`.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def grade(
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     check = Check(exercise)
     cases = itertools.islice(check.cases(seed), QUICK if quick else None)
-    done = _grade_cases(file, exercise, check, cases, seed, on_case)
+    done = _grade_cases(file, exercise, check, cases, seed, on_case, cancellation or running.Cancellation())
     wrong = [case.message for case in done if not case.passed]
     message = wrong[0] if wrong else ""
     left = sum(1 for _case in cases)
@@ -136,11 +139,13 @@ def _grade_cases(
     cases: "Iterable[Case]",
     seed: int,
     on_case: "Callable[[CaseGrade], None] | None",
+    cancellation: running.Cancellation,
 ) -> "list[CaseGrade]":
     done: list[CaseGrade] = []
     for number, case in enumerate(cases):
+        cancellation.check()
         disturbance = random.Random(f"{seed} {number}").randrange(1 << 31)
-        run = running.run(case, file, exercise, disturbance, sandbox.walls())
+        run = running.run(case, file, exercise, disturbance, sandbox.walls(), cancellation)
         try:
             found = failure_text.values_of(run, file.name, exercise.limits)
             check.judge(case, Recorded(found, run))

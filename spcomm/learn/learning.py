@@ -197,7 +197,7 @@ def _watch(own: "Lessons", page: "Page", exercise: Exercise, grade: "Callable[..
         session.show(page, own, exercise)
         page.rule("there is no terminal: checked once, without watching")
         return _run(own, page, exercise, grade)
-    return session.Session(own, page, grade, exercise).run(0)
+    return session.Session(own, page.whole_screen(session.KEYS), grade, exercise).run(0)
 
 
 def _next(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> int:

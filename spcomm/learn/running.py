@@ -3,6 +3,7 @@
 
 import base64
 import binascii
+import contextlib
 import json
 import os
 import re
@@ -12,7 +13,9 @@ import site
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +41,52 @@ _LINE = re.compile(rb"\[(\d+)\] (.*)", re.DOTALL)
 _RESULT = re.compile(r"([0-9a-f]{32}) (\d{1,6})/(\d{1,6}) ([A-Za-z0-9+/=]*)")
 
 
+class Cancelled(Exception):
+    """A check was ended before it had a result."""
+
+
+class Cancellation:
+    """Ends a check from another thread: its run ends at once, with all processes, and `grade` raises `Cancelled`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requested = False
+
+    def request(self) -> None:
+        """Ask the process that is covered to end, or else the next one that would be."""
+        with self._lock:
+            self._requested = True
+            if self._process is not None:
+                self._process.terminate()
+                self._process.send_signal(signal.SIGCONT)  # without walls a program may have stopped it
+
+    def kill(self) -> None:
+        """End a process that does not answer a request; the thread that has started it cleans up."""
+        with self._lock:
+            if self._process is not None:
+                self._process.kill()
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the check is to end."""
+        if self._requested:
+            raise Cancelled
+
+    @contextlib.contextmanager
+    def covering(self, process: "subprocess.Popen[bytes]") -> "Iterator[None]":
+        """Within it a request ends the process; after it a requested end is raised."""
+        with self._lock:
+            self._process = process
+            if self._requested:
+                process.terminate()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._process = None
+        self.check()
+
+
 @dataclass
 class Run:
     """Result of a run."""
@@ -53,7 +102,9 @@ class Run:
     trace: "bytes | None" = None
 
 
-def run(case: Case, file: Path, exercise: Exercise, seed: int, walls: Sandbox) -> Run:
+def run(
+    case: Case, file: Path, exercise: Exercise, seed: int, walls: Sandbox, cancellation: Cancellation
+) -> Run:
     """Run a case of an exercise with a student's file. `seed` is that of --perturb."""
     limits = exercise.limits
     with _folder() as name:
@@ -66,7 +117,7 @@ def run(case: Case, file: Path, exercise: Exercise, seed: int, walls: Sandbox) -
             {TRACE: str(folder / TRACE)},
             str(exercise.folder),
         )
-        told = _guarded(command, folder, limits, walls, _lines(case, file, limits, secret))
+        told = _guarded(command, folder, limits, walls, _lines(case, file, limits, secret), cancellation)
         trace = _trace(folder / TRACE)
     return _understand(case, told, secret, trace)
 
@@ -122,7 +173,12 @@ def _lines(case: Case, file: Path, limits: Limits, secret: "list[str]") -> bytes
 
 
 def _guarded(
-    command: "list[str]", folder: Path, limits: Limits, walls: Sandbox, told: bytes
+    command: "list[str]",
+    folder: Path,
+    limits: Limits,
+    walls: Sandbox,
+    told: bytes,
+    cancellation: Cancellation,
 ) -> "dict[str, object]":
     """Let a guard run the command. Returns its answer."""
     mark = secrets.token_hex(8)
@@ -139,11 +195,25 @@ def _guarded(
     }
     guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("limits.py")), json.dumps(about)]
     done = subprocess.Popen(guard, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with cancellation.covering(done):
+        out, err = _answer(done, told, limits.seconds + _GRACE + _PATIENCE, mark)
     try:
-        out, err = done.communicate(told, limits.seconds + _GRACE + _PATIENCE)
+        return json.loads(out)
+    except ValueError:
+        if done.returncode and done.returncode > 0:
+            raise LearnError(f"the judge's guard failed: {err.decode(errors='replace')[-2000:]}") from None
+        return {"status": None, "stopped": "guard", "out": "", "err": ""}
+
+
+def _answer(
+    done: "subprocess.Popen[bytes]", told: bytes, patience: float, mark: str
+) -> "tuple[bytes, bytes]":
+    """Tell the guard the inputs. Returns its output, when nothing is left of the run."""
+    try:
+        return done.communicate(told, patience)
     except subprocess.TimeoutExpired:  # without walls a program can stop it
         done.kill()
-        out, err = done.communicate()
+        return done.communicate()
     except BaseException:  # as by Ctrl-C: the guard ends the run first
         done.terminate()
         done.stdout.close()  # it may be telling us something long just now
@@ -153,12 +223,6 @@ def _guarded(
     finally:
         if done.returncode:
             _end_marked(mark)
-    try:
-        return json.loads(out)
-    except ValueError:
-        if done.returncode and done.returncode > 0:
-            raise LearnError(f"the judge's guard failed: {err.decode(errors='replace')[-2000:]}") from None
-        return {"status": None, "stopped": "guard", "out": "", "err": ""}
 
 
 def _environment(folder: Path, walls: Sandbox, mark: str) -> "dict[str, str]":

@@ -9,7 +9,7 @@ from spcomm.demo import shorter
 from spcomm.learn import checking, lessons, watching
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError
-from spcomm.learn.keys import Interrupts, Keys
+from spcomm.learn.keys import INTERRUPT, Keys
 from spcomm.learn.lessons import Lessons
 from spcomm.learn.terminal import Page
 
@@ -17,7 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.learn import Grade
 
-_KEYS = "h hint   r run again   n next   l list   x reset   s solution   q quit"
+_ENDED = "the check was ended; r runs it again"
+KEYS = "h hint  r run  n next  l list  x reset  s solution  t top of lesson  q quit"
 
 
 class Session:
@@ -28,124 +29,193 @@ class Session:
         self._page = page
         self._grade = grade
         self._exercise = exercise
+        self._file = Path()
+        self._hints: list[tuple[str, str]] = []  # those of this exercise that were shown
+        self._notice = ""  # of the exercise before
+        self._running: checking.RunningCheck | None = None
+        self._shown_s = 0  # of the clock
         self._seen: tuple[int, int, int] | None = None  # the file as it was checked last
+        self._settling: watching.Settling | None = None  # the file, while it is being saved
+        self._was_ended = False  # the check that ran when it was saved
         self._actions: dict[str, Callable[[], None]] = {
             "h": self._hint,
             "l": self._list,
-            "r": self._check,
+            "r": self._start,
             "x": self._reset,
             "s": self._solution,
+            "t": self._lesson,
         }
 
     def run(self, keyboard: int) -> int:
         """Go on until the user quits; returns the exit code."""
-        if not watching.has_watchfiles():
-            self._page.say(
-                "watchfiles is not installed (pip install 'spcomm[learn]'): the file is checked three times a second"
-            )
         with Keys(keyboard) as keys, contextlib.suppress(EOFError):
-            while self._one(keys):
-                pass
+            try:
+                while self._one(keys):
+                    pass
+            finally:
+                self._page.close()
         return 0
 
     def _one(self, keys: Keys) -> bool:
         """One exercise. False: that is all."""
-        show(self._page, self._own, self._exercise)
-        file = self._own.file(self._exercise)
-        with watching.Watcher(file) as watcher:
-            self._check()
-            while True:
-                key = keys.wait(watcher.fd, watcher.seconds)
-                watcher.clear()
-                if key == "q":
-                    return False
+        self._hints = []
+        self._lesson()
+        self._file = self._own.file(self._exercise)
+        try:
+            self._guarded(self._start)
+            while (key := self._key(keys)) != "q":
                 if key == "n":
+                    self._end(_ENDED)
                     if self._next():
                         return True
-                elif key:
-                    self._guarded(self._actions.get(key.lower(), self._help))
-                elif watching.signature(file) != self._seen:
-                    self._saved(file)
+                self._answer(key)
+            return False
+        finally:
+            self._end()
 
-    def _saved(self, file: Path) -> None:
-        before, self._seen = self._seen, watching.settled(file)
-        if self._seen is None and before is not None:
-            self._page.say(f"{shorter(file)} is gone; x writes it again")
-        elif self._seen is not None and self._seen != before:
-            self._check()
+    def _key(self, keys: Keys) -> str:
+        """Wait for the next key, for something new of the check, or until it is time to look at the file."""
+        fd = self._running.fd if self._running is not None else -1
+        key = keys.wait(fd, watching.SETTLING_S if self._settling is not None else watching.LOOK_S)
+        if keys.was_stopped():
+            self._page.resume()
+        self._page.refresh()
+        self._guarded(self._progress)  # a result that is there counts, whatever was pressed meanwhile
+        self._look()
+        return key
+
+    def _answer(self, key: str) -> None:
+        if key == INTERRUPT and not self._end(
+            "the check was ended by Ctrl-C; r runs it again, another Ctrl-C ends spcomm learn"
+        ):
+            raise KeyboardInterrupt
+        action = self._actions.get(key.lower())
+        if key in ("", "n", INTERRUPT) or self._page.scroll(key.lower()):
+            return
+        if action is not None:
+            self._end(_ENDED)
+            self._page.part("answer")
+            self._guarded(action)
+        elif self._running is None:
+            self._page.keys(KEYS)
+
+    def _look(self) -> None:
+        """Check the file when it has been saved. What was running is ended at the first sign of that."""
+        if self._settling is None:
+            if watching.signature(self._file) != self._seen:
+                self._was_ended = self._end("the check was ended: the program is being saved")
+                self._settling = watching.Settling(self._file)
+        elif self._settling.is_over():
+            before, self._seen = self._seen, self._settling.signature
+            self._settling = None
+            if self._seen is not None and (self._seen != before or self._was_ended):
+                self._guarded(self._start)
+            elif self._seen is None and before is not None:
+                self._page.part("answer")
+                self._page.say(f"{shorter(self._file)} is gone; x writes it again")
 
     def _guarded(self, action: "Callable[[], None]") -> None:
         try:
             action()
         except LearnError as error:
+            self._end()
             self._page.say(str(error), "yellow")
 
-    def _check(self) -> None:
-        with Interrupts() as interrupts:
-            try:
-                self._guarded(self._checked)
-            except KeyboardInterrupt:
-                if interrupts.count > 1:
-                    raise
-                self._page.say(
-                    "the check was ended by Ctrl-C; r runs it again, another Ctrl-C ends spcomm learn"
-                )
-        if interrupts.count > 1:
-            raise KeyboardInterrupt
-
-    def _checked(self) -> None:
+    def _start(self) -> None:
+        """Check the file, in place of a check that runs."""
+        self._end()
+        self._settling = None
+        self._page.part("hints")
+        for title, text in self._hints:
+            self._page.remind(title, text)
+        self._page.part("check")
         self._page.rule(
             f"{self._exercise.name}, {self._own.done()} of {len(self._own.exercises)} have passed"
         )
-        file = self._own.file(self._exercise)
-        self._seen = watching.signature(file)
-        result = checking.check(self._page, self._grade, self._exercise, file, self._own)
-        if not result.passed:
-            self._page.say(checking.advice(self._exercise, result, file, "h"))
-        elif self._own.after(self._exercise) is None:
-            self._page.bar(self._own.done(), len(self._own.exercises))
-            self._page.say("all exercises have passed; s shows our solution, q quits")
+        self._own.file(self._exercise)  # an error, if it is gone
+        self._seen = watching.signature(self._file)
+        self._page.say(f"checking {shorter(self._file)}")
+        self._running = checking.RunningCheck(self._grade, self._exercise, self._file)
+        self._page.clock(0)
+        self._shown_s = 0
+
+    def _end(self, why: str = "") -> bool:
+        """End the check that runs; its result is never shown. False: there is none."""
+        if self._running is None:
+            return False
+        running, self._running = self._running, None
+        running.end()
+        self._page.clock(None)
+        if why:
+            self._page.say(why, "yellow")
+        return True
+
+    def _progress(self) -> None:
+        if self._running is None:
             return
+        result = self._running.progress(self._page)
+        if result is None:
+            if self._running.seconds() != self._shown_s:
+                self._shown_s = self._running.seconds()
+                self._page.clock(self._shown_s)
+            return
+        self._end()
+        checking.finish(self._page, self._exercise, result, self._own)
+        if not result.passed:
+            self._page.say(checking.advice(self._exercise, result, self._file, "h"))
         else:
             self._page.bar(self._own.done(), len(self._own.exercises))
-            self._page.say("n goes on to the next one, s shows our solution")
-        self._page.say(_KEYS, "dim")
+            is_last = self._own.after(self._exercise) is None
+            self._page.say(
+                "all exercises have passed; s shows our solution, q quits"
+                if is_last
+                else "n goes on to the next one, s shows our solution"
+            )
+        self._page.keys(KEYS)
+
+    def _lesson(self) -> None:
+        """Show the lesson from its beginning."""
+        self._page.part("lesson")
+        show(self._page, self._own, self._exercise)
+        if self._notice:
+            self._page.say(self._notice)
+            self._notice = ""
 
     def _next(self) -> bool:
         """Whether there is another exercise to show."""
         found = self._own.after(self._exercise)
+        has_passed = self._own.has_passed(self._exercise)
+        self._page.part("answer")
         if found is None:
-            passed = self._own.has_passed(self._exercise)
             self._page.say(
-                "all exercises have passed" if passed else "this is the last one that has not passed"
+                "all exercises have passed" if has_passed else "this is the last one that has not passed"
             )
             return False
-        if not self._own.has_passed(self._exercise):
-            self._page.say(f"{self._exercise.name} has not passed yet, and comes again later")
         try:
             self._own.file(found)
             self._own.choose(found)
         except LearnError as error:
             self._page.say(str(error), "yellow")
             return False
+        if not has_passed:
+            self._notice = f"{self._exercise.name} has not passed yet, and comes again later"
         self._exercise = found
         return True
 
     def _hint(self) -> None:
-        hint(self._page, self._own, self._exercise)
+        found = hint(self._page, self._own, self._exercise)
+        if found not in self._hints:
+            self._hints.append(found)
 
     def _list(self) -> None:
         listing(self._page, self._own)
 
     def _reset(self) -> None:
         self._page.say(self._own.reset(self._exercise))
-        self._seen = watching.signature(self._own.file(self._exercise))
+        self._seen = watching.signature(self._file)
 
     def _solution(self) -> None:
         self._page.code(lessons.solution(self._own, self._exercise))
-
-    def _help(self) -> None:
-        self._page.say(_KEYS, "dim")
 
 
 def show(page: Page, own: Lessons, exercise: Exercise) -> None:
@@ -158,11 +228,13 @@ def show(page: Page, own: Lessons, exercise: Exercise) -> None:
     page.lesson(exercise.lesson)
 
 
-def hint(page: Page, own: Lessons, exercise: Exercise) -> None:
-    """The next hint."""
+def hint(page: Page, own: Lessons, exercise: Exercise) -> "tuple[str, str]":
+    """Show the next hint. Returns its title and its text."""
     number, text = own.hint(exercise)
-    page.say(f"hint {number} of {len(exercise.hints)} for {exercise.name}:", "bold")
+    title = f"hint {number} of {len(exercise.hints)} for {exercise.name}:"
+    page.say(title, "bold")
     page.lesson(text)
+    return title, text
 
 
 def listing(page: Page, own: Lessons) -> None:

@@ -392,7 +392,7 @@ def test_without_rich_it_says_what_to_install(terminal, launch):
     watch(terminal, launch, WAITING, env={"PYTHONPATH": path})
     assert terminal.wait() == 125
     text = "".join(terminal.lines)
-    assert text.startswith("spcomm run: --watch needs rich") and "pip install 'spcomm[watch]'" in text
+    assert text.startswith("spcomm run: --watch needs rich") and "python -m pip install rich" in text
     terminal.check()
 
 

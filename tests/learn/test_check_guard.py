@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""The guard leaves nobody behind, also when it is told to end at the worst moment."""
+"""The guard leaves nobody behind, also when it is told to end at the worst moment, or a check by another thread."""
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 import spcomm.learn
-from spcomm.learn import limits
+from spcomm.learn import catalogue, grade, limits, sandbox
+from spcomm.learn.checking import RunningCheck
+from spcomm.learn.terminal import Page
 
 PROGRAM = """
 import os, sys
@@ -69,3 +72,57 @@ def test_memory_on_its_way_between_sockets_counts():
     told = json.loads(done.communicate()[0])
     assert (told["status"], told["stopped"], told["out"]) == (-9, "memory", "")
     assert not list(Path(made).parent.glob(f"spcomm-check-{done.pid}-*"))
+
+
+IGNORES_SIGTERM = """
+import os, signal
+def solve(comm, items):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        os.fork()
+    while True:
+        pass
+"""
+STOPS_GUARD = (Path(__file__).parent / "attacks" / "stops_guard.py").read_text()
+
+
+def states():
+    """The state of each process below this one."""
+    found = []
+    for pid in limits.descendants():
+        try:
+            found.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.parametrize(
+    ("program", "is_walled", "comes"),
+    [
+        (IGNORES_SIGTERM, True, lambda: len(states()) >= 1),
+        (IGNORES_SIGTERM, True, lambda: len(states()) >= 8),
+        (IGNORES_SIGTERM, False, lambda: len(states()) >= 3),
+        (IGNORES_SIGTERM, False, lambda: len(states()) >= 8),
+        (STOPS_GUARD, False, lambda: "T" in states()),
+    ],
+    ids=["guard", "all", "launcher-unwalled", "all-unwalled", "stopped-guard"],
+)
+def test_a_check_that_is_ended_leaves_nothing(tmp_path, monkeypatch, program, is_walled, comes):
+    if is_walled and sandbox.walls().bwrap is None:
+        pytest.skip(sandbox.walls().about)
+    if not is_walled:
+        monkeypatch.setattr(sandbox, "walls", lambda: sandbox.Sandbox("none: for a test"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    file = tmp_path / "01_sum.py"
+    file.write_text(program)
+    running = RunningCheck(grade, catalogue.load(Path(__file__).parent / "room" / "01_sum"), file)
+    try:
+        while not comes():
+            assert running.progress(Page()) is None, "it has ended by itself"
+    finally:
+        running.end()
+    assert limits.descendants() == []
+    assert [path.name for path in tmp_path.iterdir()] == ["01_sum.py"]
+    assert running._found.empty()

@@ -12,12 +12,18 @@ from spcomm.learn.keys import Keys
 
 
 @pytest.fixture
-def terminal():
-    """The end of a pseudo terminal that a program has."""
+def terminal_and_keyboard():
+    """Both ends of a pseudo terminal: that of a program, and that of whoever types."""
     ours, theirs = os.openpty()
-    yield theirs
+    yield theirs, ours
     os.close(ours)
     os.close(theirs)
+
+
+@pytest.fixture
+def terminal(terminal_and_keyboard):
+    """The end of a pseudo terminal that a program has."""
+    return terminal_and_keyboard[0]
 
 
 @pytest.fixture
@@ -70,3 +76,30 @@ def test_ctrl_z_while_the_terminal_is_given_back(monkeypatch, terminal, handlers
     with Keys(terminal):
         assert not is_echoing(terminal)
     assert is_echoing(terminal) and stops == [signal.SIGSTOP]
+
+
+def test_keys_of_several_bytes(terminal_and_keyboard, handlers):
+    terminal, keyboard = terminal_and_keyboard
+    with Keys(terminal) as found:
+        for data, key in (
+            (b"\x1b[A", "up"),
+            (b"\x1bOB", "down"),
+            (b"\x1b[5~", "page up"),
+            (b"\x1b[6~", "page down"),
+            (b"\x1b[1;5C", "\x1b"),  # Ctrl and an arrow
+            (b"\x1bx", "\x1b"),
+            (b"h", "h"),
+        ):
+            os.write(keyboard, data + b"q")
+            assert (found.wait(-1, 10), found.wait(-1, 10)) == (key, "q"), data
+
+
+def test_ctrl_c_is_a_key_until_nobody_answers(terminal, handlers):
+    with Keys(terminal) as found:
+        for _time in range(5):
+            signal.raise_signal(signal.SIGINT)
+            assert found.wait(-1, 10) == keys.INTERRUPT
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

@@ -277,7 +277,7 @@ def test_what_several_note_at_once_is_all_there(own):
     [
         (
             ["lst"],
-            "no command 'lst'; there are init, watch, next, run, hint, list, reset, solution; did you",
+            "no command 'lst'; there are init, watch, next, check, hint, list, reset, solution; did you",
         ),
         (["--plian"], "no option --plian; there are --dir, --plain, --notebooks; did you mean --plain?"),
         (["check", "1", "2"], "check: too many words, '2' has no meaning"),

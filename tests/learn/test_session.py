@@ -10,20 +10,28 @@ import pytest
 
 import made
 from pairwise import each
-from spcomm.learn.keys import Interrupts
+from spcomm.learn.catalogue import exercises
+from spcomm.learn.lessons import Lessons
+from spcomm.learn.session import Session
+from spcomm.learn.terminal import Page
 from terminal import Terminal
 
-pytest.importorskip("rich", reason="rich is not installed: pip install 'spcomm[learn]'")
-KEYS = "h hint   r run again   n next"
-ENDED = "the check was ended by Ctrl-C"
+KEYS = "h hint  r run  n next"
+ENDED = "the check was ended; r runs it again"
+ENDED_BY_CTRL_C = "the check was ended by Ctrl-C"
+CHECKING = "  checking, "
+COLOR = re.compile(rb"\x1b\[[0-9;]*3[0-7][0-9;]*m")
 
 
 class Learner:
     """`spcomm learn` at a terminal of pyte's, in a folder with three exercises."""
 
-    def __init__(self, shelf, own, *words, env=None):
+    def __init__(self, shelf, own, *words, env=None, columns=200, lines=100):
         self.shelf, self.own, self.words = shelf, own, words
-        self.terminal = Terminal(columns=200, lines=300)
+        self.terminal = Terminal(columns=columns, lines=lines)
+        self.written = bytearray()  # all that the terminal was told
+        feed = self.terminal._stream.feed
+        self.terminal._stream.feed = lambda data: (self.written.extend(data), feed(data))
         self.terminal.run(self, env={**made.environment(), **(env or {})})
         self.file = own / "01_hello" / "exercise.py"
 
@@ -48,14 +56,15 @@ class Learner:
         except FileNotFoundError:
             return []
 
+    def is_checking(self):
+        return any(CHECKING in line for line in self.terminal.lines)
+
     def after(self, count):
         """Wait for so many checks, and be sure that there are no more: what is typed next is answered next."""
-        self.terminal.until(lambda _t: len(self.checks()) >= count)
-        self.shows(KEYS, count=count)
-        for _time in range(2):
-            lists = sum("About hello" in line for line in self.terminal.lines)
-            self.type("l")
-            self.terminal.until(lambda t, n=lists: sum("About hello" in line for line in t.lines) > n)
+        self.terminal.until(lambda _t: len(self.checks()) >= count and not self.is_checking())
+        for key, answer in (("s", "the solution of 01_hello is shown after it has passed"), ("l", "-> now")):
+            self.type(key)
+            self.shows(answer)
         assert len(self.checks()) == count
 
     def ends(self, code=0):
@@ -107,14 +116,55 @@ def test_plain(learn):
     learner = learn("--plain")
     learner.shows("Do **this**")
     learner.shows("-- 01_hello, 0 of 3 have passed")
+    learner.shows(KEYS)
+    learner.type("t")
+    learner.shows("Do **this**", count=2)
+    learner.file.write_text("hang")
+    learner.shows("  1 s")
+    learner.type("h")
+    learner.shows(ENDED)
+    learner.shows("What is missing?")
     learner.type("q")
     learner.ends()
+    assert b"\x1b" not in learner.written
 
 
-def test_without_rich(learn):
-    learner = learn(env={"WITHOUT": "rich rich.console"})
-    learner.shows("Do **this**")
-    learner.shows(KEYS)
+@pytest.mark.parametrize("has_colors", [True, False], ids=["colors", "NO_COLOR"])
+def test_colors(learn, has_colors):
+    learner = learn(env={"NO_COLOR": "" if has_colors else "1"})
+    learner.shows("run it yourself:")
+    learner.type("q")
+    learner.ends()
+    assert bool(COLOR.search(learner.written)) == has_colors
+    assert b"\x1b[H" in learner.written
+
+
+@pytest.mark.parametrize("lines", [24, 40])
+def test_the_end_of_the_lesson_the_verdict_and_the_bar_are_on_the_screen(learn, shelf, lines):
+    (shelf / "01_hello" / "README.md").write_text("\n\n".join(f"Line {n}." for n in range(1, 61)))
+    learner = learn(columns=80, lines=lines)
+    learner.shows("run it yourself:")
+    shown = learner.terminal.lines
+    assert len(shown) == lines
+    assert "lines above: Up, Page Up, t" in shown[0] and "Line 60." in shown
+    assert any("node 1 returned" in line for line in shown)
+    assert shown[-2].startswith("[---") and shown[-2].endswith("] 0 of 3") and shown[-1].startswith(KEYS)
+    learner.type("t")
+    learner.shows("lines below: Down, Page Down, End")
+    assert "01_hello: About hello" in learner.terminal.lines[1] and "Line 1." in learner.terminal.lines
+    seen = set(learner.terminal.lines)
+    while "Line 60." not in learner.terminal.lines:  # page by page nothing is left out
+        below = learner.terminal.lines[lines - 4]  # the last line of the document that is drawn
+        learner.type("\x1b[6~")
+        learner.terminal.until(lambda t, below=below: t.lines[lines - 4] != below)
+        seen.update(learner.terminal.lines)
+    assert {f"Line {n}." for n in range(1, 60)} <= seen
+    learner.type("\x1b[F")
+    learner.terminal.until(lambda t: t.lines == shown)
+    learner.type("\x1b[A")
+    learner.shows("2 lines below")
+    learner.terminal.resize(60, 30)
+    learner.terminal.until(lambda t: len(t.lines) == 30 and t.lines[-2].endswith("] 0 of 3"))
     learner.type("q")
     learner.ends()
 
@@ -122,17 +172,16 @@ def test_without_rich(learn):
 @pytest.mark.slow
 def test_keys(learn):
     learner = learn()
-    learner.shows(KEYS)
+    learner.after(1)
     learner.type("h")
     learner.shows("hint 1 of 3 for 01_hello:")
     learner.shows("What is missing?")
     learner.type("s")
     learner.shows("the solution of 01_hello is shown after it has passed")
-    learner.type("\x1b[A?")
-    learner.shows(KEYS, count=2)
-    learner.type("r")
+    learner.type("\x1b[Z?r")
     learner.terminal.until(lambda _t: len(learner.checks()) == 2)
-    learner.shows("-> now", "01_hello", count=0)
+    learner.shows("hint 1 of 3 for 01_hello:")  # it stays
+    learner.shows("run it yourself:")
     learner.type("n")
     learner.shows("01_hello has not passed yet, and comes again later")
     learner.shows("02_ring: About ring")
@@ -140,9 +189,10 @@ def test_keys(learn):
     learner.shows("run it yourself:")
     learner.type("x")
     learner.shows("nothing to reset")
-    learner.type("nn")
+    learner.type("n")
     learner.shows("03_sums: About sums")
-    learner.shows("01_hello: About hello", count=2)
+    learner.type("n")
+    learner.shows("01_hello: About hello")
     learner.type("q")
     learner.ends()
 
@@ -151,7 +201,7 @@ def test_from_the_first_exercise_to_the_last(learn):
     learner = learn()
     for number, name in enumerate(made.NAMES, 1):
         learner.shows(f"checking {name}/exercise.py")
-        learner.shows("next: change", count=number)
+        learner.shows("next: change")
         (learner.own / name / "exercise.py").write_text("right")
         learner.shows(f"{name} has passed: 3 runs")
         learner.shows(f"] {number} of 3")
@@ -199,14 +249,10 @@ SAVES = [in_place, renamed_over, with_a_backup, piece_by_piece]
 
 
 @pytest.mark.slow
-@pytest.mark.spread("env")
-@pytest.mark.parametrize("env", [{}, {"WITHOUT": "watchfiles"}], ids=["watchfiles", "polling"])
 @pytest.mark.parametrize("save", each(2, SAVES))
-def test_one_check_for_each_save(learn, save, env):
-    learner = learn(env=env)
+def test_one_check_for_each_save(learn, save):
+    learner = learn()
     learner.after(1)
-    if env:
-        learner.shows("watchfiles is not installed")
     for count, text in ((2, "# wrong\n" * 50), (3, "# still wrong\n" * 40)):
         save(learner.file, text)
         learner.after(count)
@@ -247,14 +293,149 @@ def test_a_reset_is_no_save(learn):
     learner.ends()
 
 
-# ---- ends
+# ---- a save or a key ends a check
 
 
-def hanging(learner):
+def hanging(learner, text="hang"):
     """A check that does not end by itself."""
     learner.after(1)
-    learner.file.write_text("hang")
+    learner.file.write_text(text)
+    learner.terminal.until(lambda _t: len(learner.checks()) == 2)
     learner.shows("hangs")
+
+
+def test_a_save_ends_the_check_and_its_verdict_is_never_shown(learn):
+    learner = learn()
+    learner.shows("run it yourself:")
+    learner.file.write_text("hang late" + " " * 1000)
+    learner.shows("hangs")
+    learner.shows(CHECKING, "1 s")  # the clock runs
+    learner.written.clear()
+    learner.file.write_text("right")
+    learner.shows("01_hello has passed: 3 runs")
+    assert learner.checks()[1:] == ["01_hello 1009", "01_hello 5"]
+    assert b"failed" not in learner.written and b"returned" not in learner.written
+    learner.type("q")
+    learner.ends()
+
+
+def test_each_key_ends_the_check(learn):
+    learner = learn()
+    hanging(learner, "hang late")
+    for key, answer in (
+        ("h", "What is missing?"),
+        ("l", "-> now"),
+        ("s", "is shown after it has passed"),
+        ("\x03", ENDED_BY_CTRL_C),
+        ("n", "02_ring: About ring"),
+    ):
+        learner.written.clear()
+        learner.type(key)
+        learner.shows(answer)
+        if key != "n":
+            learner.shows("the check was ended")
+            assert not learner.is_checking() and b"failed" not in learner.written
+            count = len(learner.checks())
+            learner.type("r")
+            learner.terminal.until(lambda _t, count=count: len(learner.checks()) == count + 1)
+            learner.shows("hangs")
+    learner.shows("run it yourself:")
+    learner.type("n")
+    learner.shows("03_sums: About sums")
+    learner.shows("run it yourself:")
+    learner.type("n")
+    learner.shows("01_hello: About hello")
+    learner.shows("hangs")
+    learner.type("x")
+    learner.shows("yours is in exercise.py.before")
+    learner.type("n")
+    learner.shows("02_ring: About ring")
+    (learner.own / "02_ring" / "exercise.py").write_text("hang")
+    learner.shows("hangs")
+    learner.type("q")
+    learner.ends()
+
+
+@pytest.mark.slow
+def test_reading_the_lesson_and_other_keys_leave_the_check_alone(learn):
+    learner = learn(columns=80, lines=12)
+    learner.shows(KEYS)
+    hanging(learner)
+    learner.type("t")
+    learner.shows("lines below")
+    learner.type("?\x1b[B\x1b")
+    learner.shows("lines above")
+    learner.type("\x1b[F")
+    learner.shows(CHECKING)
+    assert len(learner.checks()) == 2
+    learner.type("q")
+    learner.ends()
+
+
+@pytest.mark.slow
+def test_a_check_that_ends_with_a_key(learn):
+    """Both wait for the process when it goes on: the result counts, or the check was ended, and the key is answered."""
+    learner = learn()
+    pipe = learner.shelf / "goes on"
+    os.mkfifo(pipe)
+    fd = os.open(pipe, os.O_RDWR)
+    learner.after(1)
+    for count, key, answer in ((2, "h", "What is missing?"), (3, "l", "-> now"), (4, "n", "02_ring: About")):
+        learner.file.write_text("right, waits" + " " * count)
+        learner.terminal.until(lambda _t, count=count: len(learner.checks()) == count)
+        learner.shows(CHECKING)
+        learner.terminal.process.send_signal(signal.SIGSTOP)
+        learner.terminal.until(lambda t: stopped(t.process.pid))
+        learner.type(key)
+        os.write(fd, b".")
+        learner.terminal.process.send_signal(signal.SIGCONT)
+        learner.shows(answer)
+        if key != "n":
+            both = ("01_hello has passed", ENDED)
+            assert sum(any(text in line for line in learner.terminal.lines) for text in both) == 1
+    learner.shows("run it yourself:")
+    learner.type("q")
+    learner.ends()
+    os.close(fd)
+
+
+@pytest.mark.slow
+def test_many_saves_in_a_burst(learn):
+    learner = learn()
+    hanging(learner)
+    for count in range(40):
+        SAVES[count % len(SAVES)](learner.file, f"hang, number {count}")
+    learner.file.write_text("right")
+    learner.shows("01_hello has passed")
+    assert learner.checks()[-1] == "01_hello 5"
+    learner.type("q")
+    learner.ends()
+
+
+def test_a_result_counts_that_is_there_when_a_key_is_pressed(shelf, own):
+    """Whatever was pressed meanwhile."""
+    every = exercises(shelf)
+    lessons = Lessons(own, every)
+    (own / "01_hello" / "exercise.py").write_text("right")
+    session = Session(lessons, Page(), made.judge(shelf), every[0])
+
+    class KeysWithOne:
+        """Keys, one of which is pressed when the check has ended."""
+
+        def wait(self, _other, _seconds):
+            session._running._thread.join()
+            return "n"
+
+        def was_stopped(self):
+            return False
+
+    session._file = own / "01_hello" / "exercise.py"
+    session._start()
+    assert session._key(KeysWithOne()) == "n"
+    assert lessons.has_passed(every[0]) and session._running is None
+
+
+# ---- ends
 
 
 @pytest.mark.slow
@@ -262,7 +443,7 @@ def test_ctrl_c_ends_the_check_and_no_more(learn):
     learner = learn()
     hanging(learner)
     learner.type("\x03")
-    learner.shows(ENDED)
+    learner.shows(ENDED_BY_CTRL_C)
     learner.file.write_text("right")
     learner.shows("01_hello has passed")
     learner.type("q")
@@ -274,20 +455,9 @@ def test_a_second_ctrl_c_ends_it(learn):
     learner = learn()
     hanging(learner)
     learner.type("\x03")
-    learner.shows(ENDED)
+    learner.shows(ENDED_BY_CTRL_C)
     learner.type("\x03")
     learner.ends(130)
-
-
-def test_a_second_ctrl_c_lets_the_check_end_first_and_a_third_does_not():
-    with Interrupts() as interrupts:
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        assert interrupts.count == 2
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert interrupts.count == 3
 
 
 @pytest.mark.slow

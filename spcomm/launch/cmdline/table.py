@@ -106,8 +106,7 @@ _MEASURING = (
      "print a table at the end: time, messages, bytes and collectives of each node"),
     ("--stats=all", "stats", values.stats, "the same and, with several boxes, the frames between them"),
     ("--watch", "watch", None,
-     "show at the terminal what each node does while the program runs: state, call, line, messages per second (needs "
-     "rich)"),
+     "show at the terminal what each node does while the program runs: state, call, line, messages per second"),
     ("--trace FILE", "trace", values.file,
      "record calls, messages and waits of all nodes; FILE opens in Perfetto, and with spcomm trace"),
     ("--virtual", "virtual", None,
