@@ -20,10 +20,10 @@ def notebook(exercise: Exercise) -> bytes:
         _code("load", "%load_ext spcomm"),
         _text(
             "work",
-            "**The program.** Change this cell and run it: it writes `exercise.py`, beside this notebook, anew. "
-            "The two cells below run it, and check it.",
+            "**The program.** Change this cell and run it: it writes `exercise.py`, beside this notebook. "
+            "The two cells below run it, and check it. A program that you wrote there with an editor stays.",
         ),
-        _code("program", "%%writefile exercise.py\n" + program),
+        _code("program", "%%spcomm_write exercise.py\n" + program),
         _code(
             "run",
             f"%spcomm run -n {_NODES} --fresh --timeout 60 exercise.py",

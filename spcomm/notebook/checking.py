@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`%spcomm check` and `%%spcomm_check`: the exercises of `spcomm learn` in a notebook."""
+"""`%spcomm check`, `%%spcomm_check`, `%%spcomm_write`: the exercises of `spcomm learn` in a notebook."""
 
+import hashlib
 import shlex
 import tempfile
 from collections.abc import Callable
@@ -11,6 +12,12 @@ from spcomm.learn.errors import LearnError
 from spcomm.notebook.magic_options import MagicError
 
 _MANY = "%spcomm check takes an exercise and a file at most, as in %spcomm check 02 mine.py"
+
+_REFUSED = (
+    "%%spcomm_write: {path} was changed outside of this cell, and stays as it is. To go on with that program, copy it "
+    "into this cell (%load {path} shows it); to write this cell in its place, begin it with "
+    "%%spcomm_write --replace {path}, which keeps the other as {path}.before"
+)
 
 
 def check(line: str) -> None:
@@ -25,7 +32,7 @@ def check(line: str) -> None:
     if not path.is_file():
         where = f" in {Path.cwd()}" if file is None else ""
         raise MagicError(
-            f"%spcomm check: there is no {path}{where}; a cell that begins with %%writefile {path} writes it"
+            f"%spcomm check: there is no {path}{where}; a cell that begins with %%spcomm_write {path} writes it"
         )
     _graded(path, exercise or _of(path, known), known)
 
@@ -41,6 +48,48 @@ def check_cell(line: str, cell: str) -> None:
         path = Path(folder, "exercise.py")
         path.write_text(cell, encoding="utf-8")
         _graded(path, exercise, known, is_cell=True)
+
+
+def write_cell(line: str, cell: str) -> None:
+    """``%%spcomm_write [--replace] FILE``: the cell becomes the file, unless that has a program from elsewhere."""
+    from spcomm.learn import copying
+
+    words = _words(line)
+    replaces = "--replace" in words
+    if len(words) != 1 + replaces or (name := words[-1 if words[0] == "--replace" else 0]).startswith("-"):
+        raise MagicError("%%spcomm_write: name one file, as in %%spcomm_write exercise.py")
+    path, text = Path(name), cell.encode()
+    before = copying.read(path) if path.exists() else None
+    if before != text:
+        if before is not None and not _is_ours(path, before):
+            if not replaces:
+                raise MagicError(_REFUSED.format(path=path))
+            kept = copying.free(path.with_name(f"{path.name}.before"))
+            copying.replace(kept, before)
+            print(f"{path} had another program, which is in {kept.name} now")
+        copying.replace(path.resolve(), text)
+    copying.replace(_mark(path), _hash(text).encode())
+    print(f"{path} is as it was" if before == text else f"wrote {path}")
+
+
+def _is_ours(path: Path, text: bytes) -> bool:
+    """Whether nothing is lost with a text: an exercise as it was at first, or what a cell has written."""
+    exercise = next((known for known in _known() if known.name == path.resolve().parent.name), None)
+    if exercise is not None and text == exercise.stub.read_bytes():
+        return True
+    try:
+        return _mark(path).read_text() == _hash(text)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _mark(path: Path) -> Path:
+    """The file beside a program that knows what a cell wrote last, also after a restart of the kernel."""
+    return path.with_name(f".{path.name}.cell")
+
+
+def _hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
 
 
 def _words(line: str) -> "list[str]":

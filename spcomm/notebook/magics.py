@@ -45,7 +45,8 @@ def unload_ipython_extension(shell: "InteractiveShell") -> None:
         atexit.unregister(magics.stop)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("spcomm", None)
-    shell.magics_manager.magics["cell"].pop("spcomm_check", None)
+    for name in ("spcomm_check", "spcomm_write"):
+        shell.magics_manager.magics["cell"].pop(name, None)
 
 
 class TextOnlyError:
@@ -85,6 +86,16 @@ class SpcommMagics(Magics):
         from spcomm.notebook import checking
 
         self._guarded(lambda: checking.check_cell(line, cell))
+
+    @cell_magic("spcomm_write")
+    def write_cell(self, line: str, cell: str) -> None:
+        """``%%spcomm_write FILE``: write a cell to a file, but not over a program that was written elsewhere.
+
+        ``--replace`` does, and keeps the other program as ``FILE.before``.
+        """
+        from spcomm.notebook import checking
+
+        self._guarded(lambda: checking.write_cell(line, cell))
 
     def stop(self) -> None:
         """End the nodes, if there are any."""
