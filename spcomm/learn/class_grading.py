@@ -55,7 +55,8 @@ class ClassGrading:
 
     def _known(self, student: Submission) -> "tuple[str, dict[str, object] | None]":
         if student.problem:
-            return "", ungraded(student.file, student.problem)
+            missing = {"missing": True} if student.is_missing else {}
+            return "", {**ungraded(student.file, student.problem), **missing}
         try:
             word = key(student.file, student.exercise, self._asked, self._quick)
         except OSError:  # the judge reports the error

@@ -10,24 +10,35 @@ from spcomm.text import printable
 
 VERDICTS = {True: "passed", False: "failed", None: "not judged"}
 
-_COLUMNS = ("student", "passed", "right", "of", "message", "file", "exercise", "seed", "isolation")
+_COLUMNS = (
+    "student", "passed", "right", "of", "not_run", "message", "file", "exercise", "seed", "isolation",
+)  # fmt: skip
 _MOST = 100  # characters of a message in a line
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def line(grade: "dict[str, object]", width: int) -> str:
     """Return the line of one student."""
-    verdict = VERDICTS[grade["passed"]]
+    verdict = "missing" if is_missing(grade) else VERDICTS[grade["passed"]]
     right, planned = counted(grade)
     count = "" if grade["passed"] is None else f"{right}/{planned}"
+    left_out = f"({grade['left_out']} not run) " if grade.get("left_out") else ""
     name = printable(grade["student"], "")
-    return f"{name:<{width}}  {verdict:<10}  {count:>5}  {short(grade['message'])}".rstrip()
+    return f"{name:<{width}}  {verdict:<10}  {count:>5}  {left_out}{short(grade['message'])}".rstrip()
+
+
+def is_missing(grade: "dict[str, object]") -> bool:
+    """Whether the student has handed in nothing."""
+    return grade.get("missing") is True
 
 
 def summary(grades: "list[dict[str, object]]") -> str:
     """Return the line of all."""
-    counts = [sum(grade["passed"] is verdict for grade in grades) for verdict in (True, False, None)]
-    return "{} handed in: {} passed, {} failed, {} not judged".format(len(grades), *counts)
+    there = [grade for grade in grades if not is_missing(grade)]
+    counts = [sum(grade["passed"] is verdict for grade in there) for verdict in (True, False, None)]
+    text = "{} handed in: {} passed, {} failed, {} not judged".format(len(there), *counts)
+    missing = len(grades) - len(there)
+    return f"{text}; {missing} handed in nothing" if missing else text
 
 
 def counted(grade: "dict[str, object]") -> "tuple[int, int]":
@@ -61,9 +72,12 @@ def show_isolation(grades: "list[dict[str, object]]") -> None:
 
 
 def _row(grade: "dict[str, object]") -> "list[object]":
+    """A row for a table: a line in each cell, and of the isolation its name alone."""
     right, planned = counted(grade)
-    told = {**grade, "right": right, "of": planned}
-    told["passed"] = {True: "yes", False: "no", None: ""}[grade["passed"]]
+    told = {**grade, "right": right, "of": planned, "not_run": grade.get("left_out", 0)}
+    told["passed"] = "no" if is_missing(grade) else {True: "yes", False: "no", None: ""}[grade["passed"]]
+    told["message"] = " | ".join(line.strip() for line in grade["message"].splitlines())
+    told["isolation"] = str(grade.get("isolation", "")).partition(":")[0]
     return [_cell(told.get(name, "")) for name in _COLUMNS]
 
 

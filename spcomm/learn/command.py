@@ -83,8 +83,8 @@ def _graded_class(options: argparse.Namespace) -> int:
     class_report.show(json.dumps(told, indent=2) if options.json else class_report.summary(told))
     if not options.json:
         class_report.show_isolation(told)
-    verdicts = [grade["passed"] for grade in told]
-    return 125 if None in verdicts else int(False in verdicts)
+    verdicts = [grade["passed"] for grade in told if not class_report.is_missing(grade)]
+    return 125 if None in verdicts else int(verdicts.count(True) < len(told))
 
 
 def _leave(_number: int, _frame: object) -> None:
@@ -105,7 +105,7 @@ def _parser() -> ArgumentParser:
         "spcomm check",
         "spcomm check FILE... [options]",
         "Grades solutions of exercises: runs them with fresh inputs on several numbers of nodes.",
-        "Exit code: 0 if all passed, 1 if one failed, 125 if one could not be judged.",
+        "Exit code: 0 if all passed, 1 if one failed or handed in nothing, 125 if one could not be judged.",
         completed="FILE",
     )
     parser.add_argument(
@@ -164,6 +164,8 @@ def _show_case(case: CaseGrade) -> None:
 
 
 def _show(found: Grade) -> None:
+    if found.left_out:
+        print(f"  not run  {counted(found.left_out, 'run')} more: each could take as long")
     name = printable(found.file, "")  # files are handed in under any name
     if found.passed:
         print(f"{name}: {found.exercise} has passed: {counted(len(found.cases), 'run')}", flush=True)

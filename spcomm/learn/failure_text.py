@@ -17,6 +17,9 @@ from spcomm.text import printable
 _LONG = 400  # characters of a program's message
 _MOST_LINES = 24
 _FRAME = re.compile(r'\s*File "(.*)", line (\d+)(?:, in (.*))?')
+_COMPUTES = re.compile(
+    r"\s+(nodes?(?: \S+)+)\s{2,}(\S+:\d+(?: in .*)?)"
+)  # in no call: it is what others wait for
 _LOST = re.compile(r"node (\d+) has finished")
 
 
@@ -72,8 +75,7 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
     ):  # else it ran, and may have written to the launcher's stderr
         _complain(said[-1], name)
     if run.code == 99 or run.code == 124:
-        lines = [_cut(line) for line in said[:_MOST_LINES]]
-        return "\n".join([f"the program did not finish ({name}):", *lines])
+        return _unfinished(run, [_cut(line) for line in said[:_MOST_LINES]], limits)
     raised = _traceback(run, file)
     if raised is not None:
         lost = _LOST.search(raised)
@@ -89,6 +91,19 @@ def _failed(run: Run, file: str, limits: Limits) -> str:
         return f"the program's launcher was ended by {ended}: did the program interfere with it? ({name})"
     why = said[-1].removeprefix("spcomm: ") if said else f"the program ended with exit code {run.code}"
     return f"{_cut(why)} ({name})"
+
+
+def _unfinished(run: Run, said: "list[str]", limits: Limits) -> str:
+    """The launcher's report, below a line that stands for itself in a list."""
+    text = "the program did not finish"
+    if run.code == 124:
+        text += f" within {limits.seconds:g} s"
+        place = next(filter(None, map(_COMPUTES.fullmatch, said)), None)
+        if place:
+            text += f": {place[1]} {'were' if place[1].startswith('nodes') else 'was'} at {place[2]}"
+    elif said:
+        text += f": {said.pop(0).removeprefix('spcomm: ')}"
+    return "\n".join([f"{text} ({run.case.name})", *said])
 
 
 def _complain(said: str, name: str) -> None:

@@ -163,18 +163,39 @@ class _Arguments:
     def run(self, exercises: "Sequence[Exercise]", grade: "Callable[..., Grade]") -> int:
         """Do it; returns the exit code."""
         from spcomm.learn import lessons
-        from spcomm.learn.terminal import page
+        from spcomm.learn.terminal import is_shown, page
 
         if self.command == "init":
             _init(Path(self.names[0]), exercises, self.notebooks)
             return 0
         if not exercises:
             raise LearnError("this installation of spcomm has no exercises; reinstall it")
-        folder = lessons.find(self.dir, exercises)
+        offered = self.command == "watch" and self.dir is None and is_shown() and os.isatty(0)
+        folder = lessons.find(self.dir, exercises, _offer if offered else None)
         out = page(self.plain)
         own = lessons.Lessons(folder, exercises, lambda text: print(f"spcomm learn: {text}", file=sys.stderr))
         chosen = own.named(self.names[0]) if self.names else None
         return _DO[self.command](own, out, chosen or own.current(), grade)
+
+
+def _offer(folder: Path, exercises: "Sequence[Exercise]") -> bool:
+    """Ask whether to copy the exercises to a new folder, or to go on in one that is there; do it."""
+    from spcomm.learn import lessons
+
+    is_there = lessons.has_exercises(folder, exercises)
+    what = (
+        f"Go on with those in {folder}" if is_there else f"Copy all {len(exercises)} to {folder}, and begin"
+    )
+    try:
+        answer = input(f"There are no exercises in this folder. {what}? [Y/n] ")
+    except EOFError:
+        print()
+        return False
+    if answer.strip().lower() not in ("", "y", "yes"):
+        return False
+    if not is_there:
+        lessons.init(folder, exercises)
+    return True
 
 
 def _init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool) -> None:

@@ -16,6 +16,7 @@ from spcomm.learn.errors import LearnError
 
 _LIST = "spcomm learn list"
 _README = "README.md"
+_NEW = "my-exercises"
 _ABOUT = """\
 # Exercises of spcomm
 
@@ -167,8 +168,14 @@ def named(word: str, exercises: "Sequence[Exercise]") -> Exercise:
     return known[names.chosen(word, list(known), "exercise", _LIST)]
 
 
-def find(start: "str | None", exercises: "Sequence[Exercise]") -> Path:
+def find(
+    start: "str | None",
+    exercises: "Sequence[Exercise]",
+    offer: "Callable[[Path, Sequence[Exercise]], bool] | None" = None,
+) -> Path:
     """The folder of the exercises: the one given, or the one we are in, or one above it.
+
+    Where there is none, `offer` may make one: it gets a name, and returns whether the exercises are there now.
 
     Raises
     ------
@@ -181,17 +188,19 @@ def find(start: "str | None", exercises: "Sequence[Exercise]") -> Path:
             raise LearnError(f"there is no folder {start}; `spcomm learn init {start}` makes it")
         if not folder.is_dir():
             raise LearnError(f"{start} is a file, not a folder of exercises")
-        if not _is_one(folder, exercises):
+        if not has_exercises(folder, exercises):
             raise LearnError(
                 f"there are no exercises in {start}; `spcomm learn init {start}` copies them there"
             )
         return folder
     here = _here()
     for folder in (here, *here.parents) if here is not None else ():
-        if _is_one(folder, exercises):
+        if has_exercises(folder, exercises):
             return folder
+    if offer is not None and offer(Path(_NEW), exercises):
+        return Path(_NEW)
     raise LearnError(
-        "there are no exercises in this folder; `spcomm learn init my-exercises` copies them to a new one, and "
+        f"there are no exercises in this folder; `spcomm learn init {_NEW}` copies them to a new one, and "
         "--dir DIR says where they are"
     )
 
@@ -248,7 +257,8 @@ def _here() -> "Path | None":
         return None
 
 
-def _is_one(folder: Path, exercises: "Sequence[Exercise]") -> bool:
+def has_exercises(folder: Path, exercises: "Sequence[Exercise]") -> bool:
+    """Whether a folder is one of exercises, as a learner has them."""
     return (folder / progress.FILE).is_file() or any(
         (folder / exercise.name / "exercise.py").is_file()
         and not (folder / exercise.name / "check.py").exists()

@@ -19,6 +19,7 @@ class Submission:
     file: Path
     exercise: "Exercise | None" = None
     problem: str = ""
+    is_missing: bool = False  # nothing was handed in
 
 
 def handed_in(words: "list[str]", exercise: "str | None") -> "list[Submission]":
@@ -87,9 +88,8 @@ def _student(entry: Path, exercise: Exercise) -> Submission:
             names = ", ".join(str(path.relative_to(entry)) for path in chosen[:3])
             why = f"there are {len(chosen)} Python files in {entry} that could be it ({names}); keep one {_PROGRAM}"
             return Submission(entry.name, entry, exercise, why)
-    return Submission(
-        entry.name, entry, exercise, f"there is no Python file in {entry}: nothing was handed in"
-    )
+    why = f"there is no Python file in {entry}: nothing was handed in"
+    return Submission(entry.name, entry, exercise, why, is_missing=True)
 
 
 def _named(exercise: Exercise) -> "object":

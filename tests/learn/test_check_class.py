@@ -11,7 +11,8 @@ import pytest
 
 from classes import EXERCISE, STUB, attack, command, grades, hand_in, own_exercise, schema
 from programs import finish, start
-from spcomm.learn import catalogue, class_report
+from spcomm.learn import catalogue, class_report, failure_text, running
+from spcomm.learn.case import Case, Wrong
 from spcomm.learn.errors import LearnError
 from spcomm.learn.submissions import handed_in
 
@@ -64,9 +65,9 @@ def passed(number):
 def test_a_class(tmp_path, count):
     a_class(tmp_path / "in", count)
     table = tmp_path / "t.csv"
-    found = grades("-j", 2, "--csv", table, tmp_path / "in", code=125)
+    found = grades("-j", 2, "--csv", table, tmp_path / "in", code=1)
     assert [found[f"s{number:02}"]["passed"] for number in range(count)] == list(map(passed, range(count)))
-    assert found["s98"]["passed"] is None
+    assert found["s98"]["passed"] is None and found["s98"]["missing"] is True
     assert "nothing was handed in" in found["s98"]["message"]
     assert "took longer than" in found["s03"]["message"]
     assert "does it fork without end?" in found["s04"]["message"]
@@ -75,7 +76,7 @@ def test_a_class(tmp_path, count):
     assert list(told) == sorted(found)
     assert [told["s00"][name] for name in ("passed", "right", "of")] == ["yes", "1", "1"]
     assert [told["s03"][name] for name in ("passed", "right", "of")] == ["no", "0", "1"]
-    assert told["s98"]["passed"] == ""
+    assert told["s98"]["passed"] == "no"
 
 
 @pytest.mark.slow
@@ -237,7 +238,82 @@ def test_names_do_nothing_to_terminals_and_spreadsheets(tmp_path):
     assert class_report.line(grade, 4) == "=1+1\ufffd[2J  not judged         @now"
     class_report.write_csv(str(tmp_path / "t.csv"), [grade])
     [row] = rows(tmp_path / "t.csv").values()
-    assert (row["student"], row["message"]) == ("'=1+1\x1b[2J", "'@now\nand more")
+    assert (row["student"], row["message"]) == ("'=1+1\x1b[2J", "'@now | and more")
+
+
+MORE_CASES = """
+def cases(rng, before=cases):
+    for _ in range(3):
+        yield from before(rng)
+"""
+HANGS_LATE = """
+import spcomm
+
+def solve(comm, items):
+    if comm.rank == 1:
+        while True: pass
+    comm.recv(source=1)
+"""
+
+
+@pytest.mark.slow
+def test_a_hang_and_a_student_without_a_file_are_a_line_each(tmp_path):
+    """The line of the loop, not that of the node that waits for it; the message of a grade has more."""
+    exercise = own_exercise(tmp_path, MORE_CASES)
+    hand_in(tmp_path / "in", "ada", RIGHT)
+    (tmp_path / "in" / "ben.py").write_text(HANGS_LATE)
+    (tmp_path / "in" / "cy").mkdir()
+    done = finish(start(command("--csv", tmp_path / "t.csv", tmp_path / "in", exercise=exercise)))
+    assert done.code == 1, done
+    where = "the program did not finish within 10 s: node 1 was at ben.py:6 in solve (2 nodes)"
+    lines = sorted(done.out.splitlines())
+    assert lines[0] == "2 handed in: 1 passed, 1 failed, 0 not judged; 1 handed in nothing"
+    assert lines[1].split() == ["ada", "passed", "3/3"]
+    assert lines[2] == f"ben  failed        0/3  (2 not run) {where}"
+    assert lines[3].startswith("cy   missing            there is no Python file in ")
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 4
+    told = rows(tmp_path / "t.csv")
+    assert told["ben"]["message"].startswith(f"{where} | ") and "--timeout 10 s" in told["ben"]["message"]
+    shown = {name: tuple(told[name][key] for key in ("passed", "right", "of", "not_run")) for name in told}
+    assert shown == {"ada": ("yes", "3", "3", "0"), "ben": ("no", "0", "3", "2"), "cy": ("no", "0", "0", "0")}
+    assert {row["isolation"] for row in told.values()} <= {"bubblewrap", "none", ""}
+    done = finish(start(command(tmp_path / "in" / "ben.py", exercise=exercise)))
+    assert done.code == 1 and "  not run  2 runs more: each could take as long\n" in done.out
+    (tmp_path / "in" / "ben.py").unlink()
+    assert finish(start(command(tmp_path / "in", exercise=exercise))).code == 1
+    (tmp_path / "in" / "cy").rmdir()
+    assert finish(start(command(tmp_path / "in", exercise=exercise))).code == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "wanted"),
+    [
+        (
+            124,
+            ["spcomm: where the nodes were:", "  node 0  recv(source=1)  a.py:7 in solve", "  node 1  a.py:5 in f"],
+            "the program did not finish within 20 s: node 1 was at a.py:5 in f (3 nodes)",
+        ),
+        (
+            124,
+            ["spcomm: where the nodes were:", "  nodes 0, 2  a.py:5", "  node 1  recv(source=0)  a.py:9"],
+            "the program did not finish within 20 s: nodes 0, 2 were at a.py:5 (3 nodes)",
+        ),
+        (124, [], "the program did not finish within 20 s (3 nodes)"),
+        (
+            99,
+            ["spcomm: DEADLOCK — all wait", "  node 0 ..."],
+            "the program did not finish: DEADLOCK — all wait (3 nodes)",
+        ),
+        (99, [], "the program did not finish (3 nodes)"),
+    ],
+)  # fmt: skip
+def test_the_first_line_of_a_message_stands_for_itself(code, said, wanted):
+    ended = running.Run(Case(3, {}), code, errors=[(None, line) for line in said])
+    with pytest.raises(Wrong) as error:
+        failure_text.values_of(ended, "a.py", catalogue.Limits())
+    first, *others = str(error.value).split("\n")
+    assert first == wanted
+    assert others == [line for line in said if "DEADLOCK" not in line]
 
 
 def test_a_table_that_cannot_be_written(tmp_path):

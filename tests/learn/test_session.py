@@ -26,8 +26,8 @@ COLOR = re.compile(rb"\x1b\[[0-9;]*3[0-7][0-9;]*m")
 class Learner:
     """`spcomm learn` at a terminal of pyte's, in a folder with three exercises."""
 
-    def __init__(self, shelf, own, *words, env=None, columns=200, lines=100):
-        self.shelf, self.own, self.words = shelf, own, words
+    def __init__(self, shelf, own, *words, env=None, columns=200, lines=100, cwd=None):
+        self.shelf, self.own, self.words, self.cwd = shelf, own, words, cwd or own
         self.terminal = Terminal(columns=columns, lines=lines)
         self.written = bytearray()  # all that the terminal was told
         feed = self.terminal._stream.feed
@@ -37,7 +37,7 @@ class Learner:
 
     def start(self, env=None, **streams):
         """For Terminal.run."""
-        return subprocess.Popen(made.command(self.shelf, *self.words), cwd=self.own, env=env, **streams)
+        return subprocess.Popen(made.command(self.shelf, *self.words), cwd=self.cwd, env=env, **streams)
 
     def shows(self, *texts, count=1):
         """Wait until so many lines have all of the texts."""
@@ -212,6 +212,29 @@ def test_from_the_first_exercise_to_the_last(learn):
     learner.shows("all exercises have passed")
     learner.type("q")
     learner.ends()
+
+
+@pytest.mark.parametrize("key", ["\n", "n\n", "\x04"], ids=["yes", "no", "Ctrl-D"])
+def test_a_folder_without_exercises(learn, tmp_path, key):
+    """They are copied to a new one; next time `spcomm learn` goes on in that."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for question in (
+        "Copy all 3 to my-exercises, and begin? [Y/n]",
+        "Go on with those in my-exercises? [Y/n]",
+    ):
+        learner = learn(cwd=empty)
+        learner.shows("There are no exercises in this folder.", question)
+        learner.type(key)
+        if key != "\n":
+            learner.shows("`spcomm learn init my-exercises` copies them to a new one")
+            learner.ends(1)
+            assert list(empty.iterdir()) == []
+            return
+        learner.shows("next: change my-exercises/01_hello/exercise.py and save it")
+        learner.type("q")
+        learner.ends()
+        assert (empty / "my-exercises" / "03_sums" / "README.md").is_file()
 
 
 # ---- saves

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# wrong: the program did not finish (2 nodes):
+# wrong: the program did not finish within
+# also: was at loop.py:
 # also: loop.py:
 # also: took longer than --timeout
 import signal
