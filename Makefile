@@ -20,7 +20,7 @@ CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' -o -path '*/stubs/*.pyi' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
-.PHONY: help demo test near test-slow test-all build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel sdist versions clean force
+.PHONY: help demo test near test-slow test-all build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel wheels sdist versions clean force
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -72,6 +72,10 @@ $(STAMPS)/lint: $(STAMPS)/venv pyproject.toml
 
 $(STAMPS)/docs: $(STAMPS)/venv pyproject.toml
 	$(PIP) install --group docs
+	@touch $@
+
+$(STAMPS)/wheels: $(STAMPS)/venv pyproject.toml
+	$(PIP) install --group wheels
 	@touch $@
 
 # Of two languages in one file clang-format would take our .h files for C++.
@@ -172,8 +176,10 @@ notebooks: build $(STAMPS)/notebooks ## run the notebooks and render them, in bu
 # ---- lint
 
 RUFF_PATHS := setup.py spcomm tests examples exercises scripts docs/conf.py docs/_ext $(wildcard docs/*/listings)
+# None in an unpacked source package.
+WORKFLOWS := $(wildcard .github/workflows/*.yml)
 
-lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint
+lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint; workflows: their schema, and actionlint if it is installed
 	@status=0; PATH="$(abspath $(BIN)):$$PATH"; \
 	run() { echo "$$*" | cut -c -60; "$$@" || status=1; }; \
 	run ruff check --quiet $(wildcard $(RUFF_PATHS)); \
@@ -181,6 +187,8 @@ lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint
 	run cython-lint $(wildcard spcomm/_core/*.pyx spcomm/_core/*.pxd); \
 	run clang-format --dry-run -Werror $(C_FILES); \
 	run clang-format --style=file:$(CXX_STYLE) --dry-run -Werror $(CXX_FILES); \
+	$(if $(WORKFLOWS),run check-jsonschema --quiet --builtin-schema vendor.github-workflows $(WORKFLOWS);) \
+	if [ -n "$(WORKFLOWS)" ] && command -v actionlint >/dev/null; then run actionlint $(WORKFLOWS); fi; \
 	exit $$status
 
 format: $(STAMPS)/lint $(CXX_STYLE) ## let ruff and clang-format rewrite what they can
@@ -195,6 +203,10 @@ wheel: $(STAMPS)/tools ## a wheel for this Python, in dist/
 	@echo "making a wheel: seconds after make build, else about a minute on two free cores"
 	@CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/spcomm-*.whl
+
+wheels: $(STAMPS)/wheels ## wheels for Linux on x86-64 and arm64, glibc and musl, of every Python here (ARGS="TARGET ...")
+	$(BIN)/python scripts/cross-wheels.py $(ARGS)
+	$(BIN)/python scripts/check-packages.py dist
 
 sdist: $(STAMPS)/tools ## a source package, in dist/
 	$(BIN)/python -c 'from setuptools import build_meta; print(build_meta.build_sdist("dist"))'

@@ -36,11 +36,7 @@ LINK = ["-pthread"] + (["-lrt"] if sys.platform.startswith("linux") else [])  # 
 # Nothing may come between two functions of the core, so calls within it are direct. On macOS they always are.
 CORE_FLAGS = FLAGS if MACOS else [*FLAGS, "-fno-semantic-interposition"]
 CORE_NAME = "libspc.dylib" if MACOS else "libspc.so"
-NAMES = (
-    ["-install_name", f"@rpath/{CORE_NAME}"]
-    if MACOS
-    else [f"-Wl,-soname,{CORE_NAME}", "-Wl,-Bsymbolic-functions"]
-)
+NAMES = ["-install_name", f"@rpath/{CORE_NAME}"] if MACOS else [f"-Wl,-soname,{CORE_NAME}", "-Wl,-Bsymbolic"]
 CORE_LINK = [*LINK, *NAMES]
 # More flags for the extensions, not for the core: `make sanitize` compiles them with the sanitizers.
 EXTRA_FLAGS = os.environ.get("SPCOMM_EXTENSION_FLAGS", "").split()
@@ -262,7 +258,7 @@ class InstallModules(install_lib):
     def install(self):
         copies = super().install()
         compiled = [path for path in copies or [] if path.endswith((".so", ".dylib", ".a"))]
-        if compiled and (strip := shutil.which("strip")):
+        if compiled and (strip := shutil.which(os.environ.get("STRIP", "strip"))):
             subprocess.run([strip, "-S", *compiled], check=True)
         return copies
 

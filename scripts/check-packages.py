@@ -9,8 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADERS = sorted(f"spcomm/{path.name}" for path in ROOT.glob("csrc/include/spcomm/*.h*"))
+COMPILED = {".pyx", ".pxd", ".c", ".h"}
+STUBS = sorted(path.name for path in ROOT.glob("spcomm/_core/stubs/*.pyi"))
 EXTENSIONS = sorted(path.stem for path in ROOT.glob("spcomm/_core/*.pyx"))
-PAGE = sorted(path.name for path in ROOT.glob("spcomm/trace/page/*"))
 SHARED = (
     "man/man1/spcomm.1",
     "man/man1/spcomm-run.1",
@@ -31,33 +32,35 @@ def refuse(names, *endings):
     return [f"carries {name}" for name in names if name.endswith(endings)]
 
 
+def copied_files():
+    """Names in a wheel of the files that it copies from the checkout."""
+    modules = {f"spcomm/{path}" for path in written("spcomm") if path.suffix not in COMPILED}
+    programs = {f"spcomm/bench/programs/{path}" for path in written("spcomm/bench/programs")}
+    headers = {f"spcomm/include/{path}" for path in written("csrc/include")}
+    data = {f"spcomm/data/{top}/{path}" for top in ("examples", "exercises") for path in written(top)}
+    pages = {f"{top}/{path}" for top in ("csrc", "docs") for path in written(top) if path.suffix == ".md"}
+    pages |= {path.name for path in ROOT.glob("*.md")}
+    return modules | programs | headers | data | {f"spcomm/data/documents/{page}" for page in pages}
+
+
+def written(folder):
+    """Paths, relative to a folder of the checkout, of the files in it that no build made."""
+    made = {".so", ".dylib", ".a", ".pyc"}
+    core = ROOT / "spcomm" / "_core"
+    for path in (ROOT / folder).rglob("*"):
+        stub = path.suffix == ".pyi" and core in path.parents  # the build writes those of _core
+        if path.is_file() and path.suffix not in made and not stub:
+            yield path.relative_to(ROOT / folder)
+
+
 def check_wheel(path):
     names = zipfile.ZipFile(path).namelist()
-    complaints = require(names, *[f"spcomm/_core/{name}." for name in EXTENSIONS], "py.typed", "__init__.pyi")
-    complaints += require(names, "spcomm/net_types/net_types.cpython-", "spcomm/net_types/net_types.pyi")
-    complaints += require(
-        names,
-        "spcomm/data/examples/01_",
-        *[
-            f"spcomm/data/exercises/01_hello/{name}"
-            for name in ("README.md", "exercise.py", "check.py", "info.toml")
-        ],
-        "spcomm/data/exercises/solutions/01_hello.py",
-        "spcomm/data/documents/README.md",
-        "licenses/LICENSE",
-        *[f"data/share/{name}" for name in SHARED],
-    )
-    complaints += require(
-        names,
-        *[
-            f"spcomm/bench/programs/{name}"
-            for name in ("relay.c", "loop.c", "floor.c", "layers.c", "batches.h")
-        ],
-        *[f"spcomm/trace/page/{name}" for name in PAGE],
-        "spcomm/_core/libspc.",
-        "spcomm/lib/libspcomm.a",
-        *[f"spcomm/include/{name}" for name in HEADERS],
-    )
+    complaints = require(names, *[f"spcomm/_core/{name}.cpython-" for name in EXTENSIONS])
+    complaints += require(names, "spcomm/net_types/net_types.cpython-", "spcomm/model/engine.cpython-")
+    complaints += require(names, *[f"spcomm/_core/{stub}" for stub in STUBS])
+    complaints += require(names, "spcomm/_core/libspc.", "spcomm/lib/libspcomm.a", "licenses/LICENSE")
+    complaints += require(names, *[f"data/share/{name}" for name in SHARED])
+    complaints += [f"has no {name}" for name in sorted(copied_files() - set(names))]
     sources = ("spcomm/include/", "spcomm/data/examples/", "spcomm/bench/programs/")  # meant for compilers
     inside = [name for name in names if not name.startswith(sources)]
     complaints += refuse(inside, ".pyx", ".pxd", ".c", ".h", ".pyc")
@@ -92,12 +95,17 @@ def check_source(path):
     return complaints + refuse(names, ".so", ".o", ".pyc") + [f"carries {n}" for n in names if "/build/" in n]
 
 
-complaints = []
-packages = [*Path(sys.argv[1]).glob("*.whl"), *Path(sys.argv[1]).glob("*.tar.gz")]
-for package in packages:
-    check = check_wheel if package.suffix == ".whl" else check_source
-    complaints += [f"{package.name} {complaint}" for complaint in check(package)]
-if not packages:
-    complaints = [f"there is no package in {sys.argv[1]}"]
-print(*complaints or [f"{package.name}: complete" for package in packages], sep="\n")
-sys.exit(1 if complaints else 0)
+def main(folder):
+    complaints = []
+    packages = [*Path(folder).glob("*.whl"), *Path(folder).glob("*.tar.gz")]
+    for package in packages:
+        check = check_wheel if package.suffix == ".whl" else check_source
+        complaints += [f"{package.name} {complaint}" for complaint in check(package)]
+    if not packages:
+        complaints = [f"there is no package in {folder}"]
+    print(*complaints or [f"{package.name}: complete" for package in packages], sep="\n")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

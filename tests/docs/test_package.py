@@ -3,6 +3,7 @@
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -34,6 +35,8 @@ def test_versions_agree():
     assert (metadata.version("spcomm"), spcomm.__version__) == (wanted, wanted)
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None and cited[1] == wanted
+    recipe = ROOT / ".github" / "conda" / "recipe.yaml"  # not in a source package
+    assert not recipe.exists() or f'version: "{wanted}"' in recipe.read_text()
 
 
 def test_what_only_a_communicator_has_is_said():
@@ -128,6 +131,46 @@ def test_editors_show_the_docstrings_of_the_modules(module, names):
                     assert ast.get_docstring(inner) == inspect.getdoc(getattr(here, inner.name)), inner.name
                     compared += 1
     assert compared
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name.replace("-", "_"), ROOT / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_wheel_carries_what_the_checkout_has(tmp_path):
+    """Modules, the page of traces, headers, examples, exercises, documents: nothing is listed by name in the build."""
+    pytest.importorskip("setuptools")
+    answer = run(sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", tmp_path, cwd=ROOT)
+    assert answer.returncode == 0, answer.stderr
+    packed = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    wanted = script("check-packages").copied_files()
+    examples = {
+        "spcomm/py.typed",
+        "spcomm/trace/page/page.html",
+        "spcomm/include/spcomm/spcomm.h",
+        "spcomm/data/exercises/01_hello/check.py",
+        "spcomm/data/documents/docs/howto/install.md",
+    }
+    assert examples <= wanted and len(wanted) > 400
+    assert wanted - packed == set()
+
+
+@pytest.mark.parametrize(
+    ("policy", "target", "good"),
+    [
+        ("manylinux_2_17_x86_64", "manylinux_2_28_x86_64", True),
+        ("manylinux_2_28_aarch64", "manylinux_2_28_aarch64", True),
+        ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", False),
+        ("manylinux_2_100_x86_64", "manylinux_2_28_x86_64", False),
+        ("musllinux_1_2_x86_64", "manylinux_2_28_x86_64", False),
+        ("linux_x86_64", "manylinux_2_28_x86_64", False),
+    ],
+)
+def test_what_auditwheel_finds_is_compared_with_the_name(policy, target, good):
+    assert script("cross-wheels").fits(policy, target) is good
 
 
 def stubs_alone(package, folder):

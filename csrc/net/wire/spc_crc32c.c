@@ -66,7 +66,12 @@ uint32_t spc_crc32c_by_table(uint32_t sum, const void *bytes, size_t length_byte
 #include <nmmintrin.h>
 #include <wmmintrin.h>
 
+/* Zig's compiler, a Clang, keeps crc32 apart from sse4.2. */
+#if defined(__clang__) && __clang_major__ >= 14
+#define WITH_INSTRUCTION __attribute__((target("sse4.2,crc32,pclmul")))
+#else
 #define WITH_INSTRUCTION __attribute__((target("sse4.2,pclmul")))
+#endif
 #define STEP_8(sum, word) ((uint32_t)_mm_crc32_u64((sum), (word)))
 #define STEP_1(sum, byte) _mm_crc32_u8((sum), (byte))
 

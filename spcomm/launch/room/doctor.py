@@ -127,7 +127,7 @@ def _server(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]
 
 def _advice(outcome: int, address: _Place, net: "net") -> str:
     if outcome == net.OTHER_VERSION:
-        return "python -m pip install -U spcomm on the older one"
+        return "the newer version on the older machine: python -m pip install -U WHEEL"
     if outcome == net.OTHER_BYTE_ORDER:
         return "a server on a machine of the same kind as this one"
     if outcome in (net.FULL, net.CLOSED, net.LATE):
