@@ -162,10 +162,14 @@ bench: build ## measure, beside the peers that are installed
 
 # ---- documentation
 
-# Notebooks are shown with their outputs where they can be run: after `make notebooks`, which installs what that needs.
-docs: build $(STAMPS)/docs $(if $(wildcard $(STAMPS)/notebooks),notebooks) ## the documentation as a site, in build/docs/html
+# Sphinx runs the notebooks that have changed, or that spcomm has changed for; the others keep their outputs.
+docs: build $(STAMPS)/docs ## the documentation as a site, in build/docs/html
 	$(BIN)/python -m sphinx -W --keep-going -q -E -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python scripts/check-site.py build/docs/html
+
+.PHONY: screens
+screens: build $(STAMPS)/docs $(STAMPS)/test ## photograph what spcomm shows, for README and pages (ARGS="learn watch"; needs chromium)
+	$(BIN)/python scripts/screens.py $(ARGS)
 
 # ---- notebooks
 

@@ -15,7 +15,14 @@ release = version = re.search(r'__version__ = "(.+)"', (HERE.parent / "spcomm" /
 ]
 
 # Equations are typeset in the browser, by MathJax; without a network it shows their source.
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "spcomm_docs"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_copybutton",
+    "spcomm_docs",
+]
 # Listings and notes beside the pages are no pages.
 exclude_patterns = ["_ext", "**/listings/*.md"]
 suppress_warnings = ["myst.xref_missing_lang"]
@@ -37,8 +44,13 @@ html_theme = "furo"
 html_title = f"spcomm {release}"
 html_static_path = ["_static"]
 html_css_files = ["spcomm.css"]
+html_logo = html_favicon = "_static/logo.svg"
 html_copy_source = False
 html_show_sphinx = False
 pygments_style = "friendly"
 pygments_dark_style = "native"
 highlight_language = "text"  # a block that says nothing of its language is what a terminal shows
+
+# The copy button leaves out prompts and, where a block has some, what the commands print.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True

@@ -14,19 +14,23 @@ from pathlib import Path
 
 import floors
 import headers
+from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "spcomm" / "diagnose" / "pages"
 NOTEBOOKS = ROOT / "examples" / "notebooks"
-RUN = ROOT / "build" / "notebooks"  # where `make notebooks` puts what has become of them
+RUN = ROOT / "build" / "notebooks"  # where they are with their outputs
+RENDER = ROOT / "scripts" / "render-notebooks.py"
+WITH_OUTPUTS = "Its outputs are those of a run where this site was made."
+WITHOUT_OUTPUTS = "It was not run where this site was made, so here are its cells without outputs."
 
 
-def header(name):
+def header(name, _config):
     """The header that programs include: spcomm/spcomm.h."""
     return headers.markdown(name), [headers.INCLUDE / name]
 
 
-def commands(_):
+def commands(_, _config):
     """The output of spcomm and each of its commands with --help; new commands are found."""
     from spcomm import cli
 
@@ -46,7 +50,7 @@ def help_of(*words):
     return answer.stdout.rstrip()
 
 
-def codes(_):
+def codes(_, _config):
     """All that `spcomm explain` knows."""
     paths = sorted(PAGES.glob("SP*.md"))
     return "\n\n".join(lowered(path.read_text()) for path in paths), paths
@@ -70,26 +74,41 @@ def with_neighbours(text):
     return f"{text}\n\n## Where it stands\n\n```{{drawing}} {caption}\n:source: {source.group(1)}\n```\n"
 
 
-def notebook(name):
-    """A notebook with its outputs and pictures, if it was run since it was changed; the page has its title."""
+def run_notebooks(app):
+    """For Sphinx, before it reads pages: runs each notebook that has changed, or that spcomm has changed for."""
+    if not app.config.spcomm_run_notebooks:
+        return
+    command = [sys.executable, str(RENDER), "--changed", "--to", str(RUN)]
+    answer = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if answer.returncode != 0:
+        said = re.sub(r"\x1b\[[\d;]*m", "", answer.stderr).strip()
+        name = re.search(r"^(\w+\.ipynb): ", said, re.MULTILINE)
+        raise ExtensionError(
+            f"{name[1] if name else 'A notebook'} did not run, so its page has no outputs: {said.splitlines()[-1]} "
+            "(`make notebooks` says more; `-D spcomm_run_notebooks=0` makes pages without outputs)"
+        )
+
+
+def notebook(name, config):
+    """A notebook with its outputs and pictures, unless this build runs none; the page has its title."""
     source, run = NOTEBOOKS / f"{name}.ipynb", RUN / f"{name}.md"
-    if run.exists() and run.stat().st_mtime >= source.stat().st_mtime:
-        text = re.sub(rf"\]\(({name}_files/[^)]+)\)", r"](../../build/notebooks/\1)", run.read_text())
+    if config.spcomm_run_notebooks:
+        said, text = WITH_OUTPUTS, run.read_text()
+        text = re.sub(rf"\]\(({name}_files/[^)]+)\)", r"](../../build/notebooks/\1)", text)
     else:
-        text = without_outputs(json.loads(source.read_text()))
-    return text.lstrip().partition("\n")[2], [source]
+        said, text = WITHOUT_OUTPUTS, without_outputs(json.loads(source.read_text()))
+    return said + "\n" + text.lstrip().partition("\n")[2], [source]
 
 
 def without_outputs(found):
-    """The text and the questions of a notebook that nobody has run."""
+    """The text and the questions of a notebook that was not run."""
     cells = ["".join(cell["source"]) for cell in found["cells"]]
     kinds = [cell["cell_type"] for cell in found["cells"]]
     told = [
         text if kind == "markdown" else f"```python\n{text}\n```"
         for text, kind in zip(cells, kinds, strict=True)
     ]
-    note = "*Here are its cells alone: where this site was made, nobody had run it (`make notebooks`).*"
-    return "\n\n".join([told[0], note, *told[1:]])
+    return "\n\n".join(told)
 
 
 PIECES = {"header": header, "commands": commands, "codes": codes, "notebook": notebook}
@@ -101,7 +120,7 @@ def expand(app, docname, source):
         source[0] = with_neighbours(source[0])
 
     def piece(match):
-        text, paths = PIECES[match.group(1)](match.group(2).strip())
+        text, paths = PIECES[match.group(1)](match.group(2).strip(), app.config)
         for path in paths:
             app.env.note_dependency(str(path))
         return text

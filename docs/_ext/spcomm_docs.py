@@ -4,7 +4,8 @@
 ``{api}``      the docstrings of public names, one a line
 ``{drawing}``  boxes and arrows, from the text in the block or, by ``:source:``, from the sources of spcomm
 
-Others are in pieces.py. And the role of single backquotes in docstrings, which are names or parameters.
+Others are in pieces.py, the teacher's slides in slides.py. And there is the role of single backquotes in
+docstrings, which are names or parameters.
 """
 
 from typing import ClassVar
@@ -12,9 +13,11 @@ from typing import ClassVar
 import drawing
 import floors
 import pieces
+import slides
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 
@@ -92,6 +95,22 @@ class Name(SphinxRole):
         return [reference], []
 
 
+class BothSchemes(SphinxTransform):
+    """A picture NAME-light.svg stands for itself, and for NAME-dark.svg where the page is dark."""
+
+    default_priority = 500
+
+    def apply(self):
+        for light in list(self.document.findall(nodes.image)):
+            name, is_light, kind = light["uri"].rpartition("-light.")
+            if is_light:
+                dark = light.deepcopy()
+                dark["uri"] = f"{name}-dark.{kind}"
+                dark["classes"].append("only-dark")
+                light["classes"].append("only-light")
+                light.parent.insert(light.parent.index(light) + 1, dark)
+
+
 def elsewhere(_app, env, node, content):
     """A name without a dot, or of another package, is none; attributes stand with their class."""
     import spcomm
@@ -112,5 +131,9 @@ def setup(app):
     app.add_directive("drawing", Drawing)
     app.add_role("name", Name())
     app.connect("missing-reference", elsewhere)
+    app.add_transform(BothSchemes)
+    app.add_config_value("spcomm_run_notebooks", True, "env", types=[bool])
+    app.connect("builder-inited", pieces.run_notebooks)
     app.connect("source-read", pieces.expand)
+    app.connect("build-finished", slides.write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -46,10 +46,85 @@ def test_the_readme_shows_a_listing_and_its_output():
     assert listing.with_suffix(".txt").read_text().partition("$ echo")[0] in readme
 
 
+# Guides about something one looks at. The others are about commands, files and words.
+LOOKED_AT = {
+    "bench_figures", "diagnose", "learn", "notebook", "rendering", "room", "run", "simulate", "trace", "watch",
+}  # fmt: skip
+# Made by the commands that their pages show; all others by scripts of ours.
+MADE_BY_HAND = {"simulate_barrier.png", "volume.png"}
+PICTURES = ROOT / "docs" / "pictures"
+
+
+def shown(path):
+    """(file, alternative text) of the pictures of a page, and of their dark form if they have a light one."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = [(name, " ".join(alt.split())) for alt, name in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", text)]
+    for tag in re.findall(r"<img[^>]*>", text):
+        found.append((re.search(r'src="([^"]*)"', tag)[1], re.search(r'alt="([^"]*)"', tag)[1]))
+    for name, alt in found:
+        yield path.parent / name, alt
+        if "-light." in name:
+            yield path.parent / name.replace("-light.", "-dark."), alt
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """Where each picture is shown, and with which alternative text."""
+    found = {}
+    for page in [ROOT / "README.md", *files(".md", below="docs")]:
+        for picture, alt in shown(page):
+            found.setdefault(picture.resolve(), []).append((relative(page), alt))
+    return found
+
+
+def test_every_picture_is_shown_and_has_an_alternative_text(pictures):
+    assert {path.name for path in PICTURES.iterdir()} == {path.name for path in pictures}
+    fail_with(
+        [
+            f"{page} shows {path.name} as {alt!r}"
+            for path, at in pictures.items()
+            for page, alt in at
+            if not alt
+        ]
+    )
+
+
+def test_guides_about_something_to_look_at_show_it(pictures):
+    pages = {page for at in pictures.values() for page, _alt in at}
+    guides = {path.stem for path in (ROOT / "docs" / "howto").glob("*.md")}
+    assert {name for name in guides if f"docs/howto/{name}.md" in pages} == LOOKED_AT
+    for page in ("README.md", "docs/index.md"):
+        at = {path.name.partition("-")[0] for path, places in pictures.items() if page in dict(places)}
+        assert at >= {"timeline", "notebook", "learn"}
+
+
+def test_pictures_are_made_by_scripts(monkeypatch):
+    """Of screens.py each is there in light and dark, and small."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import gallery
+    import screens
+
+    of_screens = {f"{name}-{scheme}" for name in screens.SCREENS for scheme in screens.SCHEMES}
+    assert {path.stem for path in PICTURES.iterdir() if path.stem.endswith(screens.SCHEMES)} == of_screens
+    examples = {name for arguments in gallery.ARGUMENTS.values() for name in arguments}
+    others = [path.name for path in PICTURES.iterdir() if path.stem not in of_screens]
+    made = examples | MADE_BY_HAND
+    fail_with(
+        [f"no script makes {name}" for name in others if name not in made and not name.startswith("bench-")]
+    )
+    fail_with([f"{path.name} is too large" for path in PICTURES.iterdir() if path.stat().st_size > 64 << 10])
+
+
+@pytest.mark.parametrize("path", sorted(PICTURES.glob("*.svg")), ids=lambda path: path.name)
+def test_a_screen_is_of_no_machine_and_needs_no_network(path):
+    text = path.read_text().replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?:|@import|url\(|<script|/home/|/root|/tmp|127\.0\.0\.1|localhost", text)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_readme_has_its_pictures(scheme):
-    (name,) = re.findall(rf'(?:src|srcset)="(\S+-{scheme}\.png)"', (ROOT / "README.md").read_text())
-    assert (ROOT / name).is_file()
+    names = re.findall(rf'(?:src|srcset)="(\S+-{scheme}\.\w+)"', (ROOT / "README.md").read_text())
+    assert len(names) == 3 and [name for name in names if not (ROOT / name).is_file()] == []
 
 
 def test_something_is_near_everything(monkeypatch):

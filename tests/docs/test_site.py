@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,6 +39,8 @@ def site(tmp_path_factory):
         "-W",
         "--keep-going",
         "-q",
+        "-D",
+        "spcomm_run_notebooks=0",  # tests/notebook runs them
         "-d",
         folder / "trees",
         ROOT / "docs",
@@ -71,6 +74,55 @@ def test_what_is_made_of_sources_is_there(site):
     drawing = '<svg xmlns="http://www.w3.org/2000/svg" role="img"'
     assert (site / "internals" / "index.html").read_text().count(drawing) >= 3
     assert (site / "internals" / "tour.html").read_text().count(drawing) == 1
+
+
+@pytest.mark.timeout(600)
+def test_pictures_follow_the_scheme_and_slides_are_one_file(site):
+    start = (site / "index.html").read_text()
+    for scheme in ("light", "dark"):
+        assert re.search(rf'<img [^>]*class="only-{scheme}" src="_images/timeline-{scheme}.png"', start)
+    deck = (site / "teaching" / "deck.html").read_text()
+    outline = (ROOT / "docs" / "teaching" / "slides.md").read_text()
+    assert deck.count("<section") == len(re.findall(r"^(?:\d+\.|##) ", outline, re.MULTILINE))
+    assert deck.count("<details>") > 10 and not re.search(r"\b(?:src|href)=", deck)
+    page = (site / "notebooks" / "02_fuzzy_barrier.html").read_text()
+    assert "It was not run where this site was made" in page and "Its outputs are" not in page
+
+
+def test_the_sidebar_has_the_groups_of_the_table():
+    table = (ROOT / "docs" / "howto" / "index.md").read_text()
+    rows = re.findall(r"^\| ([a-z ]+) \| (\[.*)\|$", table, re.MULTILINE)
+    groups = re.findall(r":caption: (.*)\n\n((?:howto/\w+\n)+)```", (ROOT / "docs" / "index.md").read_text())
+    groups = {name: [line for line in pages.split() if line != "howto/index"] for name, pages in groups}
+    told = {
+        name.capitalize(): [f"howto/{page}" for page in re.findall(r"\]\((\w+)\.md\)", row)]
+        for name, row in rows
+    }
+    assert groups == told
+    pages = {f"howto/{path.stem}" for path in (ROOT / "docs" / "howto").glob("*.md")} - {"howto/index"}
+    assert {page for row in told.values() for page in row} == pages
+
+
+def test_a_site_says_that_a_notebook_does_not_run(tmp_path, monkeypatch):
+    """In one sentence, and there is no site."""
+    errors = pytest.importorskip("sphinx.errors")
+    monkeypatch.syspath_prepend(str(EXTENSION))
+    pieces = loaded(EXTENSION / "pieces.py")
+    script = tmp_path / "render.py"
+    script.write_text(
+        "import sys\nsys.exit('08_prediction.ipynb: a cell\\n\\x1b[31mImportError\\x1b[0m: scipy')\n"
+    )
+    monkeypatch.setattr(pieces, "RENDER", script)
+    config = SimpleNamespace(spcomm_run_notebooks=True)
+    with pytest.raises(
+        errors.ExtensionError, match=r"^08_prediction.ipynb did.*: ImportError: scipy "
+    ) as raised:
+        pieces.run_notebooks(SimpleNamespace(config=config))
+    assert "\n" not in str(raised.value)
+    config.spcomm_run_notebooks = False
+    pieces.run_notebooks(SimpleNamespace(config=config))
+    text, _paths = pieces.notebook("02_fuzzy_barrier", config)
+    assert text.strip().startswith(pieces.WITHOUT_OUTPUTS) and pieces.WITH_OUTPUTS not in text
 
 
 def test_links_that_lead_nowhere_are_found(tmp_path):
