@@ -112,3 +112,25 @@ def test_an_error_that_nobody_wants_fails(tmp_path):
         result = subprocess.run(command, capture_output=True, text=True)
         assert result.returncode == 1
         assert ("ZeroDivisionError" if not tags else "raises no error") in result.stderr
+
+
+@pytest.mark.slow
+@needs_jupyter
+def test_with_changed_only_what_has_changed_runs(tmp_path):
+    notebook = read(FOLDER / NAMES[0])
+    cell = {"cell_type": "code", "execution_count": None, "id": "a", "metadata": {}, "outputs": []}
+    log, path, made = tmp_path / "log", tmp_path / "one.ipynb", tmp_path / "made"
+
+    def runs_after(text):
+        notebook["cells"] = [{**cell, "source": [text]}]
+        path.write_text(json.dumps(notebook))
+        command = [sys.executable, SCRIPT, "--changed", "--to", made, path]
+        subprocess.run(command, capture_output=True, check="1 / 0" not in text)
+        return log.read_text().split()
+
+    first = f"print('one', file=open({str(log)!r}, 'a'))"
+    assert runs_after(first) == ["one"]
+    assert runs_after(first) == ["one"]
+    assert runs_after(f"{first}\n1 / 0") == ["one"] * 2
+    assert runs_after(f"{first}\n1 / 0") == ["one"] * 3, "what failed runs again"
+    assert runs_after(first) == ["one"] * 4
