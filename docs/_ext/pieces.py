@@ -14,7 +14,6 @@ from pathlib import Path
 
 import floors
 import headers
-from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "spcomm" / "diagnose" / "pages"
@@ -83,7 +82,7 @@ def run_notebooks(app):
     if answer.returncode != 0:
         said = re.sub(r"\x1b\[[\d;]*m", "", answer.stderr).strip()
         name = re.search(r"^(\w+\.ipynb): ", said, re.MULTILINE)
-        raise ExtensionError(
+        sys.exit(  # Sphinx wraps its own errors into a request for a bug report
             f"{name[1] if name else 'A notebook'} did not run, so its page has no outputs: {said.splitlines()[-1]} "
             "(`make notebooks` says more; `-D spcomm_run_notebooks=0` makes pages without outputs)"
         )
