@@ -23,7 +23,9 @@ BEGINNING = """\
 # The papers' figures, then and now
 
 `spcomm bench figures` measures what the four papers measured, and draws it with their own numbers beside. It takes
-three minutes at most, and says so first; `--full` sweeps all sizes and up to 96 nodes.
+three minutes at most, and says so first; `--full` sweeps all sizes and up to 96 nodes. On a busy machine the time may
+be up before the last round; peers lose points before spcomm does, and the page names every point with fewer rounds.
+Ctrl-C draws what was measured until then.
 
 ```
 python -m pip install 'spcomm[bench,model]' pyzmq    # peers to compare with, and matplotlib

@@ -77,7 +77,8 @@ def run(plan: Plan) -> Results:
         counted(sum(not contender.missing for contender in plan.contenders), "contender"),
         counted(rounds, "round"),
     ]
-    print(f"About {about(expected)}: {', '.join(parts)}. Ctrl-C ends it early.", file=sys.stderr)
+    most = f" Measuring takes {about(plan.limit)} at most." if plan.is_hard else ""
+    print(f"About {about(expected)}: {', '.join(parts)}.{most} Ctrl-C ends it early.", file=sys.stderr)
     progress = Progress(expected)
     try:
         return measure(plan, progress)

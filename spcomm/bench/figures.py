@@ -206,7 +206,7 @@ DEFAULT = Extent(
     long_bytes=32 * KIB,
     rounds=3,
     seconds=0.03,
-    limit=150.0,
+    limit=140.0,
 )
 FULL = Extent(
     sizes=tuple(1 << power for power in range(21)),

@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from spcomm.argument_parser import ArgumentParser
+from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.bench import command, figures, peers, plot
 from spcomm.bench.figures import DEFAULT, FIGURES, FULL, Extent
 from spcomm.bench.measure import Plan
@@ -30,7 +31,9 @@ def main(arguments: Sequence[str]) -> int:
         return 125
     code, found = 0, options.measured
     if found is None:
-        code, found = measured(FULL if options.full else DEFAULT, options.out / RESULTS)
+        extent = FULL if options.full else DEFAULT
+        extent = replace(extent, rounds=options.rounds or extent.rounds)
+        code, found = measured(extent, options.out / RESULTS)
     if found is None:
         return code
     print(f"{len(FIGURES)} figures: {plot.write(options.out, FIGURES, found)}")
@@ -41,12 +44,13 @@ def measured(extent: Extent, path: Path) -> tuple[int, ResultsFile | None]:
     """Measure, and write what was found; return the exit code, and None if there is nothing to draw."""
     wanted = figures.rows(extent)
     contenders = [peers.spcomm(), *(peers.checked(make()) for make in peers.PEERS.values())]
-    plan = Plan(wanted, contenders, extent.rounds, extent.seconds, extent.limit)
+    plan = Plan(wanted, contenders, extent.rounds, extent.seconds, extent.limit, is_hard=True)
     signal.signal(signal.SIGTERM, command.interrupt)
     results = command.run(plan)
-    if results.rounds == 0:
-        print("spcomm bench figures: interrupted before the end of the first round", file=sys.stderr)
-        return 130, None
+    if not results.times:
+        end = "interrupted" if results.interrupted else "ended"
+        print(f"spcomm bench figures: {end} before anything was measured", file=sys.stderr)
+        return 130 if results.interrupted else 1, None
     report = Report(wanted, contenders, results, {"names": [command.FIGURES]})
     path.write_text(json.dumps(report.json(), indent=1), encoding="utf-8")
     print(*report.notes(), sep="\n")
@@ -61,6 +65,12 @@ def parser() -> ArgumentParser:
         "Writes PNGs and a page, index.html, that shows them. The default takes three minutes at most.",
     )
     result.add_argument("--full", action="store_true", help="all sizes and node counts: an hour or so")
+    result.add_argument(
+        "--rounds",
+        type=whole(1, 1000, "rounds"),
+        metavar="N",
+        help=f"rounds (default: {DEFAULT.rounds}; full: {FULL.rounds}), as far as the time allows",
+    )
     result.add_argument(
         "--out", type=new_folder, default=FOLDER, metavar="DIR", help=f"where to write (default: {FOLDER})"
     )

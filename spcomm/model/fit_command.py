@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """`spcomm model fit`: parameters with their intervals as text, the file of the fit, and pictures of the residuals."""
 
-import argparse
 from collections.abc import Sequence
 
+from spcomm.argument_parser import ArgumentParser
 from spcomm.bench.table import number
 from spcomm.model import components, measured
+from spcomm.model.errors import optional
 from spcomm.model.fit import fit
 from spcomm.model.loggp import PARAMETERS, Estimate, Fit
 from spcomm.text import aligned
@@ -16,6 +17,8 @@ UNITS = ((1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 def main(words: Sequence[str]) -> None:
     """Run `spcomm model fit`."""
     options = parser().parse_args(words)
+    if options.figures:
+        optional("matplotlib.figure")
     found = measured.read(options.files)
     if options.components:
         print(components_text(components.find(found)), end="")
@@ -31,11 +34,12 @@ def main(words: Sequence[str]) -> None:
             print(path)
 
 
-def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(
-        prog="spcomm model fit",
-        description="Fit LogGP and the terms of operations to files of `spcomm bench sweep paths --json FILE`."
-        " Rounds of several files are put together.",
+def parser() -> ArgumentParser:
+    result = ArgumentParser(
+        "spcomm model fit",
+        "spcomm model fit BENCH.json... [options]",
+        "Fits LogGP and the terms of operations to files of `spcomm bench sweep paths --json FILE`. Rounds of several"
+        " files are put together.",
     )
     add = result.add_argument
     add("files", nargs="+", metavar="BENCH.json", help="what was measured")

@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Sequence
 
+from spcomm.argument_parser import ArgumentParser
 from spcomm.model import loggp, terms
 from spcomm.model.fit_command import duration
 from spcomm.model.measured import Case
@@ -49,11 +50,12 @@ def main(words: Sequence[str]) -> None:
         print(f"\n{NOTE}", end="")
 
 
-def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(
-        prog="spcomm model predict",
-        description="Predict an operation at any number of nodes from a file of `spcomm model fit --out FILE`.",
-        epilog=f"operations: {', '.join(terms.OPERATIONS)}",
+def parser() -> ArgumentParser:
+    result = ArgumentParser(
+        "spcomm model predict",
+        "spcomm model predict FIT.json OPERATION [options]",
+        "Predicts an operation at any number of nodes from a file of `spcomm model fit --out FILE`.",
+        f"Operations: {', '.join(terms.OPERATIONS)}",
     )
     add = result.add_argument
     add("fit", metavar="FIT.json", help="a fit")

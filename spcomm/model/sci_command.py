@@ -5,8 +5,9 @@ import argparse
 import re
 from collections.abc import Sequence
 
+from spcomm.argument_parser import ArgumentParser
 from spcomm.model import sci
-from spcomm.model.errors import ModelError
+from spcomm.model.errors import ModelError, optional
 from spcomm.model.sci import Components, Torus
 from spcomm.text import aligned
 
@@ -38,6 +39,10 @@ def main(words: Sequence[str]) -> None:
     )
     if options.hops and not options.torus:
         raise ModelError("--hops needs a torus to travel in, such as --torus 3x3 --hops 1,2")
+    if options.figures:
+        optional("matplotlib.figure")
+    if options.figures or not (options.torus or options.nodes):
+        optional("scipy.optimize")
     if options.torus or options.nodes:
         print(systems(options, components), end="")
     else:
@@ -50,14 +55,14 @@ def main(words: Sequence[str]) -> None:
             print(path)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> ArgumentParser:
     default = Components()
-    result = argparse.ArgumentParser(
-        prog="spcomm model sci",
-        description="Latency of SCI rings and tori by the equations of the thesis of D. M. Gonzalez on low-latency SCI"
-        " systems (University of Florida, December 2000).",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    result = ArgumentParser(
+        "spcomm model sci",
+        "spcomm model sci [options]",
+        "Latency of SCI rings and tori by the equations of the thesis of D. M. Gonzalez on low-latency SCI systems"
+        " (University of Florida, December 2000).",
+        EPILOG,
     )
     add = result.add_argument
     add("--nodes", type=float, metavar="N", help="latencies of N nodes in 1 to 4 dimensions")

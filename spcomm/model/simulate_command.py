@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from spcomm.argument_parser import ArgumentParser
 from spcomm.model import loggp, settings
 from spcomm.model.errors import ModelError, optional
 from spcomm.model.settings import time_text
@@ -13,10 +14,10 @@ from spcomm.model.simulate import ALGORITHMS, DIRECT, Case, Costs, Noise, Result
 from spcomm.text import aligned, counted
 
 EPILOG = """\
-Costs and their defaults, in nanoseconds:
-  {costs}
+Costs and their defaults, in nanoseconds: {costs}
 
-examples:
+Examples:
+
   spcomm model simulate barrier --nodes 1000000 --algorithm dissemination
   spcomm model simulate all-to-all --nodes 512 --network servers --radix 8 --bytes 1024
   spcomm model simulate barrier --nodes 16384 --scaling --png barrier.png
@@ -36,6 +37,8 @@ def main(words: Sequence[str]) -> None:
         raise ModelError(f"which operation? There are: {', '.join(ALGORITHMS)}")
     if options.png and not options.scaling:
         raise ModelError("--png draws a comparison; add --scaling")
+    if options.png:
+        optional("matplotlib.figure")
     costs, noise = costs_of(options), Noise.read(options.noise) if options.noise else None
     case = case_of(options)
     if not options.scaling:
@@ -48,13 +51,13 @@ def main(words: Sequence[str]) -> None:
         print(f"wrote {options.png}")
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> ArgumentParser:
     defaults = ", ".join(f"{name}={getattr(Costs(), entry):g}" for name, entry in _NAMES.items())
-    result = argparse.ArgumentParser(
-        prog="spcomm model simulate",
-        description="Simulates an operation of many nodes, message by message.",
-        epilog=EPILOG.format(costs=defaults),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    result = ArgumentParser(
+        "spcomm model simulate",
+        "spcomm model simulate OPERATION [options]",
+        "Simulates an operation of many nodes, message by message.",
+        EPILOG.format(costs=defaults),
     )
     add = result.add_argument
     add("operation", nargs="?", metavar="OPERATION", help=f"one of {', '.join(ALGORITHMS)}")
@@ -99,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="%",
         help="of unbalanced: percent of messages to node 0 (default 10)",
     )
-    add("--seed", type=int, default=0, help="of random destinations and of noise (default 0)")
+    add("--seed", type=int, default=0, metavar="N", help="of random destinations and of noise (default 0)")
     add("--fit", metavar="FILE", help="costs of messages that `spcomm model fit` has found")
     add("--transport", default=loggp.TCP, choices=loggp.TRANSPORTS, help="with --fit (default tcp)")
     add("--costs", metavar="NAME=TIME,…", help="costs one by one, as in latency=20us,gap=1us")

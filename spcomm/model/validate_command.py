@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """`spcomm model validate`: errors of held-out cases beside the spread of a second measurement, as text or Markdown."""
 
-import argparse
 import re
 from collections.abc import Iterable, Sequence
 
+from spcomm.argument_parser import ArgumentParser
 from spcomm.model import measured
 from spcomm.model.errors import ModelError
 from spcomm.model.fit_command import duration
@@ -29,11 +29,12 @@ def main(words: Sequence[str]) -> None:
     print("\n".join(write(table) for table in (summary(checked), worst(checked, SHOWN))), end="")
 
 
-def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(
-        prog="spcomm model validate",
-        description="Hold a third of the cases of a list out of a fit, by a hash of each case and of the commit of the"
-        " list, and compare the predictions of the fit with what was measured.",
+def parser() -> ArgumentParser:
+    result = ArgumentParser(
+        "spcomm model validate",
+        "spcomm model validate LIST --commit ID --first JSON... --second JSON... [options]",
+        "Holds a third of the cases of a list out of a fit, by a hash of each case and of the commit of the list, and"
+        " compares the predictions of the fit with what was measured.",
     )
     add = result.add_argument
     add("list", metavar="LIST", help="cases, a line each: operation, nodes, bytes, transport")

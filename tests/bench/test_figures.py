@@ -171,9 +171,34 @@ def invented(monkeypatch):
 @needs_matplotlib
 def test_what_is_measured_is_kept_and_drawn(invented, tmp_path, capsys):
     assert main(["figures", "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().err.startswith("About 5 s: 1 row, 1 contender, 3 rounds.")
+    first = "About 5 s: 1 row, 1 contender, 3 rounds. Measuring takes 2.5 minutes at most."
+    assert capsys.readouterr().err.startswith(first)
     assert [one.operation for one in load(tmp_path / "measurements.json").measurements] == ["barrier"]
     assert (tmp_path / "scampi-1.png").exists()
+
+
+@pytest.mark.leaves("matplotlib keeps its fonts open")
+@needs_matplotlib
+def test_an_interrupted_measurement_is_drawn_as_far_as_it_came(invented, tmp_path, monkeypatch):
+    def interrupted(plan):
+        times = {plan.rows[0].key: {"spcomm": [[1e-6]]}}
+        return Results(times, interrupted=True, planned_rounds=plan.rounds)
+
+    monkeypatch.setattr(figures_command.command, "run", interrupted)
+    assert main(["figures", "--rounds", "5", "--out", str(tmp_path)]) == 130
+    page = (tmp_path / "index.html").read_text()
+    assert "The measurement ended before its 5 rounds. Points have 1 round." in page
+
+
+def test_thinned_points_are_named():
+    machine = {"cores": 2, "system": "Linux 6", "python": "3"}
+    thinned = (("barrier, 4 nodes", "mpich", 1), ("barrier, 8 nodes", "mpich", 1), ("reduce", "c", 0))
+    one = ResultsFile("x", "2026-11-25", machine, {"spcomm": "0"}, {}, (None,) * 9, 3, thinned)
+    assert plot.thinned(one) == [
+        "The measurement ended before its 3 rounds. Thinned points: mpi4py, MPICH, 1 round: barrier, 4 nodes;"
+        " barrier, 8 nodes. plain C, not measured: reduce."
+    ]
+    assert plot.thinned(dataclasses.replace(one, thinned=())) == []
 
 
 @needs_matplotlib
@@ -183,7 +208,7 @@ def test_an_early_end_draws_nothing(invented, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(figures_command.command, "run", interrupted)
     assert main(["figures", "--out", str(tmp_path)]) == 130
-    assert "interrupted before the end of the first round" in capsys.readouterr().err
+    assert "interrupted before anything was measured" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,6 +10,7 @@ from contenders import ANSWER, answering, with_code
 
 from spcomm.bench import measure as module
 from spcomm.bench.measure import Plan, computing, estimate, grouped, measure, one_start, run, turned
+from spcomm.bench.report import Report
 from spcomm.bench.rows import Row
 
 ROW = Row("a", "work a", "barrier", 2)
@@ -110,6 +111,68 @@ def test_the_limit_stops_before_another_round():
     limited = Plan([ROW], [answering("spcomm", 1.0, "spcomm")], 50, 0.1, limit=0.0)
     assert measure(limited, lambda *words: told.append(words)).rounds == 1
     assert told[-1] == ("stopped after 1 of 50 rounds: the limit is 0 s", 1.0)
+
+
+class Clock:
+    """Time passes only where a start of the programs takes some."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.now, self.timeouts, self.started = 0.0, [], []
+        monkeypatch.setattr(module, "monotonic", lambda: self.now)
+
+        def start(group, contender, _seconds, _repetitions, timeout_s):
+            self.started.append((contender.name, group[0].key))
+            self.timeouts.append(timeout_s)
+            self.now += min(seconds, timeout_s)
+            if seconds > timeout_s:
+                raise module.ProgramFailed("not finished")
+            return {row.key: [1.0, 1.0] for row in group}
+
+        monkeypatch.setattr(module, "one_start", start)
+
+
+def crowd(limit, rounds=3):
+    """Four groups of spcomm and two peers."""
+    rows = [Row(f"r{nodes}", f"{nodes} nodes", "barrier", nodes) for nodes in (2, 3, 4, 5)]
+    contenders = [answering("spcomm", 1.0, "spcomm"), answering("peer", 2.0), answering("other", 2.0)]
+    return Plan(rows, contenders, rounds, 0.1, limit, is_hard=True)
+
+
+def test_a_hard_limit_drops_peers_before_points_of_spcomm(monkeypatch):
+    clock = Clock(monkeypatch, 1.0)
+    results = measure(crowd(limit=6.0), quiet)
+    assert clock.now <= 6.0
+    assert [key for name, key in clock.started if name == "spcomm"] == ["r2", "r3", "r4", "r5"]
+    assert 0 < len([name for name, _ in clock.started if name != "spcomm"]) < 8
+    assert not results.failures and not results.interrupted
+
+
+def test_a_hard_limit_ends_a_later_round_in_its_middle(monkeypatch):
+    clock = Clock(monkeypatch, 1.0)
+    results = measure(crowd(limit=17.0), quiet)
+    assert clock.now == 17.0 and len(clock.started) == 17
+    assert (
+        sorted(len(rounds) for found in results.times.values() for rounds in found.values())
+        == [1] * 7 + [2] * 5
+    )
+
+
+def test_a_program_is_ended_when_the_time_is_up_and_that_is_no_failure(monkeypatch):
+    clock = Clock(monkeypatch, 50.0)
+    results = measure(crowd(limit=70.0), quiet)
+    assert clock.now <= 70.5 and min(clock.timeouts) < 50.0
+    assert not results.failures
+
+
+def test_points_with_fewer_rounds_than_planned_are_told(monkeypatch):
+    Clock(monkeypatch, 1.0)
+    chosen = crowd(limit=17.0)
+    whole = Report(chosen.rows, chosen.contenders, measure(chosen, quiet)).json()
+    assert whole["planned_rounds"] == 3
+    assert len(whole["thinned"]) == 12 and {rounds for *_, rounds in whole["thinned"]} == {1, 2}
+    Clock(monkeypatch, 1.0)
+    chosen = crowd(limit=1000.0)
+    assert Report(chosen.rows, chosen.contenders, measure(chosen, quiet)).json()["thinned"] == []
 
 
 def test_progress_counts_what_has_been_done():

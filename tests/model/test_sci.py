@@ -2,6 +2,7 @@
 """`spcomm model sci`: the equations against an enumeration of all ways, and the crossovers of the thesis."""
 
 import itertools
+import sys
 
 import pytest
 from hypothesis import given
@@ -101,6 +102,40 @@ def test_bad_input_is_one_sentence(capsys, words, complaint):
     shown = capsys.readouterr()
     assert shown.err.count("\n") == 1 and shown.err.startswith("spcomm model sci: ")
     assert complaint in shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        ("sci", "scipy"),
+        ("sci --nodes 8 --figures out", "matplotlib"),
+        ("simulate barrier --scaling --png x.png", "matplotlib"),
+    ],
+)
+def test_a_missing_package_is_told_before_anything_else(capsys, monkeypatch, words, package):
+    for name in ("scipy", "scipy.optimize", "matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(words.split()) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    command_name = words.split()[0]
+    assert shown.err == (
+        f"spcomm model {command_name}: this needs {package}, which is not installed;"
+        " python -m pip install 'spcomm[model]' brings it\n"
+    )
+
+
+@pytest.mark.parametrize("name", list(command.COMMANDS))
+def test_help_and_errors_are_those_of_the_other_commands(capsys, name):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: spcomm model {name} ")
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--no-such-option"])
+    shown = capsys.readouterr().err
+    assert ended.value.code == 125
+    assert shown.count("\n") == 1 and f"(spcomm model {name} --help lists the options)" in shown
 
 
 def test_commands(capsys):
