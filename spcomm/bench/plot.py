@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Draws the figures of `spcomm bench figures`: a PNG each, and a page that shows them, in HTML or in Markdown."""
 
+import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -40,6 +42,8 @@ PAPER_MARKERS = "*Xdh"
 PAPER_LINES = ("--", ":", "-.")
 COLOURS = 64  # of a picture
 TITLE = "The papers' figures on this machine"
+THINNED = "Points with fewer rounds than planned"
+PANEL_INCHES, NOTE_COLUMNS, LEGEND_COLUMNS = 7.0, 95, 30
 
 
 def write(folder: Path, figures: Sequence[Figure], found: ResultsFile) -> Path:
@@ -57,7 +61,7 @@ def draw_all(folder: Path, figures: Sequence[Figure], found: ResultsFile, prefix
 
     numbers = paper_numbers()
     for figure in figures:
-        canvas = Canvas(figsize=(5.4 * len(figure.panels), 4.2), dpi=80, layout="constrained")
+        canvas = Canvas(figsize=(PANEL_INCHES * len(figure.panels), 4.2), dpi=80, layout="constrained")
         FigureCanvasAgg(canvas)
         axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
         for panel, ax in zip(figure.panels, axes, strict=True):
@@ -65,7 +69,7 @@ def draw_all(folder: Path, figures: Sequence[Figure], found: ResultsFile, prefix
             draw(ax, panel, lines, numbers.get((figure.name, panel.y), []), found.measurements)
         canvas.suptitle(f"{figure.title}\n{figure.source}", fontsize=11)
         if figure.note:
-            canvas.supxlabel(figure.note, fontsize=8, style="italic")
+            canvas.supxlabel(textwrap.fill(figure.note, NOTE_COLUMNS), fontsize=8, style="italic")
         save(canvas, folder / f"{prefix}{figure.name}.png")
 
 
@@ -93,7 +97,7 @@ def draw(
         ax.plot(line.x, line.y, marker=marker, color=colour, label=name, linewidth=1.4, markersize=5)
         ax.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
     for order, paper in enumerate(numbers):
-        look = {"color": "black", "label": paper.label}
+        look = {"color": "black", "label": textwrap.fill(paper.label, LEGEND_COLUMNS)}
         if not paper.x:
             ax.axhline(paper.y[0], linestyle=PAPER_LINES[order % len(PAPER_LINES)], linewidth=1.2, **look)
         else:
@@ -107,7 +111,9 @@ def draw(
     ax.set_title(subtitle(panel, found), fontsize=9)
     ax.grid(True, which="major", alpha=0.3)
     if lines or numbers:
-        ax.legend(fontsize=7)
+        ax.legend(
+            fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5)
+        )  # beside the lines, never over them
 
 
 def subtitle(panel: Panel, found: Sequence[Measurement]) -> str:
@@ -161,32 +167,28 @@ def introduction(found: ResultsFile) -> list[str]:
     busy = machine.get("busy_with_others") or 0
     if busy > DISTURBING:
         paragraphs.append(f"Other programs kept {busy:.1f} cores busy meanwhile, so better repeat it.")
-    return paragraphs + thinned(found)
+    if found.thinned:
+        counts = Counter(rounds for *_, rounds in found.thinned)
+        parts = [
+            f"{points} have {rounds or 'none'}" for rounds, points in sorted(counts.items(), reverse=True)
+        ]
+        paragraphs.append(
+            f"The measurement ended before its {counted(found.planned_rounds, 'round')}: of the points"
+            f" {', '.join(parts)}. The end of this page names them."
+        )
+    return paragraphs
 
 
 def thinned(found: ResultsFile) -> list[str]:
-    """Return a paragraph that names the points with fewer rounds than planned, or none."""
-    if not found.thinned:
-        return []
+    """Return a line for each contender and number of rounds: its points with fewer rounds than planned."""
     groups: dict[tuple[str, int], list[str]] = {}
     for title, contender, rounds in found.thinned:
         groups.setdefault((contender, rounds), []).append(title)
-    most = max(rounds for _, rounds in groups)
-    whole = len(found.thinned) >= len(found.measurements) and most > 0
-    parts = []
-    for (contender, rounds), titles in groups.items():
-        if whole and rounds == most:
-            continue
-        name = STYLES[contender][0] if contender in STYLES else contender
-        parts.append(
-            f"{name}, {counted(rounds, 'round') if rounds else 'not measured'}: {'; '.join(titles)}."
-        )
-    start = f"The measurement ended before its {counted(found.planned_rounds, 'round')}."
-    if whole:
-        start += f" Points have {counted(most, 'round')}" + (", but:" if parts else ".")
-    else:
-        start += " Thinned points:"
-    return [" ".join([start, *parts])]
+    return [
+        f"{STYLES[name][0] if name in STYLES else name}, {counted(rounds, 'round') if rounds else 'not measured'}:"
+        f" {'; '.join(titles)}."
+        for (name, rounds), titles in groups.items()
+    ]
 
 
 STYLE = """
@@ -212,6 +214,9 @@ def html(figures: Sequence[Figure], found: ResultsFile) -> str:
             f'<img src="{figure.name}.png" alt="{alt}">',
             f"<figcaption>{escape(' '.join([f'{figure.source}.', *caption(figure)]))}</figcaption></figure>",
         ]
+    if found.thinned:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in thinned(found))
+        parts.append(f"<details><summary>{THINNED}</summary><ul>{lines}</ul></details>")
     return "\n".join([*parts, "</body></html>", ""])
 
 
@@ -221,4 +226,6 @@ def markdown(figures: Sequence[Figure], found: ResultsFile, pictures: str) -> st
     for figure in figures:
         parts += [f"## {figure.title}", f"![{figure.source}, measured here]({pictures}{figure.name}.png)"]
         parts += [" ".join([f"{figure.source}.", *caption(figure)])]
+    if found.thinned:
+        parts += [f"## {THINNED}", *thinned(found)]
     return "\n\n".join([*introduction(found), *parts])

@@ -187,18 +187,23 @@ def test_an_interrupted_measurement_is_drawn_as_far_as_it_came(invented, tmp_pat
     monkeypatch.setattr(figures_command.command, "run", interrupted)
     assert main(["figures", "--rounds", "5", "--out", str(tmp_path)]) == 130
     page = (tmp_path / "index.html").read_text()
-    assert "The measurement ended before its 5 rounds. Points have 1 round." in page
+    assert "The measurement ended before its 5 rounds: of the points 1 have 1." in page
 
 
 def test_thinned_points_are_named():
     machine = {"cores": 2, "system": "Linux 6", "python": "3"}
     thinned = (("barrier, 4 nodes", "mpich", 1), ("barrier, 8 nodes", "mpich", 1), ("reduce", "c", 0))
-    one = ResultsFile("x", "2026-11-25", machine, {"spcomm": "0"}, {}, (None,) * 9, 3, thinned)
+    one = ResultsFile("x", "2026-11-25", machine, {"spcomm": "0"}, {}, (), 3, thinned)
     assert plot.thinned(one) == [
-        "The measurement ended before its 3 rounds. Thinned points: mpi4py, MPICH, 1 round: barrier, 4 nodes;"
-        " barrier, 8 nodes. plain C, not measured: reduce."
+        "mpi4py, MPICH, 1 round: barrier, 4 nodes; barrier, 8 nodes.",
+        "plain C, not measured: reduce.",
     ]
-    assert plot.thinned(dataclasses.replace(one, thinned=())) == []
+    assert plot.introduction(one)[-1].startswith(
+        "The measurement ended before its 3 rounds: of the points 2 have 1, 1 have none."
+    )
+    assert "<li>plain C, not measured: reduce.</li>" in plot.html([], one)
+    assert "plain C, not measured: reduce." in plot.markdown([], one, "")
+    assert plot.THINNED not in plot.html([], dataclasses.replace(one, thinned=()))
 
 
 @needs_matplotlib
