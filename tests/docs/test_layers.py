@@ -64,7 +64,7 @@ IMPORTS = {
     "rendering": PUBLIC,
     "bench": PUBLIC | {"argument_parser", "command_help", "compiling", "launch", "config", "text"},
     "learn": PUBLIC | {"argument_parser", "command_help", "launch", "config", "demo", "trace", "text"},
-    "model": PUBLIC | {"bench", "command_help", "text"},
+    "model": PUBLIC | {"argument_parser", "bench", "command_help", "text"},
     "notebook": PUBLIC
     | {
         "_core.segments",
