@@ -74,6 +74,12 @@ cdef list read_events(const spc_trace_reader_t *reader):
     return found
 
 
+cdef bint is_written(const spc_trace_reader_t *reader, uint64_t number):
+    cdef spc_trace_event_t event
+    cdef uint64_t time_ns
+    return spc_trace_read(reader, number, &event, &time_ns)
+
+
 def read(fd, rank):
     """Return the events that a node has recorded, in order, and the number of older ones overwritten.
 
@@ -100,5 +106,41 @@ def read(fd, rank):
             return [], 0
         spc_trace_look(&reader, shared, spc_segment_stride(&segment, SPC_REGION_TRACE))
         return read_events(&reader), reader.first - 1
+    finally:
+        spc_segment_detach(&segment)
+
+
+def read_after(fd, rank, after, most):
+    """Return the latest events of a node of a run that goes on, in order, and the number of the last one.
+
+    Parameters
+    ----------
+    fd, rank : int
+        As `read` takes them.
+    after : int
+        Only events with larger numbers are read; 0: all.
+    most : int
+        Of these only the latest ones, at most so many.
+
+    Returns
+    -------
+    list of Event, int
+        The number is the one to continue `after`. If it has grown by more than the length of the list, there were
+        events that are not in it.
+    """
+    cdef spc_segment_t segment
+    cdef const spc_trace_shared_t *shared
+    cdef spc_trace_reader_t reader
+    if spc_segment_attach(&segment, fd) != SPC_OK:
+        raise errors.SpcommError(f"read_after({fd}, {rank}): descriptor {fd} is no segment of this version")
+    try:
+        shared = <const spc_trace_shared_t *>spc_segment_part(&segment, SPC_REGION_TRACE, rank)
+        if shared == NULL:
+            return [], after
+        spc_trace_look(&reader, shared, spc_segment_stride(&segment, SPC_REGION_TRACE))
+        while reader.count > after and not is_written(&reader, reader.count):
+            reader.count -= 1  # it is being written: the next call finds it
+        reader.first = max(reader.first, after + 1, reader.count - min(reader.count, most) + 1)
+        return read_events(&reader), max(after, reader.count)
     finally:
         spc_segment_detach(&segment)

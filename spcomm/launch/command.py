@@ -163,7 +163,7 @@ def _supervise(
         if options.hosts is not None and session is None:
             hosts.tell(groups, transports, listen)
         code = Supervisor(run_processes, options, display, transports).run(signals, stdin)
-        return _finish_trace(options, groups[0], code) if options.is_traced else code
+        return _finish_trace(options, groups[0], code, display.watch) if options.is_traced else code
     finally:
         if transports is not None:
             transports.close()
@@ -182,17 +182,18 @@ def _try_to_write(path: "str | None") -> None:
         raise UsageError(f"spcomm run: --trace {path}: cannot be written ({error.strerror})") from None
 
 
-def _finish_trace(options: Options, group: "Any", code: int) -> int:
-    """Write the recorded trace, or print it. A signal interrupts a long write."""
+def _finish_trace(options: Options, group: "Any", code: int, watch: "Any") -> int:
+    """Write the recorded trace, print it, or give it to the page of `watch`. A signal interrupts a long write."""
     from spcomm.launch import tracing
 
     _signals_end(True)
     try:
-        return tracing.finish(options, group, code)
+        return tracing.finish(options, group, code, watch.page if options.watch == "browser" else None)
+    except tracing.PageInterrupt as error:
+        return code or 128 + error.args[0]
     except KeyboardInterrupt as error:
-        what = (
-            "no virtual times" if options.trace is None else f"the trace was not written to {options.trace}"
-        )
+        what = "no virtual times" if options.virtual else "the page has no trace"
+        what = f"the trace was not written to {options.trace}" if options.trace is not None else what
         _complain(f"spcomm: {what}: {signal_name(error.args[0])} came before its end")
         return code or 128 + error.args[0]
     finally:
@@ -236,8 +237,10 @@ def _display(options: Options, run_processes: "Any") -> "Any":
         from spcomm.launch.local.files import Files
 
         display.files = Files(options.output, run_processes.groups)
-    if options.watch:
-        display.watch = _watch(run_processes, want_colors(options))
+    if options.watch == "browser":
+        display.watch = _page_watch(options, run_processes)
+    elif options.watch is not None:
+        display.watch = _screen_watch(run_processes, want_colors(options))
     if windows:
         from spcomm.launch.local.windows import Windows
 
@@ -249,7 +252,21 @@ def _display(options: Options, run_processes: "Any") -> "Any":
     return display
 
 
-def _watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
+def _page_watch(options: Options, run_processes: "Any") -> "Any":
+    from spcomm.launch.supervise import watch, watch_page
+
+    try:
+        page = watch_page.WatchPage(run_processes.groups[0], options.programs)
+    except OSError as error:
+        raise UsageError(
+            f"spcomm run: --watch=browser: this system does not let the launcher serve a page on 127.0.0.1 "
+            f"({error.strerror}); use --watch, or --trace FILE"
+        ) from None
+    _complain(f"spcomm: watch this run at {page.url}")
+    return watch.PageWatch(run_processes, page)
+
+
+def _screen_watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
     """Return the watch of this run; None, after a sentence, without a terminal. `colors`: of stdout and of stderr.
 
     Raises `UsageError` if rich is missing.
@@ -273,9 +290,9 @@ def _watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
             "python -m pip install rich"
         ) from None
     from spcomm.launch.local.screen import Screen
-    from spcomm.launch.supervise.watch import Watch
+    from spcomm.launch.supervise.watch import ScreenWatch
 
-    return Watch(run_processes, Screen(fd), watch_table.drawing(colors[fd - 1]))
+    return ScreenWatch(run_processes, Screen(fd), watch_table.drawing(colors[fd - 1]))
 
 
 def _places(options: Options, run_processes: "Any") -> "list[tuple[int, ...]] | None":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Output of a trace when the run is over: the file of `--trace`, the table of `--virtual`."""
+"""Output of a trace when the run is over: the file of `--trace`, the table of `--virtual`, the page of `--watch`."""
 
 import os
 import sys
@@ -9,28 +9,32 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm.launch.cmdline.options import Options
+    from spcomm.launch.supervise.watch_page import WatchPage
 
 
-def finish(options: "Options", group: "Any", code: int) -> int:
+class PageInterrupt(Exception):
+    """A signal came while the page in the browser took the trace."""
+
+
+def finish(options: "Options", group: "Any", code: int, page: "WatchPage | None" = None) -> int:
     """Write the trace, also of a failed run. The exit code is the run's, unless that was 0 and writing fails."""
     if options.trace is not None:
-        return _complete(options.trace, options, group, code)
-    if code:  # it has no virtual times, and its failure report must come last
+        return _complete(options.trace, options, group, code, page)
+    if code and page is None:  # it has no virtual times, and its failure report must come last
         return code
     import tempfile
 
     try:
         folder = tempfile.TemporaryDirectory(prefix="spcomm-")
     except OSError as error:
-        _say(
-            f"spcomm: no virtual times: a folder for the trace cannot be made ({error.strerror}); set TMPDIR to one\n"
-        )
-        return 125
+        what = "no virtual times" if options.virtual else "the page has no trace"
+        _say(f"spcomm: {what}: a folder for the trace cannot be made ({error.strerror}); set TMPDIR to one\n")
+        return code or 125
     with folder as place:
-        return _complete(os.path.join(place, "trace.json"), options, group, code)
+        return _complete(os.path.join(place, "trace.json"), options, group, code, page)
 
 
-def _complete(path: str, options: "Options", group: "Any", code: int) -> int:
+def _complete(path: str, options: "Options", group: "Any", code: int, page: "WatchPage | None") -> int:
     from spcomm.trace import writing
 
     version = sys.modules["spcomm"].__version__
@@ -42,6 +46,11 @@ def _complete(path: str, options: "Options", group: "Any", code: int) -> int:
         return code or 125
     if options.virtual and not code:
         _say(_virtual(path))
+    if page is not None:
+        try:
+            page.finish(path, options.trace or "", code, _say)
+        except KeyboardInterrupt as error:
+            raise PageInterrupt(*error.args) from None
     return code
 
 

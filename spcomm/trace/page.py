@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""A trace as one HTML page that needs nothing else: no network, no other file."""
+"""A trace as one HTML page that needs nothing else: no network, no other file. The page of a run that goes on has the
+same parts, served by that run."""
 
 import html
 import json
 import os
 
-from spcomm.text import counted
+from spcomm.text import counted, ranks_text
 from spcomm.trace import spans, summary, table
 from spcomm.trace.matrix import matrix
 from spcomm.trace.model import Message, Trace, Track
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
 _SCRIPTS = ("data.js", "draw.js", "hover.js", "tables.js", "main.js")  # one scope, in this order
+_LIVE_SCRIPTS = (*_SCRIPTS, "live.js")
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 _LINES = 8  # so many of those with most waiting are listed
 
 
@@ -28,15 +31,53 @@ def page(trace: Trace) -> str:
     str
         HTML. Names from the trace are only ever data in it, never markup.
     """
-    title = html.escape(f"{os.path.basename(trace.program)} on {counted(trace.nodes, 'node')}")
+    return _html(
+        f"{os.path.basename(trace.program)} on {counted(trace.nodes, 'node')}",
+        content(trace),
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f"<style>{_file('page.css')}</style>",
+        f"<script>\n{_script(_SCRIPTS)}\n</script>",
+    )
+
+
+def live(
+    program: str, places: "list[int]", elsewhere: "list[int] | tuple[()]" = ()
+) -> "dict[str, tuple[str, bytes]]":
+    """Make the files of the page of a run that goes on: path → type and content. `live.Feed` has its data.
+
+    `elsewhere`: the nodes on other machines, of which only the whole trace has the timeline.
+    """
+    title = f"{os.path.basename(program)} on {counted(len(places), 'node')}"
+    text = _html(
+        title,
+        _nothing(program, places, elsewhere),
+        "",
+        '<link rel="stylesheet" href="page.css">',
+        '<script src="page.js"></script>',
+    )
+    return {
+        "/": ("text/html; charset=utf-8", text.encode()),
+        "/page.css": ("text/css; charset=utf-8", _file("page.css").encode()),
+        "/page.js": ("text/javascript; charset=utf-8", _script(_LIVE_SCRIPTS).encode()),
+        "/favicon.ico": ("image/x-icon", b""),
+    }
+
+
+def _html(title: str, data: object, policy: str, style: str, script: str) -> str:
     parts = {
-        "title": title,
-        "style": _file("page.css"),
-        "data": embedded(content(trace)),
-        "script": "\n".join(_file(name) for name in _SCRIPTS),
+        "title": html.escape(title),
+        "policy": policy,
+        "style": style,
+        "data": embedded(data),
+        "script": script,
     }
     before, *pieces = _file("page.html").split("@@")
     return before + "".join(parts.get(piece, piece) for piece in pieces)
+
+
+def _script(names: "tuple[str, ...]") -> str:
+    text = "\n".join(_file(name) for name in names)
+    return f'(() => {{\n"use strict";\n{text}\n}})();'
 
 
 def _file(name: str) -> str:
@@ -55,7 +96,7 @@ def content(trace: Trace) -> "dict[str, object]":
 
     Things of one kind are columns, not rows: that is a third of the size, and JavaScript is fast with it.
     """
-    texts = _Texts()
+    texts = Texts()
     found = summary.summarize(trace)
     counts, sizes = matrix(trace)
     places = {track.number: at for at, track in enumerate(trace.tracks)}
@@ -80,12 +121,39 @@ def content(trace: Trace) -> "dict[str, object]":
     }
 
 
+def _nothing(program: str, places: "list[int]", elsewhere: "list[int] | tuple[()]") -> "dict[str, object]":
+    """The same of a run of which nothing is known yet."""
+    lists = (
+        "tracks",
+        "messages",
+        "running",
+        "facts",
+        "lines",
+        "times",
+        "traffic",
+        "counts",
+        "sizes",
+        "texts",
+    )
+    return {
+        "program": program,
+        "headline": "",
+        "offset": 0,
+        "length": 0,
+        "nodes": len(places),
+        "boxes": max(places) + 1,
+        "lost": 0,
+        "elsewhere": ranks_text(elsewhere) if elsewhere else "",
+        **{name: [] for name in lists},
+    }
+
+
 def _times(times: summary.Times) -> list:
     parts = [times.computing, times.queued, times.waiting, times.transferring]
     return [times.name, times.life, *parts, table.shares(parts, times.life)]
 
 
-class _Texts:
+class Texts:
     """Each name and line once; elsewhere are their numbers. -1: there is none."""
 
     def __init__(self) -> None:
@@ -105,8 +173,9 @@ def _ns(trace: Trace, moment: float, begin: "float | None" = None) -> int:
     return round((moment - (trace.begin if begin is None else begin)) * 1000)
 
 
-def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
-    kinds = {
+def rows_of(trace: Trace, track: Track, texts: Texts) -> "dict[str, list[list]]":
+    """Rows of a track by kind, each of which begins with two moments."""
+    return {
         "calls": [[_ns(trace, c.begin), _ns(trace, c.end), texts.number(c.name), texts.number(c.line), int(c.open),
                    -1 if c.cost is None else c.cost] for c in track.calls],
         "waits": [[_ns(trace, w.begin), _ns(trace, w.end), texts.number(w.line)] for w in track.waits],
@@ -114,6 +183,9 @@ def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
         "handling": [[_ns(trace, begin), _ns(trace, end)] for begin, end in _handling(track)],
         "queued": [[_ns(trace, begin), _ns(trace, end)] for begin, end in track.queued()],
     }  # fmt: skip
+
+
+def _track(trace: Trace, track: Track, texts: Texts) -> "dict[str, object]":
     return {
         "name": track.name,
         "rank": track.rank,
@@ -123,7 +195,7 @@ def _track(trace: Trace, track: Track, texts: _Texts) -> "dict[str, object]":
         "end": _ns(trace, track.end),
         "starting": round(track.starting * 1000),
         "lost": 0 if track.thread else trace.overwritten[track.rank],
-        **{kind: _columns(rows) for kind, rows in kinds.items()},
+        **{kind: columns(rows) for kind, rows in rows_of(trace, track, texts).items()},
     }
 
 
@@ -133,11 +205,11 @@ def _handling(track: Track) -> "list[tuple[float, float]]":
     return spans.without(calls, track.calling()) if track.handlers else []
 
 
-def _columns(rows: "list[list]") -> "list[list]":
+def columns(rows: "list[list]") -> "list[list]":
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _messages(trace: Trace, texts: _Texts, places: "dict[int, int]") -> "list[list]":
+def _messages(trace: Trace, texts: Texts, places: "dict[int, int]") -> "list[list]":
     """Sent, received (null: not known), from, to, tag, bytes, context, and the places of both tracks."""
 
     def row(message: Message) -> list:
@@ -148,11 +220,11 @@ def _messages(trace: Trace, texts: _Texts, places: "dict[int, int]") -> "list[li
         ends = [-1 if number is None else places[number] for number in (message.sender, message.receiver)]
         return [*moments, message.source, message.dest, message.tag, message.bytes, context, *ends]
 
-    return _columns([row(message) for message in trace.messages])
+    return columns([row(message) for message in trace.messages])
 
 
 def _running(trace: Trace) -> "list[list]":
-    return _columns([[_ns(trace, moment), count] for moment, count in trace.running()])
+    return columns([[_ns(trace, moment), count] for moment, count in trace.running()])
 
 
 def _sparse(numbers: "list[list[int]]") -> "list[list[int]]":

@@ -67,6 +67,11 @@ def parse(text: str, name: str = "the trace") -> Trace:
     return _Reader(name, events, other).trace()
 
 
+def from_rows(rows: "Iterable[object]", about: dict, begin: "float | None" = None) -> Trace:
+    """Read rows that are not in a file; `about`: their `otherData`. Times count from `begin`; None: the first event."""
+    return _Reader("the trace", rows, about).trace(begin)
+
+
 class _ForeignFormatError(Exception):
     """It is not as spcomm writes it, byte by byte: it was edited, or is cut off."""
 
@@ -172,7 +177,7 @@ class _Reader:
         self._messages: dict[str, Message] = {}
         self._words: dict[str, str] = {}  # names and lines come again and again
 
-    def trace(self) -> Trace:
+    def trace(self, counted_from: "float | None" = None) -> Trace:
         for number, event in enumerate(self._events):
             self._at = f"event {number}"
             if not isinstance(event, dict):
@@ -184,6 +189,7 @@ class _Reader:
         tracks = [self._tracks[number] for number in sorted(self._tracks, key=_by_rank)]
         messages = list(self._messages.values())
         begin, end = self._lives(tracks, messages)
+        begin = begin if counted_from is None else counted_from
         for track in tracks:
             _sort(track)
         _shift(tracks, messages, begin)

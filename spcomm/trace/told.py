@@ -28,7 +28,7 @@ def beginning(event: "Event", costs: "dict[int, float]", nodes: int) -> "dict[st
     if event.number:
         found["root" if event.what in ROOTED else "barrier"] = event.number
     if event.what == "work" and event.thread in costs:
-        found["cost"] = costs.pop(event.thread)
+        found["cost"] = costs[event.thread]
     return found
 
 

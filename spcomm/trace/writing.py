@@ -116,7 +116,7 @@ class _Gathered:
         yield from _names(self._places)
         counters = Counters(self._about["overwritten"], (self._end_ns - self._begin_ns) / 1e3)
         for rank in range(len(self._places)):
-            rows = _Node(rank, self._places, self._begin_ns, self._end_ns).rows(self._events[rank])
+            rows = NodeRows(rank, self._places, self._begin_ns).rows(self._events[rank], self._end_ns)
             self._events[rank] = []  # a long trace is large
             counters.node(rows)
             yield from rows
@@ -169,21 +169,26 @@ def _track(box: int, number: int, order: int, name: str) -> "Iterator[dict[str, 
     yield {**head, "name": "thread_sort_index", "args": {"sort_index": order}}
 
 
-class _Node:
-    """Turns one node's events into rows of the file."""
+class NodeRows:
+    """Turns one node's events into rows of the file, all at once, or as they come."""
 
-    def __init__(self, rank: int, places: "list[int]", begin_ns: int, end_ns: int) -> None:
+    def __init__(self, rank: int, places: "list[int]", begin_ns: int) -> None:
         self._rank = rank
         self._box = places[rank]
         self._nodes = len(places)
         self._begin_ns = begin_ns
-        self._end_ns = end_ns
         self._open: dict[int, list[Event]] = {}  # by thread: the events that have begun, and not ended yet
         self._tracks: dict[int, int] = {}  # by thread
         self._costs: dict[int, float] = {}  # by thread: the cost that its `work` has declared
         self._rows: list[dict[str, Any]] = []
 
-    def rows(self, events: "list[Event]") -> "list[dict[str, Any]]":
+    def forget(self) -> None:
+        """Events between those seen and the next ones are missing: what had begun may have ended."""
+        self._open = {thread: [] for thread in self._open}
+
+    def rows(self, events: "list[Event]", end_ns: int) -> "list[dict[str, Any]]":
+        """Return the rows of the next events. What has not ended lasts until `end_ns`, and comes again."""
+        self._rows = []
         for event in events:
             if event.thread not in self._tracks:
                 self._add_thread(event.thread)
@@ -201,7 +206,7 @@ class _Node:
                 self._message(event)
         for begun in self._open.values():
             for event in begun:
-                self._span(event, self._end_ns, {"open": True})
+                self._span(event, end_ns, {"open": True})
         return self._rows
 
     def _starting(self, event: "Event") -> "dict[str, Any]":
@@ -238,6 +243,8 @@ class _Node:
             opened = begun[at]
             if _OPENS[opened.kind] == kind and (kind != "region" or opened.what == event.what):
                 self._span(begun.pop(at), event.time_ns, told.ending(event))
+                if opened.what == "work":
+                    self._costs.pop(event.thread, None)
                 return
 
     def _span(self, event: "Event", end_ns: int, ending: "dict[str, Any]") -> None:

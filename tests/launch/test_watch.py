@@ -315,7 +315,7 @@ def looks(monkeypatch, letter, counts):
     segment = SimpleNamespace(fd=0, wait=lambda rank: None, vain=lambda rank: 0, counts=lambda: [COUNTS])
     group = SimpleNamespace(first=0, size=1, boxes=1, segments=[segment], segment=lambda rank: segment)
     label = SimpleNamespace(label=lambda index: b"[0] ")
-    watched = watching.Watch(SimpleNamespace(groups=[group], names=label, started={0: 1}), None, None)
+    watched = watching.Watch(SimpleNamespace(groups=[group], names=label, started={0: 1}))
     monkeypatch.setattr(watching, "state_of", lambda process: letter)
     found = iter(counts)
     monkeypatch.setattr(watching, "scheduled", lambda process: next(found))

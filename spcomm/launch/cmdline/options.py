@@ -73,7 +73,7 @@ class Options:
         self.close_timeout: float | None = None  # 0: never gives up
         self.strict = False
         self.stats: str | None = None  # nodes or all
-        self.watch = False
+        self.watch: str | None = None  # terminal or browser
         self.trace: str | None = None  # the file
         self.virtual = False
         self.trace_events: int | None = None  # that each node keeps
@@ -98,8 +98,8 @@ class Options:
 
     @property
     def is_traced(self) -> bool:
-        """Whether the run is traced: for a file, or for the virtual times."""
-        return self.trace is not None or self.virtual
+        """Whether the run is traced: for a file, for the virtual times, or for a page."""
+        return self.trace is not None or self.virtual or self.watch == "browser"
 
     def take(self, said: "dict[str, tuple[object, str]]") -> None:
         """Take over options of the whole run that were given with one of its programs."""
@@ -122,10 +122,10 @@ class Options:
                 f"spcomm run: --timeout {self.timeout:g} and --debug: a run with a debugger takes as long as you do; "
                 "leave --timeout out"
             )
-        if self.watch and self.debug is not None and self.debug.tool != "debugpy":
+        if self.watch == "terminal" and self.debug is not None and self.debug.tool != "debugpy":
             raise UsageError(
                 "spcomm run: --watch and --debug: the debugger needs the terminal for itself; leave --watch out, or "
-                "use --debug=debugpy:RANKS"
+                "use --watch=browser or --debug=debugpy:RANKS"
             )
         if self.debug is not None and self.close_timeout is None:
             self.close_timeout = 0.0
@@ -240,8 +240,10 @@ def _check_trace(options: Options) -> None:
             )
         return
     if any(part.group for part in options.parts):
-        words = "--virtual" if options.trace is None else f"--trace {options.trace}"
-        raise UsageError(f"spcomm run: {words}: a trace is of one group; leave --group out")
+        words = "--virtual" if options.virtual else "--watch=browser"
+        words = f"--trace {options.trace}" if options.trace is not None else words
+        hint = ", or use --watch" if words == "--watch=browser" else ""
+        raise UsageError(f"spcomm run: {words}: a trace is of one group; leave --group out{hint}")
 
 
 def _check_groups(parts: "list[Part]") -> None:
@@ -309,7 +311,10 @@ def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[objec
 def _check_alone(name: str, rest: "list[str]") -> None:
     """Whether the next word looks like the value of an option that takes one with `=` only."""
     word = rest[0] if rest else ""
-    if word.partition(":")[0] in ("pdb", "debugpy", "gdb", "all") or word[:1].isdecimal():
+    if (
+        word.partition(":")[0] in ("pdb", "debugpy", "gdb", "all", "browser", "terminal")
+        or word[:1].isdecimal()
+    ):
         import os
 
         if not os.path.exists(word):

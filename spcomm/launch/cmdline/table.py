@@ -105,8 +105,12 @@ _MEASURING = (
     ("--stats", "stats", values.stats,
      "print a table at the end: time, messages, bytes and collectives of each node"),
     ("--stats=all", "stats", values.stats, "the same and, with several boxes, the frames between them"),
-    ("--watch", "watch", None,
-     "show at the terminal what each node does while the program runs: state, call, line, messages per second"),
+    ("--watch", "watch", values.watch,
+     "show at the terminal what each node does while the program runs: state, call, line, messages per second (needs "
+     "rich)"),
+    ("--watch=browser", "watch", values.watch,
+     "the same on a page in a browser on this machine, with the timeline as it grows; prints the link. At the end it "
+     "becomes the page of spcomm trace. Records as --trace does"),
     ("--trace FILE", "trace", values.file,
      "record calls, messages and waits of all nodes; FILE opens in Perfetto, and with spcomm trace"),
     ("--virtual", "virtual", None,
@@ -181,7 +185,7 @@ WHOLE = frozenset(row[1] for row in _OF_THE_RUN if row[1]) - frozenset(BUFFERS)
 
 # The value of an option whose value is optional; a given value follows `=`, since the next word is the
 # program.
-ALONE = {"--debug": "0", "--stats": "nodes"}
+ALONE = {"--debug": "0", "--stats": "nodes", "--watch": "terminal"}
 
 
 def _options() -> "dict[str, tuple]":

@@ -99,6 +99,11 @@ def stats(name: str, text: str) -> str:
     return _one_of(name, text, {"nodes": "a line for each node", "all": "frames between boxes, too"})
 
 
+def watch(name: str, text: str) -> str:
+    shown = {"terminal": "a table below the output", "browser": "a page with the timeline"}
+    return _one_of(name, text, shown)
+
+
 def route(name: str, text: str) -> str:
     ways = {
         "relay": "messages between boxes go through the server",

@@ -66,7 +66,7 @@ class Display:
     def clear(self) -> None:
         """Restore the terminal, as if it only had output, when the launcher stops or ends."""
         if self.watch is not None:
-            self.watch.screen.close()
+            self.watch.clear()
 
     def stop(self) -> None:
         """End the run: only text follows."""
@@ -116,7 +116,8 @@ class Display:
 
     def close(self, impatient: int) -> None:
         """Finish after all output. At a terminal windows stay until Enter, or until `impatient` can be read."""
-        self.clear()
+        if self.watch is not None:
+            self.watch.close()
         if self.files is not None:
             self.files.close()
         if self.windows is not None:

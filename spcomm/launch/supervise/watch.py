@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""`--watch`: the activity of each node, in a table at the terminal, four times a second.
+"""`--watch`: the activity of each node, in a table at the terminal or on a page, four times a second.
 
 All of it is read: status boards and mailboxes in shared memory, /proc for nodes that compute. Nodes do no work for it,
 and get no request for their lines: the line of a waiting node is on its board. A look that takes long, with
-hundreds of nodes, is followed by a pause that is longer still. `screen` has the terminal, `watch_table` draws.
+hundreds of nodes, is followed by a pause that is longer still. `screen` has the terminal, `watch_table` draws;
+`watch_page` has the page.
 """
 
 import time
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.local.stdin import Stdin
+    from spcomm.launch.supervise.watch_page import WatchPage
     from spcomm.launch.supervise.watch_table import Draw
 
 _LOOK_S = 0.25
@@ -44,34 +46,44 @@ class Row:
 
 
 class Watch:
-    """Looks at the nodes repeatedly, and has them drawn."""
+    """Looks at the nodes repeatedly; its heirs show them."""
 
-    def __init__(self, run_processes: "RunProcesses", screen: Screen, draw: "Draw") -> None:
-        self.screen = screen
+    def __init__(self, run_processes: "RunProcesses") -> None:
         self._run_processes = run_processes
-        self._draw = draw
         self._begun = time.monotonic()
         self._ended: dict[int, int] = {}
         self._states: dict[int, tuple[str, float]] = {}  # and when it was first seen
         self._scheduled: dict[int, tuple[int, int, int]] = {}  # at the last look
         self._traffic = {group.first: _Traffic(group) for group in run_processes.groups}
 
+    @property
+    def screen(self) -> "Screen | None":
+        """The terminal that has a table below the output."""
+        return None
+
     def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
         """Start watching. `ended` has the wait statuses of nodes that have ended, and stays the caller's."""
         self._loop, self._ended = loop, ended
-        stdin.typed = self.screen.typed
-        self.screen.later = lambda: loop.at("printed", _PRINTED_S, self.screen.renew)
         self._look()
 
     def stop(self) -> None:
-        """Stop drawing."""
+        """Stop watching: all nodes have ended."""
         self._loop.forget("watch")
-        self._loop.forget("printed")
-        self.screen.close()
+
+    def clear(self) -> None:
+        """Restore the terminal, as if it only had output."""
+
+    def close(self) -> None:
+        """End what shows the nodes."""
+        self.clear()
+
+    def show(self, rows: "list[Row]", seconds: float) -> None:
+        """Show the nodes, that many seconds after the begin of the run."""
+        raise NotImplementedError
 
     def _look(self) -> None:
         begun = time.monotonic()
-        self.screen.draw(self._draw(self.rows(begun), begun - self._begun, self.screen.size))
+        self.show(self.rows(begun), begun - self._begun)
         took = time.monotonic() - begun
         self._loop.at("watch", max(_LOOK_S, _SHARE * took), self._look)
 
@@ -133,6 +145,54 @@ class Watch:
             return UNKNOWN if segment.silence else _WORDS.get(segment.state(rank), UNKNOWN)
         state = _WORDS.get(state_of(self._run_processes.started[index]), ENDED)
         return POLLS if state == COMPUTES and traffic.vain[rank] >= _VAIN_POLLS else state
+
+
+class ScreenWatch(Watch):
+    """Shows the nodes in a table at the terminal."""
+
+    def __init__(self, run_processes: "RunProcesses", screen: Screen, draw: "Draw") -> None:
+        super().__init__(run_processes)
+        self._screen = screen
+        self._draw = draw
+
+    @property
+    def screen(self) -> Screen:
+        return self._screen
+
+    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
+        stdin.typed = self._screen.typed
+        self._screen.later = lambda: loop.at("printed", _PRINTED_S, self._screen.renew)
+        super().start(loop, ended, stdin)
+
+    def stop(self) -> None:
+        super().stop()
+        self._loop.forget("printed")
+        self._screen.close()
+
+    def clear(self) -> None:
+        self._screen.close()
+
+    def show(self, rows: "list[Row]", seconds: float) -> None:
+        self._screen.draw(self._draw(rows, seconds, self._screen.size))
+
+
+class PageWatch(Watch):
+    """Shows the nodes on a page in the browser."""
+
+    def __init__(self, run_processes: "RunProcesses", page: "WatchPage") -> None:
+        super().__init__(run_processes)
+        self.page = page
+
+    def stop(self) -> None:
+        super().stop()
+        now = time.monotonic()
+        self.page.last = self.rows(now), now - self._begun
+
+    def close(self) -> None:
+        self.page.close()
+
+    def show(self, rows: "list[Row]", seconds: float) -> None:
+        self.page.show(rows, seconds)
 
 
 class _Traffic:

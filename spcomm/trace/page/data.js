@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the page knows, as columns of numbers; times are nanoseconds from the begin of what is shown.
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const length = Math.max(data.length, 1);
+let data; // all of it: page.py, `content`
+let length = 1;
 
 const columns = (kind, names) =>
   Object.fromEntries(names.map((name, at) => [name, Float64Array.from(kind[at] || [])]));
@@ -22,37 +22,51 @@ function outermost(calls) {
   return Int32Array.from(found);
 }
 
-const tracks = data.tracks.map((track, place) => {
-  const calls = columns(track.calls, ["begin", "end", "name", "line", "open", "cost"]); // cost: of declared work, else -1
-  return {
-    ...track,
-    place,
-    calls,
-    outer: outermost(calls),
-    waits: columns(track.waits, ["begin", "end", "line"]),
-    handling: columns(track.handling, ["begin", "end"]),
-    queued: columns(track.queued, ["begin", "end"]),
-    regions: columns(track.regions, ["begin", "end", "name"]),
-    ends: [], // of messages: their numbers, by the time of the end on this track
-  };
-});
+let tracks = [];
+let boxOf = {};
+let messages = {};
+let running = {};
+let regionNames = [];
+let hasRegions = false;
+// All moments of the page are in one unit: that of its end.
+let [FACTOR, UNIT] = [1, "ns"];
 
-const boxOf = Object.fromEntries(tracks.map((track) => [track.rank, track.box]));
+function load(found) {
+  data = found;
+  length = Math.max(data.length, 1);
+  tracks = data.tracks.map((track, place) => {
+    const calls = columns(track.calls, ["begin", "end", "name", "line", "open", "cost"]); // cost: of declared work, else -1
+    return {
+      ...track,
+      place,
+      calls,
+      outer: outermost(calls),
+      waits: columns(track.waits, ["begin", "end", "line"]),
+      handling: columns(track.handling, ["begin", "end"]),
+      queued: columns(track.queued, ["begin", "end"]),
+      regions: columns(track.regions, ["begin", "end", "name"]),
+      // Of a run that goes on: where there are too many spans, which part of the time it is in each state.
+      shares: columns(track.shares || [], ["begin", "end", "transferring", "waiting", "queued"]),
+      ends: [], // of messages: their numbers, by the time of the end on this track
+    };
+  });
+  boxOf = Object.fromEntries(tracks.map((track) => [track.rank, track.box]));
+  loadMessages();
+  running = columns(data.running, ["from", "count"]);
+  regionNames = [...new Set(tracks.flatMap((track) => [...track.regions.name]))].sort((a, b) => a - b);
+  hasRegions = tracks.some((track) => track.regions.begin.length);
+  [FACTOR, UNIT] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([factor]) => data.offset + length >= factor) || [1, "ns"];
+}
 
-const messages = (() => {
+function loadMessages() {
   const names = ["sent", "received", "from", "to", "tag", "bytes", "context", "sender", "receiver"];
-  const found = Object.fromEntries(names.map((name, at) => [name, data.messages[at] || []]));
-  found.sent.forEach((moment, at) => {
-    if (moment !== null) tracks[found.sender[at]].ends.push([moment, at]);
-    if (found.received[at] !== null) tracks[found.receiver[at]].ends.push([found.received[at], at]);
+  messages = Object.fromEntries(names.map((name, at) => [name, data.messages[at] || []]));
+  messages.sent.forEach((moment, at) => {
+    if (moment !== null) tracks[messages.sender[at]].ends.push([moment, at]);
+    if (messages.received[at] !== null) tracks[messages.receiver[at]].ends.push([messages.received[at], at]);
   });
   for (const track of tracks) track.ends.sort((a, b) => a[0] - b[0]);
-  return found;
-})();
-
-const running = columns(data.running, ["from", "count"]);
-
-const regionNames = [...new Set(tracks.flatMap((track) => [...track.regions.name]))].sort((a, b) => a - b);
+}
 
 // The first place of 0..count-1 for which `passes` holds; places for which it does not come before all others.
 function first(count, passes) {
@@ -79,9 +93,6 @@ function lasting(ns) {
   return `${Math.round(ns)} ns`;
 }
 
-// All moments of the page are in one unit: that of its end.
-const [FACTOR, UNIT] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([factor]) => data.offset + length >= factor) || [1, "ns"];
-
 // A moment; `step` is the least difference that matters.
 function moment(ns, step) {
   const digits = Math.min(9, Math.max(0, Math.ceil(-Math.log10(Math.max(1, step) / FACTOR) - 1e-9)));
@@ -105,3 +116,5 @@ function element(name, words = "", kind = "") {
   if (kind) made.className = kind;
   return made;
 }
+
+load(JSON.parse(document.getElementById("data").textContent));

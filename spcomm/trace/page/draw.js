@@ -13,7 +13,6 @@ const SHORTEST = 200; // ns across the whole view
 const REGIONS = ["#8264b0", "#2b8a7e", "#a8557f", "#6f7b3f"];
 const view = { from: 0, to: length, top: 0, width: 0, height: 0, row: 30, marked: null };
 const hovered = { track: null, call: -1 };
-const hasRegions = tracks.some((track) => track.regions.begin.length);
 let color = {};
 let LEFT = 80; // where names end and time begins
 
@@ -171,6 +170,14 @@ function drawTrack(track, done) {
   const firstWait = wait;
   for (; wait < track.waits.begin.length && track.waits.begin[wait] < view.to; wait++) {
     cover(waits, track.waits.begin[wait], track.waits.end[wait]);
+  }
+  const shares = track.shares;
+  for (let at = first(shares.begin.length, (at) => shares.end[at] > view.from); shares.begin[at] < view.to; at++) {
+    const [from, to] = [shares.begin[at], shares.end[at]];
+    const stopped = shares.waiting[at] + shares.queued[at];
+    cover(calls, from, to, shares.transferring[at] + stopped);
+    cover(waits, from, to, stopped);
+    cover(queue, from, to, shares.queued[at]);
   }
   done.spans += end - begin + wait - firstWait;
   fillColumns(y, height, life, calls, waits, queue, done);

@@ -133,8 +133,19 @@ function ofCurve(time) {
   return [["b", `${count} of ${numbered(data.nodes, "node")} ${count === 1 ? "computes" : "compute"}`], ["div", moment(time, (view.to - view.from) / plot())]];
 }
 
+function ofShares(track, at) {
+  const { begin, end, transferring, waiting, queued } = track.shares;
+  const percent = (part) => `${(100 * part).toFixed(0)} %`;
+  const rest = Math.max(0, 1 - transferring[at] - waiting[at] - queued[at]);
+  const words = [["computing", rest], ["waiting for a core", queued[at]], ["waiting", waiting[at]], ["transferring", transferring[at]]]
+    .map(([state, part]) => ["div", `${percent(part)} ${state}`, "strong"]);
+  return [["b", `node ${track.name}: too many calls to draw each while it runs`], ...words, ["div", between(begin[at], end[at])]];
+}
+
 function ofComputing(track, time) {
   const { begin, end } = track.calls;
+  const share = first(track.shares.end.length, (at) => track.shares.end[at] > time);
+  if (track.shares.begin[share] <= time) return ofShares(track, share);
   const next = first(track.outer.length, (at) => begin[track.outer[at]] > time);
   const from = next > 0 ? end[track.outer[next - 1]] : track.begin;
   const to = next < track.outer.length ? begin[track.outer[next]] : track.end;

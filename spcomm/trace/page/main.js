@@ -153,9 +153,7 @@ function begin() {
 window.addEventListener("resize", begin);
 window.addEventListener("hashchange", recall);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", begin);
-writeHead();
-writeTimes();
-writeLines();
+writeAll();
 readColors();
 fit();
 recall();

@@ -7,10 +7,18 @@ function row(cells, name = "td") {
   return made;
 }
 
+function writeAll() {
+  writeHead();
+  writeLegend();
+  writeTimes();
+  writeLines();
+}
+
 function writeHead() {
   document.getElementById("program").textContent = data.program;
   document.getElementById("headline").textContent = data.headline;
   const facts = document.getElementById("facts");
+  facts.replaceChildren();
   for (const [name, value, what] of data.facts) {
     const card = element("div");
     const shown = element("dd", value, "value");
@@ -25,6 +33,9 @@ function writeHead() {
       `node${nodes.length > 1 ? "s" : ""} ${nodes.join(", ")} ${data.lost === 1 ? "was" : "were"} overwritten, and what is known of such a node begins after them.`;
     warning.hidden = false;
   }
+}
+
+function writeLegend() {
   document.getElementById("legend-region").hidden = !hasRegions;
   document.getElementById("legend-core").hidden = !tracks.some((track) => track.queued.begin.length);
   document.getElementById("legend-starting").hidden = !tracks.some((track) => track.starting);
@@ -61,11 +72,13 @@ function writeTimes() {
     const traffic = sent ? [`${sent[0]}`, size(sent[1]), `${sent[2]}`, size(sent[3])] : ["", "", "", ""];
     body.append(row([name, bar, ...[computing, queued, waiting, transferring].map((part, place) => timed(part, parts[place])), ...traffic]));
   });
-  document.getElementById("times").append(head, body);
+  document.getElementById("times").replaceChildren(head, body);
+  document.getElementById("times-panel").hidden = !data.times.length;
 }
 
 function writeLines() {
   const lines = document.getElementById("lines");
+  lines.replaceChildren();
   document.getElementById("lines-panel").hidden = !data.lines.length;
   for (const [line, waited] of data.lines) {
     const bar = shares([["waiting", waited]], data.lines[0][1]);
