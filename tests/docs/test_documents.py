@@ -99,7 +99,7 @@ def test_guides_about_something_to_look_at_show_it(pictures):
 
 
 def test_pictures_are_made_by_scripts(monkeypatch):
-    """Of screens.py each is there in light and dark, and small."""
+    """Each picture of screens.py is there in light and dark, and small."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import gallery
     import screens

@@ -363,7 +363,7 @@ def test_only_this_address_is_bound(launch):
 
 
 def test_the_token_is_where_only_its_user_reads_it(launch):
-    """Of all processes of the run, none has it on its command line or in its environment."""
+    """No process of the run has it on its command line or in its environment."""
     process, _port, token = begun(launch)
     assert len(launch.alive()) >= 4
     for pid in launch.alive():

@@ -159,5 +159,5 @@ class Driven:
         pytest.fail(f"the page never comes to {code}")
 
     def told(self, name):
-        """What the page reports of itself."""
+        """Return an attribute in which the page reports its state."""
         return self.evaluate(f"document.documentElement.dataset.{name}")

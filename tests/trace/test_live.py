@@ -32,7 +32,7 @@ class Recording:
 
 
 class Page:
-    """What live.js makes of the pieces."""
+    """The pieces as live.js puts them together."""
 
     def __init__(self):
         self.texts, self.messages, self.tracks, self.running = [], [], {}, []

@@ -106,8 +106,7 @@ _MEASURING = (
      "print a table at the end: time, messages, bytes and collectives of each node"),
     ("--stats=all", "stats", values.stats, "the same and, with several boxes, the frames between them"),
     ("--watch", "watch", values.watch,
-     "show at the terminal what each node does while the program runs: state, call, line, messages per second (needs "
-     "rich)"),
+     "show at the terminal what each node does while the program runs: state, call, line, messages per second"),
     ("--watch=browser", "watch", values.watch,
      "the same on a page in a browser on this machine, with the timeline as it grows; prints the link. At the end it "
      "becomes the page of spcomm trace. Records as --trace does"),
