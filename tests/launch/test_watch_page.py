@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import signal
 import socket
 import stat
 import subprocess
@@ -15,6 +16,7 @@ import threading
 import pytest
 
 import browser
+from spcomm.launch.base import wire
 from spcomm.launch.supervise import watch_page
 from spcomm.launch.supervise.watch_server import Guard, Pieces, Server
 
@@ -427,8 +429,6 @@ def test_a_run_that_fails_ends_as_without_it(launch, end, code):
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
 def test_nothing_outlives_the_launcher(launch, name):
-    import signal
-
     process, port, token = begun(launch)
     client = Client(port, token)
     process.send_signal(getattr(signal, name))
@@ -445,6 +445,47 @@ def test_without_its_page_the_run_goes_on(launch):
     process.stdin.write(b"\n")
     result = launch.finish(process)
     assert result.code == 0 and "the page of --watch=browser has ended early, by SIGKILL" in result.err
+
+
+def test_a_page_that_is_stopped_does_not_hold_up_the_end(launch):
+    process, port, token = begun(launch)
+    client = Client(port, token)
+    client.until(lambda news: news["number"] > 0)
+    [page] = [pid for pid in launch.alive() if open(f"/proc/{pid}/comm").read() == "spcomm-watch\n"]
+    os.kill(page, signal.SIGSTOP)
+    process.stdin.write(b"\n")
+    result = launch.finish(process)
+    assert result.code == 0 and "early" not in result.err
+
+
+def test_the_end_does_not_wait_for_the_pause_after_a_look():
+    """The last message is taken while the process is not ready for another look."""
+
+    async def follow():
+        ours, theirs = socket.socketpair()
+        served = Server(Guard(1, TOKEN), {})
+        about = {"here": {}, "places": [0]}
+        with ours, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(watch_page, "_SHARE", 1e12)
+            reader, writer = await asyncio.open_unix_connection(sock=theirs)
+            ours.sendall(wire.encoded(("look", {}, [])) + wire.encoded(("end", {}, [], "none")))
+            await asyncio.wait_for(
+                watch_page._follow(reader, writer, served, about, is_opened=False), WATCHDOG_S
+            )
+            writer.close()
+        assert served.pieces.count == 1
+
+    asyncio.run(follow())
+
+
+def test_a_full_disk_leaves_the_link_on_the_terminal(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    assert watch_page._link_file("http://127.0.0.1:1/?token=abc") is None
+    made = os.open("/dev/full", os.O_WRONLY)
+    (tmp_path / "link.html").touch()
+    monkeypatch.setattr("tempfile.mkstemp", lambda *_: (made, str(tmp_path / "link.html")))
+    assert watch_page._link_file("http://127.0.0.1:1/?token=abc") is None
+    assert os.listdir(tmp_path) == []
 
 
 def test_it_goes_with_other_options(launch):

@@ -112,7 +112,7 @@ class WatchPage:
         poll.register(self._wire.fileno(), select.POLLOUT)
         end_s = time.monotonic() + _PATIENCE_S
         while self._left and not self._is_gone and time.monotonic() < end_s:
-            poll.poll(100)
+            self._wait(poll)
             self._send()
         if self._left:
             return
@@ -120,11 +120,15 @@ class WatchPage:
         poll.modify(self._wire.fileno(), select.POLLIN)
         said_s = time.monotonic() + _QUICK_S
         while not self._is_gone:
-            poll.poll(100)
+            self._wait(poll)
             self._is_waiting()
             if said_s and time.monotonic() > said_s:
                 said_s = 0.0
                 say("spcomm: the page gets the whole timeline; Ctrl-C does not wait for that\n")
+
+    def _wait(self, poll: "select.poll") -> None:
+        os.kill(self._pid, _signal.SIGCONT)  # the end of the run waits for it, so it must not be stopped
+        poll.poll(100)
 
     def close(self) -> None:
         """End the process. If it had ended by itself before its time, say so."""
@@ -181,7 +185,7 @@ async def _serve(listener: int, channel: int, about: "dict[str, Any]") -> None:
     server = Server(guard, page.live(about["program"], about["places"], elsewhere))
     await server.start(sock)
     reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=channel))
-    link = _LinkFile(about["url"]) if _has_browser() else None
+    link = _link_file(about["url"]) if _has_browser() else None
     guard.used = link.remove if link is not None else None
     opening = asyncio.create_task(asyncio.to_thread(link.open)) if link is not None else None
     following = asyncio.create_task(_follow(reader, writer, server, about, opening is not None))
@@ -218,8 +222,8 @@ async def _follow(
         if verb == "end":
             break
         server.pieces.add(state, piece)
-        await asyncio.sleep(_SHARE * took_s)
-        writer.write(b"+")
+        # The end of the run may come during the pause, and does not wait for it.
+        asyncio.get_running_loop().call_later(_SHARE * took_s, writer.write, b"+")
     ending = asyncio.create_task(_end(server, state, piece, rest[0], is_opened))
     leaving = asyncio.create_task(reader.read())  # the launcher says no more
     await asyncio.wait((ending, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -255,6 +259,14 @@ def _has_browser() -> bool:
     return bool(has_screen) and os.isatty(2)
 
 
+def _link_file(url: str) -> "_LinkFile | None":
+    """None: it cannot be written, and the user opens the printed link."""
+    try:
+        return _LinkFile(url)
+    except OSError:
+        return None
+
+
 class _LinkFile:
     """A file that leads a browser to the link, which a command line would show to all users of the machine."""
 
@@ -262,10 +274,14 @@ class _LinkFile:
         import tempfile
 
         number, self._path = tempfile.mkstemp(".html", "spcomm-")  # for this user only
-        with open(number, "w") as file:
-            file.write(
-                f'<!doctype html><meta http-equiv="refresh" content="0; url={url}"><a href="{url}">Go on</a>\n'
-            )
+        try:
+            with open(number, "w") as file:
+                file.write(
+                    f'<!doctype html><meta http-equiv="refresh" content="0; url={url}"><a href="{url}">Go on</a>\n'
+                )
+        except OSError:
+            self.remove()
+            raise
 
     def open(self) -> None:
         """Open a browser, if there is one."""
