@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Progress of a measurement on standard error: a bar and the time left, at a terminal; nothing elsewhere.
+"""Progress of a measurement on standard error: a bar and the time left, at a terminal; nothing elsewhere."""
 
-With rich it is a bar of rich's, without it a line of text with the same words.
-"""
-
-import importlib.util
-import shutil
 import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, TextIO
 
-WIDTH = 20  # characters of the plain bar
 TRUSTED = 0.1  # share of the work from which the time that it took says more than the estimate
 
 
@@ -34,36 +28,22 @@ class Progress:
     estimate_s : what the whole is expected to take.
     stream : where to write; nothing is written unless it is a terminal.
     clock : returns seconds.
-    rich : whether to use rich; None: if it is installed.
     """
 
     def __init__(
-        self,
-        estimate_s: float,
-        stream: TextIO | None = None,
-        clock: Callable[[], float] = monotonic,
-        rich: bool | None = None,
+        self, estimate_s: float, stream: TextIO | None = None, clock: Callable[[], float] = monotonic
     ) -> None:
         self.estimate_s, self.clock = estimate_s, clock
-        self.stream = stream or sys.stderr
-        self.is_terminal = self.stream.isatty()
         self.begin = clock()
-        use_rich = importlib.util.find_spec("rich") is not None if rich is None else rich
-        self.bar = rich_bar(self.stream) if self.is_terminal and use_rich else None
+        stream = stream or sys.stderr
+        self.bar = rich_bar(stream) if stream.isatty() else None
 
     def __call__(self, text: str, share: float) -> None:
-        if not self.is_terminal:
-            return
-        left = f"about {about(self.left_s(share))} left"
         if self.bar:
             bar, task = self.bar
+            left = f"about {about(self.left_s(share))} left"
             bar.update(task, completed=share, description=text, left=left)
             bar.refresh()
-            return
-        done = round(share * WIDTH)
-        line = f"[{'#' * done}{'.' * (WIDTH - done)}] {share:4.0%}, {left}: {text}"
-        columns = shutil.get_terminal_size().columns
-        print(f"\r\x1b[K{line[: columns - 1]}", end="", file=self.stream, flush=True)
 
     def left_s(self, share: float) -> float:
         """Return the seconds left: by the estimate at first, then by the time that the share took."""
@@ -75,8 +55,6 @@ class Progress:
         """Remove it from the terminal."""
         if self.bar:
             self.bar[0].stop()
-        elif self.is_terminal:
-            print("\r\x1b[K", end="", file=self.stream, flush=True)
 
 
 def rich_bar(stream: TextIO) -> tuple[Any, Any]:

@@ -267,10 +267,7 @@ def _page_watch(options: Options, run_processes: "Any") -> "Any":
 
 
 def _screen_watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
-    """Return the watch of this run; None, after a sentence, without a terminal. `colors`: of stdout and of stderr.
-
-    Raises `UsageError` if rich is missing.
-    """
+    """Return the watch of this run; None, after a sentence, without a terminal. `colors`: of stdout and of stderr."""
     fd = next((fd for fd in (2, 1) if os.isatty(fd)), 0)
     if not fd:
         _complain(
@@ -282,14 +279,8 @@ def _screen_watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
             "spcomm: --watch needs a terminal whose cursor can be moved (TERM is dumb); the program runs without it"
         )
         return None
-    try:
-        from spcomm.launch.supervise import watch_table
-    except ImportError as error:
-        raise UsageError(
-            f"spcomm run: --watch needs rich, which this Python cannot import ({error}); install it with: "
-            "python -m pip install rich"
-        ) from None
     from spcomm.launch.local.screen import Screen
+    from spcomm.launch.supervise import watch_table
     from spcomm.launch.supervise.watch import ScreenWatch
 
     return ScreenWatch(run_processes, Screen(fd), watch_table.drawing(colors[fd - 1]))

@@ -41,22 +41,9 @@ def test_nothing_is_written_without_a_terminal():
     assert stream.getvalue() == ""
 
 
-def test_the_plain_bar(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "70")
+def test_the_bar():
     stream, clock = Terminal(), Clock()
-    progress = Progress(100.0, stream, clock, rich=False)
-    clock.now = 20.0
-    progress("round 1 of 2: barrier, 2 nodes", 0.25)
-    shown = stream.getvalue().removeprefix("\r\x1b[K")
-    assert shown == "[#####...............]  25%, about 60 s left: round 1 of 2: barrier, 2"[:69]
-    progress.clear()
-    assert stream.getvalue().endswith("\r\x1b[K")
-
-
-def test_the_bar_of_rich():
-    pytest.importorskip("rich")
-    stream, clock = Terminal(), Clock()
-    progress = Progress(100.0, stream, clock, rich=True)
+    progress = Progress(100.0, stream, clock)
     clock.now = 20.0
     progress("barrier", 0.25)
     shown = stream.getvalue()

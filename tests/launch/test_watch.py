@@ -385,17 +385,6 @@ def test_without_a_terminal_it_says_so_and_runs(terminal, launch, env, words):
     assert sentence.endswith("the program runs without it")
 
 
-def test_without_rich_it_says_what_to_install(terminal, launch):
-    (launch.folder / "rich").mkdir()
-    launch.script("raise ImportError('no rich here')", "rich/__init__.py")
-    path = os.pathsep.join([str(launch.folder), spcomm_root()])
-    watch(terminal, launch, WAITING, env={"PYTHONPATH": path})
-    assert terminal.wait() == 125
-    text = "".join(terminal.lines)
-    assert text.startswith("spcomm run: --watch needs rich") and "python -m pip install rich" in text
-    terminal.check()
-
-
 def test_rich_is_not_imported_without_it(launch):
     (launch.folder / "rich").mkdir()
     launch.script("import os; os.write(2, b'imported'); raise ImportError", "rich/__init__.py")
