@@ -30,9 +30,8 @@ def deck(outline):
         heading, _, text = lecture.partition("\n")
         parts.append(f'<section class="title"><h1>{html.escape(heading)}</h1></section>')
         for item in re.split(r"^\d+\. ", text, flags=re.MULTILINE)[1:]:
-            text = re.sub(
-                r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(item.split())
-            )  # links lead off the screen
+            # Without links, which lead off the screen.
+            text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(item.split()))
             said = re.sub(
                 r"\s*\[(?:`[^`]*`(?:, )?)+\]", lambda run: "" if NAMED.search(run[0]) else run[0], text
             )

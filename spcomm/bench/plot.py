@@ -111,9 +111,8 @@ def draw(
     ax.set_title(subtitle(panel, found), fontsize=9)
     ax.grid(True, which="major", alpha=0.3)
     if lines or numbers:
-        ax.legend(
-            fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5)
-        )  # beside the lines, never over them
+        # Beside the lines, never over them.
+        ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def subtitle(panel: Panel, found: Sequence[Measurement]) -> str:

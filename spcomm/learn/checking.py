@@ -114,15 +114,11 @@ class RunningCheck:
         """The age of the check."""
         return int(time.monotonic() - self._began)
 
-    def until_next_second(self) -> float:
-        """The time until the clock goes on."""
-        return 1.0 - (time.monotonic() - self._began) % 1.0
-
     def wait(self) -> None:
         """Wait for something to show, or for the next second."""
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)
-        poll.poll(self.until_next_second() * 1000)
+        poll.poll((1.0 - (time.monotonic() - self._began) % 1.0) * 1000)
 
     def progress(self, page: Page) -> "Result | None":
         """Show the runs that have ended; return the result, when all have. Raises the error of a judge that failed."""

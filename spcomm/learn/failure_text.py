@@ -17,9 +17,8 @@ from spcomm.text import printable
 _LONG = 400  # characters of a program's message
 _MOST_LINES = 24
 _FRAME = re.compile(r'\s*File "(.*)", line (\d+)(?:, in (.*))?')
-_COMPUTES = re.compile(
-    r"\s+(nodes?(?: \S+)+)\s{2,}(\S+:\d+(?: in .*)?)"
-)  # in no call: it is what others wait for
+# In no call: it is what others wait for.
+_COMPUTES = re.compile(r"\s+(nodes?(?: \S+)+)\s{2,}(\S+:\d+(?: in .*)?)")
 _LOST = re.compile(r"node (\d+) has finished")
 
 

@@ -79,9 +79,8 @@ class Feed:
             self._begin_ns = min(times)
         now_ns = max([self._clock_ns(), *(moment + 1 for moment in times)])
         rows: list[dict[str, Any]] = []
-        missed: dict[
-            int, float
-        ] = {}  # since when it is known what a node has done, where that is not the last look
+        # Since when it is known what a node has done, where that is not the last look.
+        missed: dict[int, float] = {}
         for rank, (events, _count) in found.items():
             node = self._rows.get(rank)
             if node is None:

@@ -40,9 +40,7 @@ def page(trace: Trace) -> str:
     )
 
 
-def live(
-    program: str, places: "list[int]", elsewhere: "list[int] | tuple[()]" = ()
-) -> "dict[str, tuple[str, bytes]]":
+def live(program: str, places: "list[int]", elsewhere: "list[int]") -> "dict[str, tuple[str, bytes]]":
     """Make the files of the page of a run that goes on: path → type and content. `live.Feed` has its data.
 
     `elsewhere`: the nodes on other machines, of which only the whole trace has the timeline.
@@ -121,20 +119,9 @@ def content(trace: Trace) -> "dict[str, object]":
     }
 
 
-def _nothing(program: str, places: "list[int]", elsewhere: "list[int] | tuple[()]") -> "dict[str, object]":
+def _nothing(program: str, places: "list[int]", elsewhere: "list[int]") -> "dict[str, object]":
     """The same of a run of which nothing is known yet."""
-    lists = (
-        "tracks",
-        "messages",
-        "running",
-        "facts",
-        "lines",
-        "times",
-        "traffic",
-        "counts",
-        "sizes",
-        "texts",
-    )
+    lists = "tracks messages running facts lines times traffic counts sizes texts"
     return {
         "program": program,
         "headline": "",
@@ -144,7 +131,7 @@ def _nothing(program: str, places: "list[int]", elsewhere: "list[int] | tuple[()
         "boxes": max(places) + 1,
         "lost": 0,
         "elsewhere": ranks_text(elsewhere) if elsewhere else "",
-        **{name: [] for name in lists},
+        **{name: [] for name in lists.split()},
     }
 
 

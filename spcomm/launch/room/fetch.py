@@ -519,12 +519,8 @@ class RoomFiles:
         count = sum(listed[1] for listed in self._listed.values())
         if not count:
             return ""
-        is_one = count == 1
-        return (
-            f"spcomm: {'1 file that a node' if is_one else f'{count} files that nodes'} wrote "
-            f"{'is' if is_one else 'are'} gone: {_several(names, count)}; spcomm run --fetch FOLDER brings "
-            f"{'it' if is_one else 'them'}\n"
-        )
+        them = "it" if count == 1 else "them"
+        return f"{_wrote(count)} gone: {_several(names, count)}; spcomm run --fetch FOLDER brings {them}\n"
 
     def _report_stored(self) -> str:
         names = [
@@ -535,11 +531,7 @@ class RoomFiles:
         count = sum(fetched[1] for fetched in self._fetched.values())
         if not count:
             return ""
-        is_one = count == 1
-        return (
-            f"spcomm: {'1 file that a node' if is_one else f'{count} files that nodes'} wrote "
-            f"{'is' if is_one else 'are'} in {self._given}: {_several(names, count)}{self._others()}\n"
-        )
+        return f"{_wrote(count)} in {self._given}: {_several(names, count)}{self._others()}\n"
 
     def _others(self) -> str:
         others = sum(listed[3] for listed in self._listed.values())
@@ -571,6 +563,10 @@ class RoomFiles:
                 os.rmdir(self._given)
             except OSError:  # it has files
                 pass
+
+
+def _wrote(count: int) -> str:
+    return f"spcomm: {'1 file that a node wrote is' if count == 1 else f'{count} files that nodes wrote are'}"
 
 
 def _several(names: "list[str]", count: int) -> str:

@@ -188,9 +188,8 @@ async def _serve(listener: int, channel: int, about: "dict[str, Any]") -> None:
     link = _link_file(about["url"]) if _has_browser() else None
     guard.used = link.remove if link is not None else None
     opening = asyncio.create_task(asyncio.to_thread(link.open)) if link is not None else None
-    following = asyncio.create_task(_follow(reader, writer, server, about, opening is not None))
     try:
-        await following
+        await _follow(reader, writer, server, about, opening is not None)
     except (asyncio.IncompleteReadError, OSError):
         pass  # the launcher has ended
     finally:
@@ -273,12 +272,12 @@ class _LinkFile:
     def __init__(self, url: str) -> None:
         import tempfile
 
+        from spcomm.launch.supervise.watch_server import go_on
+
         number, self._path = tempfile.mkstemp(".html", "spcomm-")  # for this user only
         try:
             with open(number, "w") as file:
-                file.write(
-                    f'<!doctype html><meta http-equiv="refresh" content="0; url={url}"><a href="{url}">Go on</a>\n'
-                )
+                file.write(go_on(url))
         except OSError:
             self.remove()
             raise

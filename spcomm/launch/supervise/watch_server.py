@@ -13,10 +13,9 @@ that follows a link from elsewhere does not send a cookie that is SameSite=Stric
 
 import asyncio
 import contextlib
-import hmac
 import http
 import json
-import os
+import secrets
 from collections import deque
 from urllib.parse import parse_qs, urlsplit
 
@@ -37,7 +36,6 @@ _PAGES = 64  # that are known by their number
 _END_S = 5.0  # for pages to take the end of the run
 _GONE_S = 2.0  # a page that has not asked for so long was closed
 _LOOK_S = 0.02
-SECRET_BYTES = 32
 _FOR_ALL = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
@@ -50,10 +48,14 @@ _FOR_ALL = (
         "form-action 'none'; frame-ancestors 'none'",
     ),
 )
-_GO_ON = b'<!doctype html><meta http-equiv="refresh" content="0; url=/"><title>spcomm</title><a href="/">Go on</a>\n'
 _USED = "The link has been used. Open it once only; afterwards the page is at / in that browser."
 _OK = http.HTTPStatus.OK
 _TEXT, _HTML, _JSON = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json"
+
+
+def go_on(url: str) -> str:
+    """Return a page that leads a browser to another one."""
+    return f'<!doctype html><meta http-equiv="refresh" content="0; url={url}"><a href="{url}">Go on</a>\n'
 
 
 class Refused(Exception):
@@ -118,7 +120,7 @@ class Guard:
         self._origins = tuple(f"http://{host}" for host in self._hosts)
         self._token = token
         self._cookie_name = f"spcomm-{port}"  # cookies of all ports come to each
-        self._cookie = os.urandom(SECRET_BYTES).hex()
+        self._cookie = secrets.token_hex(32)
         self._is_used = False
         self.used: Callable[[], None] | None = None  # called at the first use of the token
 
@@ -144,7 +146,7 @@ class Guard:
 
 
 def _equal(found: str, expected: str) -> bool:
-    return hmac.compare_digest(found.encode("utf-8", "replace"), expected.encode())
+    return secrets.compare_digest(found.encode("utf-8", "replace"), expected.encode())
 
 
 class Pieces:
@@ -275,7 +277,8 @@ class Server:
             request = Request(head)
             cookie = self._guard.check(request)
             if cookie is not None:
-                await _write(writer, _OK, _HTML, _GO_ON, request.keeps_alive, [("Set-Cookie", cookie)])
+                extra = [("Set-Cookie", cookie)]
+                await _write(writer, _OK, _HTML, go_on("/").encode(), request.keeps_alive, extra)
             elif request.path == "/live":
                 with self._page(request) as page:
                     await self.pieces.wait(request.number("after"))

@@ -98,8 +98,7 @@ function showNodes({ rows, seconds }) {
   table.replaceChildren(head, body);
   const states = Object.entries(counts).map(([state, count]) => `${state} ${count}`).join(", ");
   const sent = rows.reduce((sum, cells) => sum + cells[5], 0);
-  document.getElementById("headline").textContent =
-    `running for ${lasting(seconds * 1e9)}: ${numbered(rows.length, "node")} (${states}), ${rate(sent) || 0} messages per second`;
+  say(`running for ${lasting(seconds * 1e9)}: ${numbered(rows.length, "node")} (${states}), ${rate(sent) || 0} messages per second`);
 }
 
 function say(words) {
