@@ -365,7 +365,7 @@ class Relay(room_relay.Relay):
 def relay(top):
     made = Relay(top)
     made.hear(["files", [["a", 3], ["b", 3]], 2, 6, 0])
-    assert made.said.pop() == ("files", ["a", "b"], 2, 6, 0)
+    assert made.said.pop() == ("files", ["a", "b"], 2, [3, 3], 0)
     made._order(("fetch", 2, 6), [])
     assert made.sent == [(["fetch", [0, 1]],)]
     yield made
@@ -436,12 +436,12 @@ def test_the_limit_is_that_of_all_members(tmp_path):
     files = fetch.RoomFiles(str(tmp_path / "new"), 100)
     clients = [Client(name) for name in ("ann", "bob", "cyd", "dan")]
     files.expect([client.host.name for client in clients])
-    for client, size in zip(clients[:3], (70, 50, 10), strict=True):
-        files.listed(client, ["a"], 2, size, 0)
-    assert [client.said for client in clients] == [[(2, 70)], [(2, 30)], [(2, 0)], []]
+    for client, sizes in zip(clients[:3], ([40, 101, 30], [25, 25], [10]), strict=True):
+        files.listed(client, ["a"], 2, sizes, 0)
+    assert [client.said for client in clients] == [[(2, 70)], [(1, 25)], [(0, 0)], []]
     files.fetched(clients[0], ["a"], 1, 20, [("b", "x")], 1, "")
-    files.listed(clients[3], ["a"], 2, 70, 0)
-    assert clients[3].said == [(2, 50)]
+    files.listed(clients[3], ["a"], 2, [60, 50], 0)
+    assert clients[3].said == [(1, 50)]
     files.stop()
     assert [client.said[-1] == "stop" for client in clients] == [False, True, True, True]
     files.close()
@@ -454,7 +454,7 @@ def test_sentences_are_bounded(tmp_path):
         clients = [Client(f"member{number}\x1b") for number in range(64)]
         files.expect([client.host.name for client in clients])
         for client in clients:
-            files.listed(client, ["x" * 60] * 5, 10**18, 10**18, 10**18)
+            files.listed(client, ["x" * 60] * 5, 10**18, [], 10**18)
             if fetched:
                 files.fetched(client, ["x" * 60] * 5, 9, 9, [("y" * 60, "z" * 60)] * 5, 9, "t" * 200)
         text, is_missing = files.report(True)
@@ -470,7 +470,7 @@ def test_a_member_without_a_list_is_missed(tmp_path):
         "spcomm: files of ann not fetched: it listed none (exit code 125)\n",
         True,
     )
-    files.listed(Client("ann"), [], 0, 0, 0)
+    files.listed(Client("ann"), [], 0, [], 0)
     assert files.report(True) == ("", False)
 
 

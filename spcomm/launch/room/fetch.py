@@ -440,7 +440,7 @@ class RoomFiles:
         self._free = [MOST_FILES, LIMIT_BYTES if limit is None else limit]
         self._granted: dict[str, tuple[int, int]] = {}
         self._fetching: dict[str, RemoteForkClient] = {}
-        self._listed: dict[str, tuple[list[str], int, int, int]] = {}  # names, files, bytes, others
+        self._listed: dict[str, tuple[list[str], int, int]] = {}  # names, files, others
         self._fetched: dict[str, tuple] = {}  # as of `Incoming.report`
 
     def expect(self, names: "list[str]") -> None:
@@ -466,14 +466,22 @@ class RoomFiles:
         return bool(self._fetching)
 
     def listed(
-        self, client: "RemoteForkClient", names: "list[str]", count: int, size: int, others: int
+        self, client: "RemoteForkClient", names: "list[str]", count: int, sizes: "list[int]", others: int
     ) -> None:
-        """Take a member's list, and with `--fetch` order the files from its relay, as far as the limit goes."""
+        """Take a member's list, and with `--fetch` order the files from its relay, as far as the limit goes.
+
+        A file that is too large must not keep the limit from the files of other members, so what is granted is the sum
+        of those that fit, as `Incoming` chooses them.
+        """
         member = client.host.name
-        self._listed[member] = names, count, size, others
+        self._listed[member] = names, count, others
         if self._given is None or not count:
             return
-        granted = min(count, self._free[0]), min(size, self._free[1])
+        files, size = self._free
+        for length in sizes:
+            if files and length <= size:
+                files, size = files - 1, size - length
+        granted = self._free[0] - files, self._free[1] - size
         self._free = [free - some for free, some in zip(self._free, granted, strict=True)]
         self._granted[member] = granted
         self._fetching[member] = client
@@ -534,7 +542,7 @@ class RoomFiles:
         return f"{_wrote(count)} in {self._given}: {_several(names, count)}{self._others()}\n"
 
     def _others(self) -> str:
-        others = sum(listed[3] for listed in self._listed.values())
+        others = sum(listed[2] for listed in self._listed.values())
         return f"; without {counted(others, 'link or device', 'links and devices')}" if others else ""
 
     def _missing(self, ended_well: bool) -> "list[str]":

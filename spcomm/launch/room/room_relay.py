@@ -132,7 +132,8 @@ class Relay(relay.Relay):
             raise ValueError("files")
         self._list = [entries, count]
         names = [fetch.shown(name) for name, _size in entries[: fetch.SHOWN]]
-        self._wire.send(("files", names, count, size, others))
+        sizes = [size for name, size in entries if not fetch.refusal(name)]
+        self._wire.send(("files", names, count, sizes, others))
 
     def _fetch(self, files: int, size: int) -> None:
         top, place = self._about["room"]["fetch"]
