@@ -224,6 +224,12 @@ def test_limits(top):
     assert incoming(top, ("a", 1), size=0).is_over
 
 
+def test_more_files_than_may_come(top):
+    found = incoming(top, ("a", 1), ("b", 1), files=1)
+    assert found.wanted == [0] and "10000 files" in found.left[0][1] and "limit" not in found.left[0][1]
+
+
+
 def test_a_full_disk(top, monkeypatch):
     def full(_fd, _data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -264,6 +270,23 @@ def test_what_is_new_or_changed(box):
     (box / "out" / "folder").symlink_to("/etc")
     os.mkfifo(box / "fifo")
     assert unpacked.changed() == ([("data/x.txt", 7), ("out/new.txt", 5)], 2, 12, 3)
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_folder_that_was_exchanged_lists_nothing(tmp_path, is_link):
+    """A link in its place would have files of the member listed, and sent, that no node wrote."""
+    mine, elsewhere = tmp_path / "mine", tmp_path / "elsewhere"
+    mine.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "private").write_text("x")
+    unpacked = fetch.Unpacked(str(mine))
+    (mine / "new").write_text("x")
+    assert unpacked.changed() == ([("new", 1)], 1, 1, 0)
+    mine.rename(tmp_path / "before")
+    if is_link:
+        mine.symlink_to(elsewhere)
+    assert unpacked.changed() == ([], 0, 0, 0)
+
 
 
 def test_a_list_is_no_longer_than_a_message(box, monkeypatch):

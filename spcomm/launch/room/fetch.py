@@ -58,6 +58,7 @@ class Unpacked:
 
     def __init__(self, top: str) -> None:
         self._top = top
+        self._id = _id(top)
         self._before = {
             inside: (_state(os.lstat(path)), _digest(path))
             for path, inside in folder.walk(top)
@@ -71,6 +72,8 @@ class Unpacked:
         """
         entries: list[tuple[str, int]] = []
         count = size = others = characters = 0
+        if _id(self._top) != self._id:  # what has its name now, such as a link, was not made for this run
+            return entries, count, size, others
         for seen, (path, inside) in enumerate(folder.walk(self._top)):
             try:
                 found = os.lstat(path)
@@ -94,6 +97,15 @@ class Unpacked:
         if not state or not stat.S_ISREG(found.st_mode):
             return False
         return state == _state(found) or (state[0] == found.st_size and digest == _digest(path))
+
+
+def _id(path: str) -> "tuple[int, ...]":
+    """Tell a folder from what has taken its place; nothing if it is gone."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, stat.S_IFMT(found.st_mode)
 
 
 def _state(found: os.stat_result) -> "tuple[int, ...]":
@@ -200,7 +212,9 @@ class Incoming:
         self._unlisted = count - len(entries)
         for position, (name, length) in enumerate(entries):
             why = refusal(name)
-            if not why and (files < 1 or length > size):
+            if not why and files < 1:
+                why = f"beyond the {MOST_FILES} files of all members"
+            elif not why and length > size:
                 why = f"{about(length)}, beyond --fetch-limit"
             if why:
                 self.left.append((name, why))
