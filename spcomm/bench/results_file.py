@@ -77,7 +77,7 @@ def load(path: str | Path) -> ResultsFile:
         whole = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ResultsFileError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ResultsFileError(f"{str(path)!r} is not JSON: {error}") from error
     if not isinstance(whole, dict) or "format" not in whole or "machine" not in whole:
         raise ResultsFileError(f"{str(path)!r} was not written by spcomm bench --json")

@@ -182,7 +182,7 @@ def read_json(path: str) -> dict[str, Any]:
             document = json.load(file)
     except OSError as error:
         raise ModelError(f"cannot read {path!r}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path!r} is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise ModelError(f"{path!r} holds a JSON {type(document).__name__}, and not an object")

@@ -122,7 +122,7 @@ class Noise(NamedTuple):
                 document = json.load(file)
         except OSError as error:
             raise ModelError(f"cannot read {path!r}: {error.strerror}; {again}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"{path!r} is not JSON ({error}); {again}") from error
         if not isinstance(document, dict) or document.get("format") != NOISE_FORMAT:
             raise ModelError(f"{path!r} is no measured noise; {again}")

@@ -159,6 +159,7 @@ def test_the_json_can_be_read_again(tmp_path):
     [
         (None, "cannot read '{}': No such file or directory"),
         ("[1", "'{}' is not JSON: "),
+        pytest.param("[" * 100_000, "'{}' is not JSON: ", id="deep"),
         ("[]", "'{}' was not written by spcomm bench --json"),
         ('{"format": 2}', "'{}' was not written by spcomm bench --json"),
         ('{"format": 1, "machine": {}}', "'{}' has format 1, and this spcomm reads format 2: measure again"),

@@ -31,6 +31,7 @@ def test_a_fit_is_read_as_it_was_written(tmp_path_factory, estimates, noise):
     ("text", "complaint"),
     [
         ("", "is not JSON"),
+        pytest.param("[" * 100_000, "is not JSON", id="deep"),
         ("[1]", "holds a JSON list, and not an object"),
         ('{"format": 1}', "is not a fitted model; `spcomm model fit BENCH.json --out FILE` writes one"),
         (

@@ -124,6 +124,7 @@ def test_noise_is_measured_written_and_read(tmp_path):
     [
         (None, "No such file"),
         ("{", "is not JSON"),
+        pytest.param("[" * 100_000, "is not JSON", id="deep"),
         ("[]", "is no measured noise"),
         ('{"format": "spcomm noise", "version": 2}', "of version 2, and this spcomm reads version 1"),
         ('{"format": "spcomm noise", "version": 1}', "is damaged"),
