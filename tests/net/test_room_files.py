@@ -229,7 +229,6 @@ def test_more_files_than_may_come(top):
     assert found.wanted == [0] and "10000 files" in found.left[0][1] and "limit" not in found.left[0][1]
 
 
-
 def test_a_full_disk(top, monkeypatch):
     def full(_fd, _data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -286,7 +285,6 @@ def test_a_folder_that_was_exchanged_lists_nothing(tmp_path, is_link):
     if is_link:
         mine.symlink_to(elsewhere)
     assert unpacked.changed() == ([], 0, 0, 0)
-
 
 
 def test_a_list_is_no_longer_than_a_message(box, monkeypatch):
