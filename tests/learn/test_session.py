@@ -144,6 +144,7 @@ def test_the_end_of_the_lesson_the_verdict_and_the_bar_are_on_the_screen(learn, 
     (shelf / "01_hello" / "README.md").write_text("\n\n".join(f"Line {n}." for n in range(1, 61)))
     learner = learn(columns=80, lines=lines)
     learner.shows("run it yourself:")
+    learner.terminal.until(lambda t: t.lines[-4].endswith("01_hello/exercise.py"))  # the line below it, too
     shown = learner.terminal.lines
     assert len(shown) == lines
     assert "lines above: Up, Page Up, t" in shown[0] and "Line 60." in shown
