@@ -212,10 +212,10 @@ class Incoming:
         self._unlisted = count - len(entries)
         for position, (name, length) in enumerate(entries):
             why = refusal(name)
-            if not why and files < 1:
-                why = f"beyond the {MOST_FILES} files of all members"
-            elif not why and length > size:
+            if not why and length > size:
                 why = f"{about(length)}, beyond --fetch-limit"
+            elif not why and files < 1:
+                why = f"beyond the {MOST_FILES} files of all members"
             if why:
                 self.left.append((name, why))
                 continue
@@ -452,7 +452,7 @@ class RoomFiles:
         self._names: list[str] = []
         self.places: dict[str, str] = {}
         self._free = [MOST_FILES, LIMIT_BYTES if limit is None else limit]
-        self._granted: dict[str, tuple[int, int]] = {}
+        self._granted: dict[str, tuple[int, ...]] = {}
         self._fetching: dict[str, RemoteForkClient] = {}
         self._listed: dict[str, tuple[list[str], int, int]] = {}  # names, files, others
         self._fetched: dict[str, tuple] = {}  # as of `Incoming.report`
@@ -495,7 +495,10 @@ class RoomFiles:
         for length in sizes:
             if files and length <= size:
                 files, size = files - 1, size - length
-        granted = self._free[0] - files, self._free[1] - size
+        used = self._free[0] - files, self._free[1] - size
+        granted = (
+            used if files else tuple(self._free)
+        )  # if there are too many, the size is not what keeps them out
         self._free = [free - some for free, some in zip(self._free, granted, strict=True)]
         self._granted[member] = granted
         self._fetching[member] = client
