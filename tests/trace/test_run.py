@@ -443,7 +443,7 @@ def test_a_box_that_forges_its_trace(launch, tmp_path, what):
         r"the part of nodes 2-3 is missing in t\.json", said[0]
     ), said  # fmt: skip
     assert [bool(track.calls) for track in trace.tracks] == [True, True, False, False]
-    assert trace.missing == [2, 3] and gaps(trace)[-2][:2] == ("missing", "nodes 2, 3")
+    assert trace.missing == [2, 3] and gaps(trace)[-2][:2] == ("missing", "nodes 2-3")
 
 
 def test_curves(launch):
