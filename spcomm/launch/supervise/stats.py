@@ -34,7 +34,7 @@ _HEAD = (
 _UNKNOWN = "?"
 _NOTES = (
     "times in seconds; MB: without messages of 40 bytes or fewer",
-    "here computing includes starting and transferring, and waiting includes sleeping; --trace tells them apart",
+    "computing includes starting and transferring; a sleep is waiting here, and computing in a trace (--trace)",
 )
 
 
