@@ -51,6 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 125
     chosen = programs(options.files)
     print(f"{len(chosen)} programs, each on {options.n} nodes of this machine. They are in {shorter(folder)}")
+    cores = os.cpu_count() or 1
+    if cores < options.n:
+        print(
+            f"{options.n} nodes take turns on {cores} cores, so a program may be slower on them than on one"
+        )
     failures = {}
     for title, name, words in chosen:
         code = run(title, folder / name, options.n, words)

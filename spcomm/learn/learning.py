@@ -187,7 +187,7 @@ def _offer(folder: Path, exercises: "Sequence[Exercise]") -> bool:
         f"Go on with those in {folder}" if is_there else f"Copy all {len(exercises)} to {folder}, and begin"
     )
     try:
-        answer = input(f"There are no exercises in this folder. {what}? [Y/n] ")
+        answer = input(f"There are no exercises in this folder.\n{what}? [Y/n] ")
     except EOFError:
         print()
         return False
