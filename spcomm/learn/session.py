@@ -33,7 +33,6 @@ class Session:
         self._hints: list[tuple[str, str]] = []  # those of this exercise that were shown
         self._notice = ""  # of the exercise before
         self._running: checking.RunningCheck | None = None
-        self._shown_s = 0  # of the clock
         self._seen: tuple[int, int, int] | None = None  # the file as it was checked last
         self._settling: watching.Settling | None = None  # the file, while it is being saved
         self._was_ended = False  # the check that ran when it was saved
@@ -137,7 +136,6 @@ class Session:
         self._page.say(f"checking {shorter(self._file)}")
         self._running = checking.RunningCheck(self._grade, self._exercise, self._file)
         self._page.clock(0)
-        self._shown_s = 0
 
     def _end(self, why: str = "") -> bool:
         """End the check that runs; its result is never shown. False: there is none."""
@@ -155,9 +153,7 @@ class Session:
             return
         result = self._running.progress(self._page)
         if result is None:
-            if self._running.seconds() != self._shown_s:
-                self._shown_s = self._running.seconds()
-                self._page.clock(self._shown_s)
+            self._page.clock(self._running.seconds())
             return
         self._end()
         checking.finish(self._page, self._exercise, result, self._own)

@@ -193,7 +193,10 @@ class Screen(RichPage):
         self.lesson(text)
 
     def clock(self, seconds: "int | None") -> None:
-        self._clock = "" if seconds is None else f"  checking, {seconds} s"
+        clock = "" if seconds is None else f"  checking, {seconds} s"
+        if clock == self._clock:
+            return
+        self._clock = clock
         self._draw()
 
     def scroll(self, key: str) -> bool:

@@ -39,9 +39,7 @@ def table(result):
     start = next(at for at, line in enumerate(lines) if line.startswith("spcomm: statistics of the nodes"))
     names = ["node", "time", *TIMES, "sent", "received", "MB sent", "MB received", "collectives"]
     assert re.split("  +", lines[start + 1].strip()) == names
-    end = next(
-        at for at, line in enumerate(lines) if at > start and "here computing includes starting" in line
-    )
+    end = next(at for at, line in enumerate(lines) if at > start and "computing includes starting" in line)
     rows = [line.split() for line in lines[start + 2 : end]]
     return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
 

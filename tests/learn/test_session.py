@@ -225,7 +225,8 @@ def test_a_folder_without_exercises(learn, tmp_path, key):
         "Go on with those in my-exercises? [Y/n]",
     ):
         learner = learn(cwd=empty)
-        learner.shows("There are no exercises in this folder.", question)
+        learner.shows("There are no exercises in this folder.")
+        learner.shows(question)
         learner.type(key)
         if key != "\n":
             learner.shows("`spcomm learn init my-exercises` copies them to a new one")
