@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Every exercise fails as it is given out, with the words it is meant to; solutions pass; wrong ones are told why.
 
-All folders of exercises/ are found; nothing is listed. A program in wrong/<exercise>/ begins with `# says:` and what
-the judge must say of it; one in right/<exercise>/ solves it in another way than we do.
+All folders of exercises/ are found; nothing is listed. wrong/<exercise>.txt has wrong solutions, as changes of ours,
+and what the judge must say of each; a program in right/<exercise>/ solves it in another way than we do.
 """
 
 import copy
@@ -38,11 +38,25 @@ class Wrong:
     """A wrong solution, and what must be said of it."""
 
     exercise: str
-    path: InitVar[Path]
+    name: str
+    says: str
+    program: str
 
-    def __post_init__(self, path):
-        object.__setattr__(self, "file", path)
-        object.__setattr__(self, "says", path.read_text().split("\n")[0].partition("# says: ")[2])
+
+def wrong_solutions(path):
+    """Those of a file: after "== NAME: ..." and "says: ..." the lines of our solution that change, in hunks with an
+    empty line between them. Without lines that go, the others are the whole program."""
+    solution = (FOLDER / "solutions" / f"{path.stem}.py").read_text()
+    for entry in path.read_text().removeprefix("== ").split("\n\n== "):
+        title, says, *lines = entry.strip("\n").split("\n")
+        program = solution
+        for hunk in reversed("\n".join(lines).split("\n\n")):
+            old, new = (
+                "".join(f"{line[1:]}\n" for line in hunk.split("\n") if line[0] == sign) for sign in "-+"
+            )
+            assert not old or f"\n{program}".count(f"\n{old}") == 1, f"{title}: {old}"
+            program = f"\n{program}".replace(f"\n{old}", f"\n{new}")[1:] if old else new
+        yield Wrong(path.stem, title.partition(":")[0], says.removeprefix("says: "), program)
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class Solved:
         object.__setattr__(self, "file", path)
 
 
-WRONG = [Wrong(path.parent.name, path) for path in sorted((HERE / "wrong").glob("*/*.py"))]
+WRONG = [wrong for path in sorted((HERE / "wrong").glob("*.txt")) for wrong in wrong_solutions(path)]
 RIGHT = sorted((HERE / "right").glob("*/*.py"))
 SOLVED = [Solved(seed, exercise.solution) for exercise in EXERCISES for seed in SEEDS]
 
@@ -164,17 +178,19 @@ def test_other_ways_pass(path):
 def test_each_exercise_has_wrong_solutions():
     counts = [sum(case.exercise == name for case in WRONG) for name in NAMES]
     assert min(counts) >= 2 and {case.exercise for case in WRONG} == set(NAMES)
-    assert [case.file for case in WRONG if not case.says] == []
+    assert [case.name for case in WRONG if not case.says] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [*first_of_each(WRONG, lambda case: case.exercise)],
-    ids=lambda case: f"{case.exercise}-{case.file.stem}",
+    ids=lambda case: f"{case.exercise}-{case.name}",
 )
-def test_wrong_solutions_are_told_why(case):
-    assert case.says in says_at_first(case.file, case.exercise)
+def test_wrong_solutions_are_told_why(case, tmp_path):
+    program = tmp_path / "exercise.py"
+    program.write_text(case.program)
+    assert case.says in says_at_first(program, case.exercise)
 
 
 def replaced(value, odd):
