@@ -104,38 +104,6 @@ def test_the_limits_themselves_are_allowed(comm):
         assert comm.recv_message(tag=tag) == (tag, comm.rank, tag)
 
 
-def test_missing_and_unknown_arguments(comm):
-    for call in (
-        lambda: comm.send(),
-        lambda: comm.send(1),
-        lambda: comm.send(1, 0, 0, None, 5),
-        lambda: comm.send(1, 0, colour="red"),
-        lambda: comm.recv(colour="red"),
-        lambda: comm.barrier(1, 2),
-        lambda: comm.global_sum(),
-        lambda: comm.global_sum(1, 2),
-        lambda: comm.sendrecv(1),
-        lambda: comm.poll(1),
-        lambda: comm.rng(),
-        lambda: comm.probe(0, 0, None, None),
-        lambda: comm.fuzzy_barrier(5),
-    ):
-        with pytest.raises(TypeError):
-            call()
-
-
-def test_arguments_by_name(comm):
-    comm.send(obj="x", dest=comm.rank, tag=1, timeout=5)
-    assert comm.recv(source=comm.rank, tag=1, out=None, timeout=5, copy=True) == "x"
-    comm.send(obj=1, dest=comm.rank)
-    assert comm.recv_message(source=spcomm.ANY, tag=spcomm.ANY, timeout=None, copy=True).data == 1
-    assert comm.sendrecv(obj=2, dest=comm.rank, source=comm.rank, tag=3) == 2
-    assert comm.try_recv_message(source=spcomm.ANY, tag=spcomm.ANY) is None
-    assert comm.take_message(tag=spcomm.ANY) is None
-    comm.barrier(timeout=60)
-    assert comm.global_sum(x=1) == comm.size
-
-
 @pytest.mark.parametrize("name", ["rank", "size", "local_rank", "box", "layout", "unheard_of"])
 def test_a_node_cannot_change_who_it_is(comm, name):
     with pytest.raises((AttributeError, TypeError)):

@@ -79,15 +79,6 @@ def test_what_cannot_be_made(comm):
         comm.empty(1 << 58)
 
 
-def test_send_copies_what_empty_gave(comm):
-    array = comm.empty(LENGTH)
-    array[:] = comm.rank
-    arrived = pass_on(comm, array)
-    array[:] = -1
-    arrived += 0.5
-    assert (arrived == neighbours(comm)[1] + 0.5).all() and (array == -1).all()
-
-
 # ---- who holds a block, and how long
 
 
@@ -364,20 +355,6 @@ def test_ordinary_arrays_are_copied_and_emptied(comm):
         assert kept.size == 0 and view.shape == (length - 1,) and (view > 0).all()
 
 
-def test_moved_arrays_keep_their_place_in_the_order(comm):
-    following, previous = neighbours(comm)
-    for step in range(40):
-        if step % 2:
-            array = comm.empty(step * 100)
-            array[:] = step
-            comm.move(array, following, step)
-        else:
-            comm.send(np.full(step * 100, float(step)), following, step)
-    for step in range(40):
-        message = comm.recv_message(previous)
-        assert message.tag == step and message.data.shape == (step * 100,) and (message.data == step).all()
-
-
 @pytest.mark.sizes(1, 2)
 @pytest.mark.options("default")
 def test_bad_moves_do_nothing(comm):
@@ -418,22 +395,6 @@ def test_a_move_to_nobody_empties_and_frees(comm):
 
 
 # ---- several receivers, and objects
-
-
-@pytest.mark.options(*WHOLE, "tiny", "small")
-def test_several_receivers_get_their_own(comm):
-    array = comm.empty(LENGTH)
-    array[:] = comm.rank
-    comm.send(array, spcomm.ALL, comm.rank)
-    arrived = [comm.recv(rank, rank) for rank in range(comm.size)]
-    for rank, one in enumerate(arrived):
-        assert (one == rank).all() and one.flags.writeable
-        one[:] = 100 * comm.rank + rank
-    comm.barrier()
-    assert (
-        all((one == 100 * comm.rank + rank).all() for rank, one in enumerate(arrived))
-        and (array == comm.rank).all()
-    )
 
 
 @pytest.mark.near

@@ -39,19 +39,6 @@ def test_to_one_to_many_to_all_to_nobody(comm):
     assert received == {}
 
 
-@pytest.mark.options("default", "tiny", "nothing", "tree")
-def test_many_cycles_of_all_sizes(comm):
-    following, previous = neighbours(comm)
-    for cycle in range(40):
-        data = [np.full(cycle * 500 + i, comm.rank) for i in range(cycle % 5)]
-        for array in data:
-            comm.coordinated_send(array, following)
-        received = by_source(comm)
-        expected = [np.full(len(array), previous) for array in data]
-        assert same(received.get(previous, []), expected)
-        assert set(received) <= {previous}
-
-
 @pytest.mark.options("default", "tree")
 def test_a_cycle_without_messages_waits_for_all(comm):
     """Messages that everybody sent before its first receive have arrived once the cycle is over."""
@@ -60,51 +47,6 @@ def test_a_cycle_without_messages_waits_for_all(comm):
         assert comm.coordinated_recv() is None
         for source in range(comm.size):
             assert comm.try_recv_message(source, 3).data == cycle
-
-
-@pytest.mark.sizes(2, 3, 4)
-def test_arrived_messages_come_before_others_have_entered(comm):
-    """Node 0 sends one, and enters only after it has heard what the others have got."""
-    if comm.rank == 0:
-        comm.coordinated_send("early", spcomm.ALL)
-        assert [comm.recv(other) for other in range(1, comm.size)] == ["got it"] * (comm.size - 1)
-        assert by_source(comm) == {0: ["early"]}
-    else:
-        assert comm.coordinated_recv().data == "early"
-        comm.send("got it", 0)
-        with refused(spcomm.CycleError, "coordinated_send"):
-            comm.coordinated_send("late", 0)
-        assert comm.coordinated_recv() is None
-
-
-@pytest.mark.sizes(2, 3, 8)
-def test_a_fast_node_is_a_cycle_ahead(comm):
-    """Node 0 has sent for the next cycle, and waits in it, before node 1 takes anything of this one."""
-    for cycle in range(20):
-        comm.coordinated_send((cycle, "a"), 1)
-        comm.coordinated_send((cycle, "b"), 1)
-        if comm.rank == 1:
-            first = comm.coordinated_recv()
-            if cycle > 0:
-                assert comm.recv(0, tag=9) == "in the next one"
-            received = [first, *comm.coordinated_messages()]
-            assert sorted(m.source for m in received) == sorted([*range(comm.size)] * 2)
-            assert {m.data[0] for m in received} == {cycle}
-        else:
-            if comm.rank == 0 and cycle > 0:
-                comm.send("in the next one", 1, tag=9)
-            assert comm.coordinated_recv() is None
-
-
-def test_ordinary_messages_are_something_else(comm):
-    following, previous = neighbours(comm)
-    for cycle in range(30):
-        comm.send(("ordinary", cycle), following)
-        comm.coordinated_send(("coordinated", cycle), following)
-        assert comm.recv() == ("ordinary", cycle)
-        comm.send(("second", cycle), following)
-        assert by_source(comm) == {previous: [("coordinated", cycle)]}
-        assert comm.recv_message() == (("second", cycle), previous, 0)
 
 
 def test_a_loop_left_early_leaves_the_cycle_open(comm):
@@ -317,15 +259,3 @@ def test_two_threads_do_not_receive_at_once(comm):
     else:
         comm.recv(0)
         assert comm.coordinated_recv() is None
-
-
-@pytest.mark.options("default", "tree")
-def test_parts_of_a_split_have_cycles_of_their_own(comm):
-    with comm.split(comm.rank % 2) as part:
-        for cycle in range(10):
-            part.coordinated_send(("part", comm.rank, cycle), spcomm.ALL)
-            comm.coordinated_send(("whole", comm.rank, cycle), spcomm.ALL)
-            assert by_source(part) == {s: [("part", 2 * s + comm.rank % 2, cycle)] for s in range(part.size)}
-            part.barrier()
-            assert by_source(comm) == {s: [("whole", s, cycle)] for s in range(comm.size)}
-            comm.barrier()

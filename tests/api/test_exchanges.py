@@ -40,19 +40,6 @@ def test_sendrecv_in_circles_of_every_step(comm, length, into):
         assert_is_from(received, source, me)
 
 
-@pytest.mark.options("default", "tiny", "least", "small")
-@pytest.mark.sizes(2, 4)
-@pytest.mark.parametrize("length", LENGTHS)
-def test_everybody_sends_to_all_before_anybody_receives(comm, length):
-    """A message without room is queued, and goes while its sender receives; the queue's limit is far away."""
-    for node in range(comm.size):
-        comm.send(array_of(comm.rank, node, length), node)
-    out = np.zeros(length)
-    for node in reversed(range(comm.size)):
-        assert comm.recv(node, out=out) is out
-        assert_is_from(out, node, comm.rank)
-
-
 @pytest.mark.options(*CROWDED)
 @pytest.mark.sizes(2, 3, 4)
 @pytest.mark.parametrize("length", LENGTHS)

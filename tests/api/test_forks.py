@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A fork inside a node: the child is no node, and what it does hurts nobody."""
 
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -109,29 +108,6 @@ def test_a_child_that_ends_normally_does_not_end_the_node(comm):
     comm.barrier()
     comm.send("alive", spcomm.ALL)
     assert [comm.recv(source) for source in range(comm.size)] == ["alive"] * comm.size
-
-
-def square(number):
-    return number * number
-
-
-@pytest.mark.smoke
-def test_a_pool_inside_a_node(comm):
-    """multiprocessing by fork works and breaks nothing."""
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        assert pool.map(square, range(20)) == [number * number for number in range(20)]
-        comm.barrier()
-        pool.close()
-        pool.join()
-    assert comm.global_sum(1) == comm.size
-
-
-def test_subprocesses_know_nothing_of_the_run(comm):
-    """A program started by a node is alone: it does not join as the same node once more."""
-    code = "import spcomm; c = spcomm.startup(); print(c.rank, c.size)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["0", "1"], result.stderr
-    comm.barrier()
 
 
 def test_descriptors_are_not_inherited_by_programs(comm):

@@ -69,12 +69,6 @@ def test_mismatch_of_shapes_of_equal_length(comm):
     comm.barrier()
 
 
-@pytest.mark.sizes(2, 4)
-def test_the_message_names_nodes_and_values(comm):
-    with refused(spcomm.MismatchError, "node", "0", "global_sum", "global_max"):
-        (comm.global_sum if comm.rank == 0 else comm.global_max)(1)
-
-
 @pytest.mark.sizes(2, 3, 8)
 def test_again_and_again(comm):
     for step in range(40):

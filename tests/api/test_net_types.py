@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import spcomm
-from net_arrays import KINDS, WAYS, WIDE, foreign, mixed
+from net_arrays import KINDS, WIDE, foreign, mixed
 from nodetools import neighbours, pass_on, refused
 from spcomm import NET_DOUBLE, NET_INT, NetDouble, NetInt
 
@@ -30,13 +30,6 @@ def test_bytes_travel_as_they_are(comm, kind, length):
     assert arrived.astype(WIDE[kind]).tolist() == numbers(previous, length)
     spcomm.localize(arrived)
     assert spcomm.foreign_count(arrived) == 0 and arrived.tolist() == numbers(previous, length)
-
-
-@both
-@pytest.mark.parametrize("way", WAYS)
-def test_every_kind_of_memory(comm, kind, way):
-    arrived = pass_on(comm, WAYS[way](kind, [comm.rank, 258, 7]))
-    assert arrived.tolist() == [neighbours(comm)[1], 258, 7]
 
 
 @both
@@ -76,16 +69,6 @@ def test_structures_scalars_and_containers(comm, kind):
     assert type(pass_on(comm, scalar)) is type(scalar) and pass_on(comm, scalar) == previous
     with refused(TypeError, "number"):
         comm.global_sum(array)
-
-
-@both
-def test_blocks_of_shared_memory(comm, kind):
-    following, previous = neighbours(comm)
-    array = comm.empty(2000, KINDS[kind])
-    array[:] = foreign(kind, numbers(comm.rank, 2000))
-    comm.move(array, following)
-    arrived = comm.recv(previous)
-    assert arrived.dtype is KINDS[kind] and arrived.tolist() == numbers(previous, 2000)
 
 
 @both

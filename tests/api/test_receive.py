@@ -10,20 +10,6 @@ import spcomm
 from nodetools import neighbours, refused, when_asleep
 
 
-def test_message_has_three_fields(comm):
-    comm.send("data", comm.rank, tag=4)
-    message = comm.recv_message(tag=4)
-    assert isinstance(message, spcomm.Message)
-    assert (message.data, message.source, message.tag) == ("data", comm.rank, 4)
-    data, source, tag = comm_unpacked(comm)
-    assert (data, source, tag) == ("again", comm.rank, 0)
-
-
-def comm_unpacked(comm):
-    comm.send("again", comm.rank)
-    return comm.recv_message()
-
-
 def test_try_finds_nothing_or_the_first_match(comm):
     assert comm.try_recv_message() is None
     assert comm.try_recv_message(comm.rank, 3) is None
@@ -127,27 +113,6 @@ def test_a_timeout_leaves_nothing_half_done(comm):
     assert comm.recv(previous) == "after"
 
 
-@pytest.mark.sizes(2, 3)
-def test_giving_up_between_parts(comm):
-    """Node 0 gives up while node 1's long message is on its way; it stays queued, and arrives whole."""
-    big = np.arange(200_000)
-    if comm.rank == 1:
-        comm.send(big, 0, tag=1)
-        comm.send("done", 0, tag=2)
-    elif comm.rank == 0:
-        out = np.zeros_like(big)
-        gave_up = 0
-        while True:
-            try:
-                assert comm.recv(1, 1, out=out, timeout=0) is out
-                break
-            except spcomm.WaitTimeoutError:
-                gave_up += 1
-        assert np.array_equal(out, big)
-        assert comm.recv(1, 2) == "done"
-    comm.barrier()
-
-
 @pytest.mark.parametrize("timeout", [-1, -0.5, float("nan"), "1", [1], 1j])
 def test_bad_timeouts(comm, timeout):
     with refused((ValueError, TypeError), "timeout", repr(timeout).strip("'")):
@@ -173,22 +138,6 @@ def test_a_waiting_receive_is_woken(comm):
         arrived = comm.recv(previous, 3)
         watcher.join()
         assert np.array_equal(arrived, value)
-
-
-def test_ping_pong_asleep_and_awake(comm):
-    """Neither side ever misses the other's message."""
-    if comm.size == 1:
-        for number in range(300):
-            comm.send(number, 0)
-            assert comm.recv(0) == number
-    elif comm.rank < 2:
-        other = 1 - comm.rank
-        for number in range(1500):
-            if comm.rank == 0:
-                comm.send(number, other)
-            assert comm.recv(other) == number
-            if comm.rank == 1:
-                comm.send(number, other)
 
 
 def test_time_is_monotonic_seconds(comm):

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from nodetools import neighbours, refused, tree
+from nodetools import refused, tree
 
 OPERATORS = {"global_sum": np.add, "global_min": np.minimum, "global_max": np.maximum}
 
@@ -105,12 +105,3 @@ def test_results_are_new_writable_and_private(comm, length):
     for index, result in enumerate(results):
         assert (result == comm.rank * 10 + index).all()
     assert np.array_equal(mine, np.arange(length))
-
-
-def test_with_messages_on_their_way(comm):
-    """Reductions and long messages in turn, so that both want buffers at once."""
-    following, previous = neighbours(comm)
-    for step in range(10):
-        comm.send(np.full(30_000, step), following)
-        assert (comm.global_sum(np.full(9000, comm.rank)) == comm.size * (comm.size - 1) // 2).all()
-        assert (comm.recv(previous) == step).all()

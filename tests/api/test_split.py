@@ -158,14 +158,6 @@ def test_bad_colors_and_keys(comm):
 
 
 @pytest.mark.sizes(2, 3)
-def test_a_barrier_against_a_split_is_a_mismatch(comm):
-    with refused(spcomm.MismatchError, "split", "barrier"):
-        comm.barrier() if comm.rank == 0 else comm.split()
-    with comm.split() as part:
-        part.barrier()
-
-
-@pytest.mark.sizes(2, 3)
 @pytest.mark.options("tiny")
 def test_no_room(comm):
     with refused(spcomm.SpcommError, "split(color=0)", "no room", "--arena"):

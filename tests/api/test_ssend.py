@@ -56,17 +56,6 @@ def test_a_timeout_leaves_it_sent(comm):
         assert comm.recv(0, 1) == "late"
 
 
-@pytest.mark.sizes(2, 3, 4, 8)
-def test_to_all_others_in_turn_and_back(comm):
-    for sender in range(comm.size):
-        if comm.rank == sender:
-            for node in range(comm.size):
-                if node != sender:
-                    comm.ssend((sender, node), node)
-        else:
-            assert comm.recv(sender) == (sender, comm.rank)
-
-
 def test_to_itself(comm):
     with refused(spcomm.RankError, "no other thread", "use send"):
         comm.ssend(1, comm.rank)
@@ -104,14 +93,3 @@ def test_wrong_arguments(comm):
         with refused(TypeError, "cannot be pickled"):
             comm.ssend(lambda: 0, (comm.rank + 1) % comm.size)
     assert comm.try_recv_message() is None
-
-
-@pytest.mark.sizes(2, 4)
-def test_in_a_part(comm):
-    """The part has the nodes in reverse order."""
-    with comm.split(0, -comm.rank) as part:
-        partner = part.rank ^ 1
-        if part.rank % 2 == 0:
-            part.ssend(part.rank, partner)
-        else:
-            assert part.recv(partner) == partner

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import spcomm
-from nodetools import neighbours, refused, state, when_asleep, workers
+from nodetools import neighbours, state, when_asleep, workers
 
 ROUNDS = 60
 
@@ -24,17 +24,6 @@ def test_threads_exchange_at_once(comm):
             assert comm.recv(previous, tag) == value
 
     workers(*(lambda tag=tag: talk(tag) for tag in range(1, 6)))
-
-
-def test_threads_exchange_large_arrays(comm):
-    following, previous = neighbours(comm)
-
-    def talk(tag):
-        for step in range(3):
-            comm.send(np.full(40_000, tag * 100 + step), following, tag)
-            assert (comm.recv(previous, tag) == tag * 100 + step).all()
-
-    workers(*(lambda tag=tag: talk(tag) for tag in range(4)))
 
 
 def test_a_waiting_thread_does_not_block_a_sending_one(comm):
@@ -70,24 +59,6 @@ def test_a_waiting_thread_does_not_block_a_collective(comm):
     comm.send("x", following, tag=1)
     thread.join()
     assert got == ["x"]
-
-
-def test_many_threads_wait_for_different_tags(comm):
-    """All wait before anything is sent, and what arrives is sent in the opposite order."""
-    following, previous = neighbours(comm)
-    got = {}
-
-    def wait(tag):
-        got[tag] = comm.recv(previous, tag)
-
-    threads = [threading.Thread(target=wait, args=(tag,)) for tag in range(12)]
-    for thread in threads:
-        thread.start()
-    for tag in reversed(range(12)):
-        comm.send(tag * 3, following, tag)
-    for thread in threads:
-        thread.join()
-    assert got == {tag: tag * 3 for tag in range(12)}
 
 
 def test_one_thread_takes_each_message(comm):
@@ -153,15 +124,6 @@ def barrier_beside_others(comm):
             raise
         except spcomm.SpcommError as error:
             assert "thread" in str(error)
-
-
-def test_timeouts_in_threads(comm):
-    def give_up(tag):
-        for _ in range(10):
-            with refused(spcomm.WaitTimeoutError, tag):
-                comm.recv(tag=tag, timeout=0.001)
-
-    workers(*(lambda tag=tag: give_up(tag) for tag in range(101, 105)))
 
 
 def test_poll_and_try_beside_waiting_threads(comm):

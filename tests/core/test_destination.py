@@ -114,17 +114,6 @@ def test_operators_of_sets(left, right):
 
 
 @given(members)
-def test_the_papers_loop(several):
-    destination, found = Destination(several), []
-    rank = destination.first()
-    while rank is not None:
-        found.append(rank)
-        rank = destination.next()
-    assert found == sorted(several)
-    assert destination.next() is None and destination.first() == min(several, default=None)
-
-
-@given(members)
 def test_membership_is_that_of_sets(several):
     destination = Destination(several)
     for value in (

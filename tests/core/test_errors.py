@@ -111,36 +111,9 @@ def test_a_mismatch_names_groups_of_nodes():
     assert text.endswith("values of the same type and shape. (spcomm explain SP105)")
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (signature(operator="global_min", kind="an int"), "global_min() of an int"),
-        (
-            signature(operator="global_max", kind="an array", length=8192),
-            "global_max() of an array of float64, 8192 bytes",
-        ),
-        (signature(kind="an array", type="", char=ord("e"), length=6), "an array of float16, 6 bytes"),
-        (signature(kind="a tuple", fields=3, length=24), "a tuple, 24 bytes"),
-        (signature(kind="a bool"), "of a bool"),
-        (signature(kind="a complex"), "of a complex"),
-        (signature(kind="a NumPy scalar", type="int8"), "of a NumPy scalar of int8"),
-        (signature(kind="a SimTime", type="SimTime", length=24), "global_sum() of a SimTime"),
-        (signature(kind="an array", type="SimTime", length=48), "an array of SimTime, 48 bytes"),
-        (signature(kind="nothing", operator="no"), "a collective operation() of a value"),
-    ],
-)
-def test_what_was_called(found, words):
-    assert words in str(errors.mismatch("barrier()", 0, 3, {0: signature("barrier"), 1: found}))
-
-
 def test_equal_words_for_different_calls():
     called = {0: signature(kind="an array", layout=1), 1: signature(kind="an array", layout=2)}
     assert str(errors.mismatch("global_sum()", 0, 3, called)).count("of a different shape") == 2
-
-
-def test_a_call_that_was_left():
-    text = str(errors.mismatch("global_sum()", 2, 3, {2: signature("barrier")}))
-    assert "node 2 has left barrier() before its end" in text
 
 
 def test_texts_have_bounds():

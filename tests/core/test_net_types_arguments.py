@@ -14,26 +14,16 @@ X = np.arange(5)
 CALLS = {
     "repeat": lambda n: np.repeat(X, n),
     "take": lambda n: np.take(X, n),
-    "tile": lambda n: np.tile(X, n),
     "searchsorted": lambda n: np.searchsorted(X, n),
     "dot": lambda n: np.dot(2, n),
-    "vdot": lambda n: np.vdot(X, np.repeat(n, 5)),
     "where": lambda n: np.where(X > 1, X, n),
-    "clip": lambda n: np.clip(X, None, n),
-    "roll": lambda n: np.roll(X, n),
     "eye": lambda n: np.eye(n),
     "arange": lambda n: np.arange(n),
     "linspace": lambda n: np.linspace(0, n, 4),
     "full": lambda n: np.full(2, n, int),
-    "insert": lambda n: np.insert(X, 1, n),
-    "append": lambda n: np.append(X, n),
-    "outer": lambda n: np.outer(X, n),
-    "split": lambda n: np.array_split(X, n)[0],
     "put": lambda n: (lambda a: (np.put(a, [0], n), a)[1])(X.copy()),
     "assigned": lambda n: (lambda a: (a.__setitem__(n, n), a)[1])(X.copy()),
-    "polyval": lambda n: np.polyval([1, 2], n),
     "interp": lambda n: np.interp(n, X, X),
-    "isin": lambda n: np.isin(X, n),
     "asarray": lambda n: np.asarray(n, object),
 }
 
@@ -73,9 +63,7 @@ def test_as_an_argument(call):
     assert np.shape(found) == np.shape(wanted) and (found == wanted).all()
 
 
-@pytest.mark.parametrize(
-    "call", ["searchsorted", "dot", "where", "linspace", "append", "outer", "polyval", "interp"]
-)
+@pytest.mark.parametrize("call", ["searchsorted", "dot", "where", "linspace", "interp"])
 def test_a_double_as_an_argument(call):
     found, wanted = CALLS[call](NetDouble(2.5)), CALLS[call](2.5)
     assert np.shape(found) == np.shape(wanted) and (found == wanted).all()

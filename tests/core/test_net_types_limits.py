@@ -23,10 +23,6 @@ LIMITS = {
     "memoryview": (lambda a, x: memoryview(a), ValueError, lambda a, x: memoryview(a.view("u1"))),
     "bytes": (lambda a, x: bytes(a), ValueError, lambda a, x: a.tobytes()),
     "dot": (lambda a, x: a.dot(a), NO_DOT, lambda a, x: a @ a),
-    "np.dot": (lambda a, x: np.dot(a, a), NO_DOT, lambda a, x: a @ a),
-    "inner": (lambda a, x: np.inner(a, a), NO_DOT, lambda a, x: a @ a),
-    "vdot": (lambda a, x: np.vdot(a, a), NO_DOT, lambda a, x: a @ a),
-    "tensordot": (lambda a, x: np.tensordot(a, a, 1), NO_DOT, lambda a, x: a @ a),
     "convolve": (
         lambda a, x: np.convolve(a, a),
         NO_DOT,

@@ -76,10 +76,6 @@ def test_states():
         segment.close()
 
 
-def test_states_are_four_different_ones():
-    assert len({segments.STARTING, segments.LIVE, segments.FINISHED, segments.DIED}) == 4
-
-
 def test_closed_twice_and_used_after():
     segment = segments.Segment(2)
     segment.close()
