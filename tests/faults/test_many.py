@@ -2,7 +2,6 @@
 """Many nodes on few cores, limits of the launcher, runs that hang, a launcher that dies."""
 
 import os
-import signal
 import sys
 
 import pytest
@@ -41,59 +40,6 @@ def test_a_hundred_nodes_and_all_to_all(tmp_path):
         comm.barrier()
     """
     ok(run(tmp_path, 100, text))
-
-
-BAD = {
-    "nodes-0": (["-n", "0"], "0"),
-    "nodes-negative": (["-n", "-3"], "-3"),
-    "nodes-text": (["-n", "many"], "many"),
-    "nodes-too-many": (["-n", "1000000"], "1000000"),
-    "slots-0": (["-n", "2", "--slots", "0"], "slots"),
-    "slots-large": (["-n", "2", "--slots", "5000000"], "slots"),
-    "ring-small": (["-n", "2", "--ring", "10"], "ring"),
-    "arena-negative": (["-n", "2", "--arena", "-1"], "arena"),
-    "queue-limit": (["-n", "2", "--queue-limit", "1"], "queue-limit"),
-    "fanin-1": (["-n", "2", "--fanin", "1"], "fanin"),
-    "unknown": (["-n", "2", "--colour-of-the-sky"], "--colour-of-the-sky"),
-}
-
-
-@pytest.mark.parametrize("key", BAD)
-def test_options_out_of_their_limits(tmp_path, key):
-    options, named = BAD[key]
-    result = finish(start(command("run", *options, write(tmp_path, "")), cwd=tmp_path))
-    assert result.code == 125 and named in result.err and "Traceback" not in result.err, str(result)
-
-
-def test_a_run_that_hangs_is_ended(tmp_path):
-    line = command("run", "-n", "3", "--timeout", "1", write(tmp_path, "comm.recv(comm.rank, timeout=1000)"))
-    result = finish(start(line, cwd=tmp_path))
-    assert result.code == 124 and "timeout" in result.err.lower(), str(result)
-
-
-def test_nodes_die_with_their_launcher(tmp_path):
-    """kill -9 of the launcher: the pipes that the nodes hold open close, as no process is left."""
-    text = """
-        print("ready", flush=True)
-        comm.recv(rank, timeout=1000)
-    """
-    process = start(command("run", "-n", "4", "--no-label", write(tmp_path, text)), cwd=tmp_path)
-    assert [process.stdout.readline() for _ in range(4)] == ["ready\n"] * 4
-    process.kill()
-    process.communicate(timeout=100)
-    assert process.returncode == -signal.SIGKILL
-
-
-def test_ctrl_c_while_all_wait(tmp_path):
-    text = """
-        print("ready", flush=True)
-        comm.barrier(timeout=1000) if rank else comm.recv(0, timeout=1000)
-    """
-    process = start(command("run", "-n", "3", "--no-label", write(tmp_path, text)), cwd=tmp_path)
-    assert [process.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
-    process.send_signal(signal.SIGINT)
-    result = finish(process)
-    assert result.code == 130, str(result)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="affinity is set with Linux's call")

@@ -234,20 +234,6 @@ def test_an_exit_status_is_told(life, launch):
     assert "node 1 ended with exit code 3" in result.last
 
 
-@pytest.mark.parametrize(
-    ("mode", "code", "words"),
-    [
-        ("exit", 3, "node 1 ended with exit code 3"),
-        ("kill", 128 + 9, "node 1 was killed by SIGKILL"),
-        ("finish", 0, ""),
-        ("forget", 0, ""),
-    ],
-)
-def test_ends_of_nodes_that_were_forked(mode, code, words, life, alone):
-    found, _, err = alone(life, mode, 3)
-    assert found == code and words in err
-
-
 def test_a_killed_node_is_named(life, launch):
     result = launch("-n", 3, "--no-label", "--grace", 30, life, "kill")
     assert result.code == 128 + 9, result
@@ -293,15 +279,6 @@ def test_a_deadlock_of_c_programs(mode, deadlock, alone, launch):
     assert "(spcomm explain SP101)" in err
     result = launch("-n", 3, "--no-label", deadlock, mode, 0)
     assert (result.code, result.err) == (99, err)
-
-
-def test_a_deadlock_of_deaf_nodes(deadlock, alone):
-    """Node 0, which the shell waits for, has to be killed; the report comes nevertheless."""
-    code, _, err = alone(deadlock, "deaf", 3)
-    assert (code, err.splitlines()[0]) == (
-        -9,
-        "spcomm: DEADLOCK — all 3 nodes wait, and no message is on its way",
-    )
 
 
 def test_long_waits_are_no_deadlock(deadlock, alone):

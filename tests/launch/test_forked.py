@@ -12,8 +12,6 @@ from forking import HEAD, refusal, well
 from launching import read_lines
 from pairwise import each
 
-SUPERVISOR = "the process that watches over the nodes"
-
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("nodes", [1, 2, 4, 8])
@@ -97,18 +95,6 @@ def test_a_daemon_thread_does_not_keep_a_node(forked):
     well(forked.nodes(3, text))
 
 
-def test_the_output_ends_with_the_nodes(forked):
-    """The supervisor holds no copy of the program's descriptors: readers see the end when the nodes close them."""
-    head = "import os\nreading, writing = os.pipe()\n" + HEAD
-    text = """
-    os.close(writing)
-    if comm.rank == 0:
-        print(os.read(reading, 1))
-    comm.barrier()
-    """
-    assert well(forked.nodes(3, text, head)).out == "b''\n"
-
-
 def test_node_0_ends_last(forked):
     text = """
     if comm.rank:
@@ -118,16 +104,6 @@ def test_node_0_ends_last(forked):
         comm.send("go", spcomm.OTHERS)
     """
     assert well(forked.nodes(4, text)).out == "last words\n" * 3
-
-
-def test_multiprocessing_within_the_nodes(forked):
-    text = """
-    import multiprocessing
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        assert pool.map(abs, range(-5, 0)) == [5, 4, 3, 2, 1]
-    comm.barrier()
-    """
-    well(forked.nodes(2, text))
 
 
 # ---- exit codes and failures, in the words of `spcomm run`
@@ -194,27 +170,6 @@ def test_waiting_for_a_finished_node(forked):
     assert result.last == "spcomm: node 1 ended with an uncaught NodeLostError (exit code 1)"
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the parent-death signal")
-@pytest.mark.parametrize("doing", ["comm.recv()", "comm.barrier()"])
-def test_the_supervisor_is_killed(forked, doing):
-    """Its nodes die with it; node 0 sees it in its wait, and at its end."""
-    text = f"""
-    if comm.rank:
-        comm.send(os.getppid(), 0)
-        time.sleep(1000)
-    for _ in range(2):
-        supervisor = comm.recv()
-    os.kill(supervisor, signal.SIGKILL)
-    try:
-        {doing}
-    except spcomm.NodeLostError:
-        print("lost")
-    """
-    result = forked.nodes(3, text)
-    assert (result.code, result.out) == (125, "lost\n"), result
-    assert result.last == f"spcomm: {SUPERVISOR} was killed by SIGKILL; the nodes were stopped"
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_node_0_is_killed_from_outside(forked, number):
     process = forked.begin(4, "comm.barrier()\nprint(comm.rank)\nwhile True: pass\n")
@@ -223,20 +178,6 @@ def test_node_0_is_killed_from_outside(forked, number):
     result = forked.finish(process)
     assert result.code == -number, result
     assert result.last == "spcomm: node 0 died; the other nodes were stopped"
-
-
-def test_a_node_that_ignores_sigterm(forked):
-    text = """
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    comm.barrier()
-    if comm.rank == 1:
-        sys.exit(5)
-    while True:
-        time.sleep(1000)
-    """
-    result = forked.nodes(3, text)
-    assert result.code == -9, result
-    assert result.last == "spcomm: node 1 ended with exit code 5; the other nodes were stopped"
 
 
 def test_sigterm_of_the_supervisor_ends_the_run(forked):
@@ -282,16 +223,6 @@ def test_ctrl_c_that_the_program_handles(forked):
     assert read_lines(process, 3) == ["ready"] * 3
     os.killpg(process.pid, signal.SIGINT)
     assert well(forked.finish(process)).lines == ["handled"] * 3
-
-
-def test_processes_of_nodes_do_not_stay(forked):
-    """An orphan of a node ends with the run; the fixture looks for it."""
-    text = """
-    import subprocess
-    if comm.rank == 1:
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
-    """
-    assert forked.nodes(2, text).code == 0
 
 
 # ---- where it is refused

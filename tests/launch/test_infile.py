@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The infile: what `startup` makes of it, and that the reader finds what TOML says, in whatever way it is written."""
 
-import os
 import tomllib
 
 import pytest
@@ -85,31 +84,6 @@ def test_what_is_wrong(forked, infile, words):
     result = start(forked, infile)
     assert result.code == 1 and result.last.startswith("spcomm.ConfigError: "), result
     assert words in result.last
-
-
-def test_files_that_cannot_be_read(tmp_path):
-    for path, words in [
-        (tmp_path / "none.toml", "No such file"),
-        (tmp_path, "Is a directory"),
-        ("", "No such file"),
-    ]:
-        with pytest.raises(spcomm.ConfigError, match=f"cannot be read: {words}"):
-            read_infile(path)
-    with pytest.raises(spcomm.ConfigError, match="character 0"):
-        read_infile("a\0b")
-    closed = tmp_path / "closed.toml"
-    closed.write_text("local_nodes = 4\n")
-    closed.chmod(0)
-    if not os.access(closed, os.R_OK):
-        with pytest.raises(spcomm.ConfigError, match="Permission denied"):
-            read_infile(closed)
-    large = tmp_path / "large.toml"
-    large.write_text("#" * 100_000)
-    with pytest.raises(spcomm.ConfigError, match="larger than 65536 bytes"):
-        read_infile(large)
-    large.write_bytes(bytes(range(256)))
-    with pytest.raises(spcomm.ConfigError, match=r"large\.toml:1: "):
-        read_infile(large)
 
 
 @pytest.mark.parametrize("wrong", [4, 1.5, [], True])

@@ -15,13 +15,11 @@ from spcomm._core import work_sleep
 from spcomm._core.errors import NodeLostError
 from spcomm.launch import command
 from spcomm.launch.base import report
-from spcomm.launch.base.loop import Loop
-from spcomm.launch.base.wire import Wire
 from spcomm.launch.cmdline.groups import Names, gather
 from spcomm.launch.cmdline.options import Options
 from spcomm.launch.cmdline.plan import Plan
 from spcomm.launch.local.output import LONG, Sink, Stream
-from spcomm.launch.local.stack_probe import ProbeReplies, describe, user_line
+from spcomm.launch.local.stack_probe import ProbeReplies, user_line
 from spcomm.launch.supervise import supervisor
 from spcomm.launch.supervise.failures import Failures
 
@@ -40,25 +38,6 @@ def pipe():
 
 
 # Messages
-
-
-def test_messages_and_descriptors_arrive_together(pipe):
-    one, two = Wire.pair()
-    one.send(("first", {"a": [1, None, "é"]}))
-    one.send(("second",), (pipe[1], pipe[1]))
-    one.send(("third", b"x" * 100_000))
-    assert two.receive() == (("first", {"a": [1, None, "é"]}), [])
-    message, descriptors = two.receive()
-    assert message == ("second",) and len(descriptors) == 2
-    assert not any(os.get_inheritable(fd) for fd in descriptors)
-    os.write(descriptors[0], b"through")
-    assert os.read(pipe[0], 10) == b"through"
-    for fd in descriptors:
-        os.close(fd)
-    assert two.receive()[0] == ("third", b"x" * 100_000)
-    one.close()
-    assert two.receive() is None
-    two.close()
 
 
 # Membership
@@ -86,33 +65,6 @@ def test_an_executed_node_finds_its_place_in_the_environment(alone, monkeypatch,
     assert config.VARIABLE not in os.environ and config.REPORT_VARIABLE not in os.environ
     assert not os.get_inheritable(pipe[0]) and not os.get_inheritable(pipe[1])
     assert config.membership() == expected, "also the second time"
-
-
-@pytest.mark.parametrize(
-    "text", ["", "1:2:3", "a:0:1:2:3:4", "5:4:4:1:1:1", "-1:0:1:1:1:1", "1:2:3:4:5:6:7:8", "0:0:1:1:1:1"]
-)
-def test_a_variable_that_says_nothing_is_no_run(alone, monkeypatch, text):
-    monkeypatch.setenv(config.VARIABLE, text)
-    assert config.membership() is None
-
-
-def test_a_descriptor_that_is_something_else_is_no_run(alone, monkeypatch, pipe):
-    text = config.environment(member(pipe[0]), pipe[1])[config.VARIABLE]
-    os.close(pipe[0])
-    monkeypatch.setenv(config.VARIABLE, text)
-    assert config.membership() is None
-    os.dup2(0, pipe[0])
-    monkeypatch.setenv(config.VARIABLE, text)
-    assert config.membership() is None
-
-
-def test_a_process_that_a_node_forked_is_no_node(alone, pipe):
-    config.join(member(pipe[0]))
-    assert config.membership() is not None
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if config.membership() is None else 1)
-    assert os.waitpid(pid, 0)[1] == 0
 
 
 # Reports
@@ -298,31 +250,6 @@ def test_programs_of_one_group_get_consecutive_nodes_in_the_order_of_the_command
     assert [groups[1].rank(index) for plan in (made[1], made[3]) for index in plan.indices] == [0, 1, 2, 3, 4]
 
 
-def test_names_of_nodes_name_the_group_only_if_there_are_several():
-    one = Names(gather(plans((2, 7), (2, 7))))
-    assert (one.nodes([3]), one.nodes([0, 1, 3]), one.label(3)) == ("node 3", "nodes 0-1, 3", b"[3] ")
-    two = Names(gather(plans((2, 7), (2, 0), (1, 7))))
-    assert (two.nodes([2]), two.label(2)) == ("node 2 of group 7", b"[7:2] ")
-    assert two.nodes([4, 1, 0, 3]) == "nodes 0-1 of group 7, nodes 0-1 of group 0"
-    lines = describe({1: "a", 3: "a", 4: "b"}, two).splitlines()
-    assert lines[0] == "  node 1 of group 7, node 0 of group 0  a"
-    assert lines[1].split() == ["node", "1", "of", "group", "0", "b"] and len(lines[0]) == len(lines[1])
-
-
-def test_a_failure_says_its_group():
-    names = Names(gather(plans((2, 1), (2, 2))))
-    failures = Failures(names)
-    failures.text(3, b"first\n")
-    failures.text(0, b"first\n")
-    failures.reported(3, report.RAISED, "ValueError")
-    failures.reported(0, report.RAISED, "ValueError")
-    assert failures.first.sentence() == "node 1 of group 2 ended with an uncaught ValueError (exit code 1)"
-    assert failures.tracebacks(lambda index, _target: names.label(index), interrupted=False) == (
-        b"[2:1] first\n",
-        "node 0 of group 1 failed in the same way",
-    )
-
-
 @pytest.mark.parametrize(("nodes", "shared"), [((2, 2), True), ((2, 1), False), ((4,), True), ((3,), False)])
 def test_whether_cores_are_shared_depends_on_all_nodes_of_the_run(monkeypatch, nodes, shared):
     """Each group has fewer nodes than there are cores; together they may have more."""
@@ -474,22 +401,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_another_nodes():
     assert found == {0: "zero.py:7 in step", 1: "one.py:7 in step"}
 
 
-def test_nodes_in_the_same_state_share_a_line():
-    assert describe({0: "a", 1: "b", 2: "a", 3: "a"}) == "  nodes 0, 2-3  a\n  node 1        b\n"
-
-
 # The loop
-
-
-def test_the_loop_calls_back(pipe):
-    loop, called = Loop(), []
-    loop.add(pipe[0], lambda: called.append(os.read(pipe[0], 10)))
-    loop.at("late", 1000, lambda: called.append("late"))
-    loop.at("soon", 0, lambda: called.append("soon"))
-    os.write(pipe[1], b"data")
-    loop.turn()
-    assert called == [b"data", "soon"] and loop.waits("late") and not loop.waits("soon")
-    loop.close()
 
 
 # Sources newer than what was built from them

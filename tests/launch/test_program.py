@@ -98,16 +98,6 @@ def test_stdin_goes_to_node_0_and_the_others_are_at_the_end(launch, start):
     assert sorted(result.lines) == ["0 'first\\n' 'second\\nthird'", "1 '' ''", "2 '' ''"], result
 
 
-def test_stdin_may_be_a_file(launch):
-    (launch.folder / "input").write_bytes(b"one\ntwo\n")
-    script = launch.script(
-        "import sys, spcomm\nif spcomm.startup().rank == 0: print(sys.stdin.seekable(), input())"
-    )
-    with open(launch.folder / "input", "rb") as file:
-        result = launch.finish(launch.start("-n", 2, script, stdin=file))
-    assert result.lines == ["True one"], result
-
-
 def test_classes_of_the_script_can_be_pickled_also_at_exit(launch, start):
     result = launch.program(
         """
@@ -341,7 +331,3 @@ def test_a_thousand_nodes(launch):
         options=("-n", 1000, "--no-label", "--stall", 0),
     )
     assert (result.code, result.out, result.err) == (0, "1000\n" * 1000, ""), result
-
-
-def test_a_program_that_never_calls_startup_runs(launch, start):
-    assert launch.program("print('hello')", options=("-n", 3, *start)).lines == ["hello"] * 3

@@ -196,13 +196,6 @@ def test_a_node_lost_in_another_program_is_named(launch, start):
     assert result.last.startswith("spcomm: node 1 was killed by SIGKILL (exit code 137)")
 
 
-def test_an_executable_that_fails_ends_the_run(launch):
-    waits = launch.script("import signal; signal.pause()")
-    result = launch("-n", 2, waits, ":", "-n", 1, "sh", "-c", "exit 9")
-    assert result.code == 9, result
-    assert result.last == "spcomm: node 2 ended with exit code 9; the other nodes were stopped"
-
-
 def test_the_run_is_over_when_all_programs_have_ended(launch, start):
     """The first one ends at once; nothing of the second is cut off."""
     late = launch.script("import sys; sys.stdin.close(); print('late')", "late.py")
@@ -272,12 +265,3 @@ def test_kill_9_of_one_fork_server_ends_all_programs(launch, start):
     assert result.code == 125 and not launch.alive(), result
     whose = f"the process that starts the nodes of {two}"
     assert result.last == f"spcomm: {whose} was killed by SIGKILL while it ran the nodes"
-
-
-def test_kill_9_of_the_launcher_leaves_nothing_of_any_program(launch, start):
-    script = launch.script(WAITS)
-    process = launch.start("-n", 2, *start, script, ":", "-n", 2, *start, script)
-    ranks(process, 4)
-    process.kill()
-    process.wait()
-    launch.wait_until_nothing_is_left()
