@@ -83,19 +83,6 @@ static void lowest_address_first(void) {
     free_store(&store);
 }
 
-static void freed_blocks_before_fresh_memory(void) {
-    store_t store = make_store(100 * SMALL);
-    spc_block_shared_t *block[3];
-    for (int i = 0; i < 3; i++) {
-        block[i] = take(&store, 64);
-    }
-    spc_block_unpin(block[0], OWNER);
-    CHECK_EQ_PTR(take(&store, 64), block[0]);
-    spc_block_unpin(block[1], OWNER);
-    CHECK_EQ_PTR(take(&store, 64), block[1]);
-    free_store(&store);
-}
-
 static void neighbours_are_joined(void) {
     store_t store = make_store(4 * SMALL);
     spc_block_shared_t *block[4];
@@ -518,7 +505,6 @@ static void passing_on_leaves_one_pin(void) {
 
 int main(void) {
     RUN(lowest_address_first);
-    RUN(freed_blocks_before_fresh_memory);
     RUN(neighbours_are_joined);
     RUN(small_rests_are_not_cut_off);
     RUN(impossible_lengths_do_not_fit);

@@ -9,13 +9,6 @@ static int barrier_at_once(spc_comm_t *comm) {
     return spc_comm_collective(comm, &barrier_call, NULL, NULL, 0, NULL, AT_ONCE);
 }
 
-/* All enter, in this order: the last one's receive completes the phase. */
-static void all_enter(party_t *party) {
-    for (int rank = 0; rank + 1 < party->size; rank++) {
-        expect_none(party->comm[rank], AT_ONCE, SPC_ETIMEDOUT);
-    }
-}
-
 static void all_over(party_t *party) {
     for (int rank = party->size - 1; rank >= 0; rank--) {
         expect_over(party->comm[rank]);
@@ -35,23 +28,6 @@ static void expect_from(spc_comm_t *comm, uint32_t sources, const uint64_t *byte
     }
 }
 
-static void one_many_all_and_none(void) {
-    party_t party = party_open(4, plain);
-    const int32_t two[] = {0, 2}, all[] = {0, 1, 2, 3};
-    const uint64_t bytes[] = {8, 50000, 300};
-    for (int cycle = 0; cycle < 10; cycle++) {
-        coordinated(party.comm[0], 1, 0, bytes[0]);
-        CHECK_OK(coordinated_until(party.comm[1], two, 2, 1, bytes[1], SPC_NO_DEADLINE));
-        CHECK_OK(coordinated_until(party.comm[2], all, 4, 2, bytes[2], SPC_NO_DEADLINE));
-        expect_from(party.comm[0], 1u << 1 | 1u << 2, bytes);
-        expect_from(party.comm[1], 1u << 0 | 1u << 2, bytes);
-        expect_from(party.comm[2], 1u << 1 | 1u << 2, bytes);
-        expect_from(party.comm[3], 1u << 2, bytes);
-        all_over(&party);
-    }
-    party_close(&party);
-}
-
 static void messages_come_while_others_have_not_entered(void) {
     party_t party = party_open(3, plain);
     const uint64_t bytes[] = {8, 60000, 40};
@@ -64,29 +40,6 @@ static void messages_come_while_others_have_not_entered(void) {
     expect_from(party.comm[1], 1u << 0 | 1u << 2, bytes);
     expect_none(party.comm[0], AT_ONCE, SPC_ETIMEDOUT);
     all_over(&party);
-    party_close(&party);
-}
-
-static void empty_cycles_follow_each_other(void) {
-    party_t party = party_open(3, plain);
-    for (int cycle = 0; cycle < 100; cycle++) {
-        all_enter(&party);
-        all_over(&party);
-    }
-    party_close(&party);
-}
-
-static void alone_a_cycle_ends_at_once(void) {
-    party_t party = party_open(1, plain);
-    for (int cycle = 0; cycle < 20; cycle++) {
-        for (int i = 0; i < cycle; i++) {
-            coordinated(party.comm[0], 0, (uint64_t)i, mixed_bytes(i));
-        }
-        for (int i = 0; i < cycle; i++) {
-            expect_next(party.comm[0], 0, (uint64_t)i, mixed_bytes(i));
-        }
-        expect_over(party.comm[0]);
-    }
     party_close(&party);
 }
 
@@ -324,10 +277,7 @@ static void a_message_given_back_comes_again(void) {
 }
 
 int main(void) {
-    RUN(one_many_all_and_none);
     RUN(messages_come_while_others_have_not_entered);
-    RUN(empty_cycles_follow_each_other);
-    RUN(alone_a_cycle_ends_at_once);
     RUN(a_fast_node_is_one_cycle_ahead_and_no_more);
     RUN(ordinary_messages_are_something_else);
     RUN(sending_after_the_first_receive_is_refused);

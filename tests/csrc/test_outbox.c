@@ -75,11 +75,6 @@ static int send_one(office_t *office, int32_t to, int32_t tag, uint64_t bytes) {
     return send_many(office, &to, 1, tag, bytes);
 }
 
-static uint64_t ring_place(const office_t *office, const spc_slot_shared_t *slot) {
-    return slot->payload.offset
-           - spc_segment_offset(&office->segment, spc_segment_part(&office->segment, SPC_REGION_RING, 0));
-}
-
 /* The next message or part for node `to`; returns its payload, whose bytes are all the tag. */
 static const spc_slot_shared_t *see(office_t *office, int to, int32_t tag, uint64_t bytes) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&office->row[to]);
@@ -112,39 +107,6 @@ static uint64_t take(office_t *office, int to, int32_t tag, uint64_t bytes) {
 
 static void is_idle(office_t *office, int to) {
     CHECK_EQ_PTR(spc_mailbox_peek(&office->row[to]), NULL);
-}
-
-/* Node 0 has announced A and C to node 1, who has picked up A; the buffer ends at 960; the next message: 80 bytes. */
-static void figure_2(void) {
-    office_t office;
-    open_office(&office, (spc_config_t){.slots = 8, .ring_bytes = 8192});
-    CHECK_OK(send_one(&office, 1, 'A', 240 - 16));
-    CHECK_OK(send_one(&office, 2, 'B', 480 - 16));
-    CHECK_OK(send_one(&office, 1, 'C', 240 - 16));
-    take(&office, 1, 'A', 240 - 16);
-    CHECK_OK(send_one(&office, 1, 'D', 80));
-    take(&office, 1, 'C', 240 - 16);
-    CHECK_EQ_PTR(see(&office, 1, 'D', 80), &office.row[1].row->slot[2]); /* "this is the third slot" */
-    CHECK_EQ_U(ring_place(&office, see(&office, 1, 'D', 80)), 960);
-    close_office(&office);
-}
-
-static void figure_3(void) {
-    office_t office;
-    open_office(&office, (spc_config_t){.slots = 4, .ring_bytes = 8192});
-    const int32_t to[2] = {1, 2};
-    CHECK_OK(send_many(&office, to, 2, 'M', 80));
-    const spc_slot_shared_t *first = see(&office, 1, 'M', 80), *second = see(&office, 2, 'M', 80);
-    CHECK_EQ_U(ring_place(&office, first), 0);
-    CHECK_EQ_U(ring_place(&office, second), sizeof(spc_ring_header_shared_t)); /* each its own header */
-    spc_ring_header_shared_t *one = spc_segment_address(&office.segment, first->payload.offset);
-    spc_ring_header_shared_t *two = spc_segment_address(&office.segment, second->payload.offset);
-    CHECK_EQ_PTR(spc_ring_payload(one), spc_ring_payload(two));
-    take(&office, 2, 'M', 80);
-    take(&office, 1, 'M', 80);
-    is_idle(&office, 0);
-    is_idle(&office, 3);
-    close_office(&office);
 }
 
 static void the_way_follows_from_the_length(void) {
@@ -523,8 +485,6 @@ static void no_memory_no_parts(void) {
 }
 
 int main(void) {
-    RUN(figure_2);
-    RUN(figure_3);
     RUN(the_way_follows_from_the_length);
     RUN(one_fifo_for_each_destination);
     RUN(a_head_without_room_in_the_ring_is_not_overtaken);
