@@ -76,15 +76,6 @@ def missing_parameters(thing, found):
     ]
 
 
-def test_complaints_are_made():
-    def example(left, right):
-        """..."""
-
-    assert missing_parameters(example, sections("Do.\n\nParameters\n----------\nleft : int\n    One.\n")) == [
-        "its Parameters lack right"
-    ]
-
-
 EXAMPLES = f"""
 import doctest, os, sys
 sys.path.insert(0, {str(Path(public.__file__).parent)!r})

@@ -15,10 +15,6 @@ def existing():
     return [ROOT / name for name in DOCUMENTS if (ROOT / name).exists()]
 
 
-def test_documents_are_there():
-    assert [name for name in DOCUMENTS if not (ROOT / name).is_file()] == []
-
-
 def test_make_targets_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     complaints = []
@@ -33,11 +29,6 @@ def test_make_targets_exist():
     fail_with(complaints)
 
 
-@pytest.mark.parametrize("command", ["demo", "test"])
-def test_readme_names_the_two_commands(command):
-    assert f"make {command}" in (ROOT / "README.md").read_text()
-
-
 def test_the_readme_shows_a_listing_and_its_output():
     """The listing and its output are run by test_listings.py."""
     listing = ROOT / "docs" / "tutorial" / "listings" / "04_circle.py"
@@ -47,9 +38,6 @@ def test_the_readme_shows_a_listing_and_its_output():
 
 
 # Guides about something one looks at. The others are about commands, files and words.
-LOOKED_AT = {
-    "bench_figures", "diagnose", "learn", "notebook", "rendering", "room", "run", "simulate", "trace", "watch",
-}  # fmt: skip
 # Made by the commands that their pages show; all others by scripts of ours.
 MADE_BY_HAND = {"simulate_barrier.png", "volume.png"}
 PICTURES = ROOT / "docs" / "pictures"
@@ -89,15 +77,6 @@ def test_every_picture_is_shown_and_has_an_alternative_text(pictures):
     )
 
 
-def test_guides_about_something_to_look_at_show_it(pictures):
-    pages = {page for at in pictures.values() for page, _alt in at}
-    guides = {path.stem for path in (ROOT / "docs" / "howto").glob("*.md")}
-    assert {name for name in guides if f"docs/howto/{name}.md" in pages} == LOOKED_AT
-    for page in ("README.md", "docs/index.md"):
-        at = {path.name.partition("-")[0] for path, places in pictures.items() if page in dict(places)}
-        assert at >= {"timeline", "notebook", "learn"}
-
-
 def test_pictures_are_made_by_scripts(monkeypatch):
     """Each picture of screens.py is there in light and dark, and small."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
@@ -119,12 +98,6 @@ def test_pictures_are_made_by_scripts(monkeypatch):
 def test_a_screen_is_of_no_machine_and_needs_no_network(path):
     text = path.read_text().replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?:|@import|url\(|<script|/home/|/root|/tmp|127\.0\.0\.1|localhost", text)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_readme_has_its_pictures(scheme):
-    names = re.findall(rf'(?:src|srcset)="(\S+-{scheme}\.\w+)"', (ROOT / "README.md").read_text())
-    assert len(names) == 3 and [name for name in names if not (ROOT / name).is_file()] == []
 
 
 def test_something_is_near_everything(monkeypatch):
@@ -179,17 +152,6 @@ def test_links_lead_somewhere():
                 )
     assert count > 100
     fail_with(complaints)
-
-
-def test_anchors_are_those_of_code_hosts(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(
-        "# `a_b`: what's it?\n\n```\n# none\n```\n## 2. [Link](x.md#y)\n[l](#a_b-whats-it) `[x](y)`\n"
-    )
-    assert anchors(page) == {"a_b-whats-it", "2-link"}
-    assert [(target.name, anchor) for target, anchor in links(page)] == [
-        ("x.md", "y"), ("page.md", "a_b-whats-it"), ("y", ""),
-    ]  # fmt: skip
 
 
 def test_named_files_exist():

@@ -130,12 +130,3 @@ def test_every_listing_is_on_a_page():
             if f"listings/{path.name}" not in pages
         ]
     )
-
-
-def test_differences_are_found():
-    wanted = ["[0] 5 ms of 8", "…warned…"]
-    assert differences(wanted, ["it warned me", "[0] 1.5 s of 8"]) == []
-    assert differences(wanted, ["it warned me", "[0] 5 ms of 9"]) == ["- [0] 5 ms of 8", "+ [0] 5 ms of 9"]
-    assert differences(["a", "…"], ["a", "b", "c"]) == []
-    assert differences(["a"], ["a", "a"]) == ["+ a"]
-    assert commands("$ one\nout\n$ echo $?\n99\n$ two\n") == [("one", ["out"], 99), ("two", [], 0)]
