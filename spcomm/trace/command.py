@@ -99,10 +99,6 @@ class _Arguments:
 
     def _take(self, word: str, rest: "list[str]") -> None:
         name, is_given, value = word.partition("=")
-        if name == "--paje":
-            raise _UsageError(
-                "the Pajé format is no longer written; open the trace itself in ui.perfetto.dev, or use --html"
-            )
         if word in _ALONE:
             self.alone.add(word)
         elif name in _ENDINGS:

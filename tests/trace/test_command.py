@@ -91,10 +91,6 @@ def test_to_after_the_end_is_the_end(trace, capsys):
             "--min-bytes is '1.5'; it takes a number of bytes, or of K, M or G",
         ),
         (["t.json", "--html="], "--html= names no file"),
-        (
-            ["t.json", "--paje=o.paje"],
-            "the Pajé format is no longer written; open the trace itself in ui.perf",
-        ),
         (["t.json", "--summary=x"], "no option --summary=x"),
         (["t.json", "--from", "9" * 5000], f"--from is '{'9' * 60}'...; it takes a number with a unit"),
         (["t.json", "\x1b[2J"], "give one trace, not t.json and \ufffd[2J"),

@@ -149,13 +149,6 @@ def test_innermost(inside, outside, found):
     assert spans.innermost(inside, outside) == found
 
 
-def test_names_without_room_are_said():
-    built = two_nodes()
-    assert "without a name" not in summary.text(read(built))
-    built.other["unnamed"] = [0, 12]
-    assert "without a name       12 events" in summary.text(read(built))
-
-
 def test_threads_are_told_apart():
     built = two_nodes().call(1, 10, 20, "recv", "t.py:3", [(12, 18)], thread=1).call(1, 40, 50, thread=1)
     found = summary.summarize(read(built))
@@ -324,12 +317,6 @@ def test_messages_between_boxes_are_counted():
     assert "between boxes" not in summary.text(read(built))
     built.message(1, 2, 3, 4, bytes=100).message(2, 0, 5, None, bytes=20)
     assert "between boxes        2 of 3 messages, 120 B, by way of gateways" in summary.text(read(built))
-
-
-def test_clocks_are_told_of_several_boxes():
-    built = two_nodes(boxes=2, map=[0, 1])
-    built.other["clock_error_us"] = [0.0, 2.5]
-    assert "clocks of boxes      ±2.50 µs between them" in summary.text(read(built))
 
 
 def test_matrix():

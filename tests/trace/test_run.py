@@ -446,15 +446,6 @@ def test_a_box_that_forges_its_trace(launch, tmp_path, what):
     assert trace.missing == [2, 3] and gaps(trace)[-2][:2] == ("missing", "nodes 2-3")
 
 
-def test_curves(launch):
-    traced(launch, "-n", 2)
-    rows = json.loads((launch.folder / "t.json").read_text())["traceEvents"]
-    computing = [row["args"]["number"] for row in rows if row["name"] == "nodes computing"]
-    under_way = [row["args"]["number"] for row in rows if row["name"] == "messages under way"]
-    assert set(computing) <= {0, 1, 2} and len(set(computing)) > 1 and computing[-1] == 0
-    assert min(under_way) == 0 and max(under_way) in (1, 2, 3, 4) and under_way[-1] == 0
-
-
 def test_where_the_file_cannot_be_written(launch):
     for path in ("nowhere/t.json", "."):
         result = launch("-n", 1, "--trace", path, launch.script("print('ran')"))
