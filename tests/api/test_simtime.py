@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spcomm
-from nodetools import neighbours, pass_on, refused, tree
+from nodetools import pass_on, refused, tree
 from spcomm import SimTime
 
 TIMES = [0.0, -0.0, 1.0, 1.5, -2.0, math.inf, 1e308, 5e-324]
@@ -192,30 +192,3 @@ def test_tuples_in_another_order_do_not_match(comm):
     mine = (1, SimTime(1)) if comm.rank == 0 else (SimTime(1), 1)
     with refused(spcomm.MismatchError, "a tuple of (a SimTime, an int)", "a tuple of (an int, a SimTime)"):
         comm.global_min(mine)
-
-
-def test_a_simulation_in_small(comm):
-    """Each node has events; the earliest of all is taken, and its node adds one later: the same order as alone."""
-    chance = random.Random(11)
-    events = [
-        SimTime(chance.randrange(5), chance.randrange(3), rank) for rank in range(comm.size) for _ in range(6)
-    ]
-    expected, queue = [], sorted(events)
-    mine = sorted(event for event in events if event.priorities[1] == comm.rank)
-    for step in range(40):
-        now = comm.global_min(mine[0] if mine else SimTime(math.inf))
-        expected.append(queue.pop(0))
-        assert now == expected[-1]
-        later = now + (step % 3 + 0.5)
-        queue = sorted([*queue, later])
-        if now.priorities[1] == comm.rank:
-            mine.pop(0)
-            mine = sorted([*mine, later])
-
-
-def test_times_travel(comm):
-    following, previous = neighbours(comm)
-    comm.send([SimTime(comm.rank, 1), {"t": SimTime(math.inf)}], following, tag=4)
-    assert comm.recv(previous, 4) == [SimTime(previous, 1), {"t": math.inf}]
-    array = pass_on(comm, np.array([SimTime(comm.rank, 2)] * 1000))
-    assert array.dtype == SimTime.dtype and SimTime.from_record(array[999]) == SimTime(previous, 2)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The extension that launchers use: the segment, who is there, what the system gives."""
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -37,19 +36,6 @@ def test_it_takes_room_only_where_it_is_touched():
         segment.close()
 
 
-def test_nobody_can_shrink_it():
-    """Sealed: a node that truncated it would kill the others."""
-    if not segments.features()["memfd"]:
-        pytest.skip("this system has no memfd")
-    segment = segments.Segment(2)
-    try:
-        assert fcntl.fcntl(segment.fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
-        with pytest.raises(OSError):
-            os.ftruncate(segment.fd, 0)
-    finally:
-        segment.close()
-
-
 def test_without_memfd_nothing_is_left_behind():
     before = leaks.shared_files()
     segment = segments.Segment(2, arena=1 << 20, disable=segments.disable_mask("memfd"))
@@ -58,20 +44,6 @@ def test_without_memfd_nothing_is_left_behind():
         assert (
             os.fstat(segment.fd).st_blocks * 512 >= segment.size
         )  # all of it is reserved: no later surprise
-    finally:
-        segment.close()
-
-
-def test_states():
-    segment = segments.Segment(4)
-    try:
-        segment.mark_finished(1)
-        segment.mark_died(2, -9)
-        assert [segment.state(rank) for rank in range(4)] == [
-            segments.STARTING, segments.FINISHED, segments.DIED, segments.STARTING,
-        ]  # fmt: skip
-        segment.mark_died(1, 3)  # only the first end counts
-        assert segment.state(1) == segments.FINISHED
     finally:
         segment.close()
 

@@ -69,13 +69,6 @@ def test_ctrl_c_in_the_last_wait_shows_no_traceback(launch):
     assert "Traceback" not in result.err and "ignored" not in result.err, result
 
 
-def test_ctrl_c_tells_where_the_nodes_were(launch, start):
-    process = launch.start("-n", 3, *start, launch.script(WAITS))
-    read_lines(process, 3)
-    process.send_signal(signal.SIGINT)
-    assert "  nodes 0-2  program.py:5 in wait_here" in launch.finish(process).err
-
-
 WAITS_IN = {
     "a call": "comm.recv(0, timeout=1000)",  # without a limit it is a deadlock, and that is told if it is seen first
     "a library": "threading.Event().wait()",

@@ -112,21 +112,6 @@ def test_without_it_nothing_is_said(launch):
 # Warnings that are errors
 
 
-def test_a_failure_is_worse_than_a_warning(launch):
-    program = """
-    import spcomm
-    comm = spcomm.startup()
-    if comm.rank == 0:
-        comm.send(1, 1)
-    comm.barrier()
-    if comm.rank == 1:
-        raise SystemExit(7)
-    """
-    result = launch.program(program, options=("-n", 3, "--strict"))
-    assert result.code == 7 and "node 1 ended with exit code 7" in result.last, result
-    assert "SP106" not in result.err
-
-
 @pytest.mark.parametrize(("options", "value"), [((), None), (("--strict",), "1")], ids=str)
 def test_programs_of_any_language_are_told(launch, options, value):
     result = launch("-n", 1, *options, "--env", "none", "env")
