@@ -3,6 +3,7 @@
 #include "wide_box.h"
 
 #include <poll.h>
+#include <sched.h>
 
 #include "little_endian.h"
 #include "net/link/spc_channel.h"
@@ -21,13 +22,13 @@ typedef struct lone_box {
     spc_link_t *link;
     int descriptor;
     int count;
-    spc_frame_t seen[SEEN_MAX]; /* arrivals and ends, in order */
+    spc_frame_t seen[SEEN_MAX]; /* arrivals, ends and SHUTDOWN, in order */
 } lone_box_t;
 
 static int see(void *argument, const spc_frame_t *frame, const unsigned char *body) {
     lone_box_t *lone = argument;
     (void)body;
-    if (frame->kind == SPC_FRAME_ARRIVE
+    if (frame->kind == SPC_FRAME_ARRIVE || frame->kind == SPC_FRAME_SHUTDOWN
         || (frame->kind == SPC_FRAME_STATUS && frame->total_bytes != SPC_NODE_LIVE)) {
         CHECK(lone->count < SEEN_MAX);
         lone->seen[lone->count++] = *frame;
@@ -74,7 +75,7 @@ static void see_until(lone_box_t *lone, int count) {
     }
 }
 
-static void lone_close(lone_box_t *lone, int outcome) {
+static void lone_finish(lone_box_t *lone, int outcome) {
     if (outcome == SPC_EINTERRUPTED) {
         spc_gateway_stop(lone->gateway);
     }
@@ -87,9 +88,17 @@ static void lone_close(lone_box_t *lone, int outcome) {
     }
     pthread_join(lone->thread, NULL);
     CHECK_EQ(lone->outcome, outcome);
+}
+
+static void lone_free(lone_box_t *lone) {
     spc_gateway_destroy(lone->gateway);
     spc_link_destroy(lone->link);
     comm_box_close(&lone->box);
+}
+
+static void lone_close(lone_box_t *lone, int outcome) {
+    lone_finish(lone, outcome);
+    lone_free(lone);
 }
 
 /* The frames that a box sends of its only node. */
@@ -170,10 +179,7 @@ static void an_end_is_told_after_a_reminder(void) {
     see_until(&lone, 2);
     comm_box_leave(comm);
     spc_comm_mark_ended(&lone.box.segment, 0, SPC_NODE_FINISHED, 0);
-    while (lone.seen[lone.count - 1].kind != SPC_FRAME_STATUS) {
-        exchange(&lone);
-    }
-    CHECK(lone.count >= 4); /* and again, when its process is gone */
+    see_until(&lone, 4); /* a fifth may follow, when its process is gone */
     CHECK_EQ(lone.seen[3].kind, SPC_FRAME_STATUS);
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(lone.seen[i].kind, SPC_FRAME_ARRIVE);
@@ -182,6 +188,34 @@ static void an_end_is_told_after_a_reminder(void) {
         CHECK_EQ_U(lone.seen[i].length_bytes, i < 2 ? 48 : 8);
     }
     lone_close(&lone, SPC_OK);
+}
+
+/* The gateway has sent all, and sleeps: it has not ended its link, and takes what is on its way. */
+static void a_gateway_stays_until_the_others_have_shut_down(void) {
+    lone_box_t lone;
+    lone_open(&lone, 2);
+    const spc_event_shared_t *events = spc_segment_part(&lone.box.segment, SPC_REGION_EVENT, 0);
+    comm_box_leave(comm_box_join(&lone.box, 0));
+    spc_comm_mark_ended(&lone.box.segment, 0, SPC_NODE_FINISHED, 0);
+    while (lone.count == 0 || lone.seen[lone.count - 1].kind != SPC_FRAME_SHUTDOWN) {
+        exchange(&lone);
+    }
+    while (atomic_load(&events[2].sleeping) == 0) { /* the gateway's own */
+        sched_yield();
+    }
+    exchange(&lone);
+    CHECK(!spc_link_has_ended(lone.link));
+    const uint64_t list = 0; /* rank 0, and padding */
+    const spc_frame_t frame = {.kind = SPC_FRAME_MESSAGE, .source = 1, .tag = 5, .count = 1};
+    const spc_frame_piece_t piece = {&list, sizeof list};
+    CHECK_OK(spc_link_send(lone.link, &frame, &piece, 1));
+    lone_finish(&lone, SPC_OK);
+    spc_mailbox_shared_t *mailbox = spc_segment_part(&lone.box.segment, SPC_REGION_MAILBOX, 0);
+    spc_unread_t unread;
+    uint32_t at = 0;
+    CHECK(spc_mailbox_unread(mailbox, 1, lone.box.segment.config->slots, &at, &unread));
+    CHECK_EQ(unread.tag, 5);
+    lone_free(&lone);
 }
 
 /* ---- totals: the server has combined */
@@ -498,5 +532,6 @@ int main(void) {
     RUN(arrivals_that_are_ahead_wait);
     RUN(what_is_ahead_is_bounded);
     RUN(an_end_is_told_after_a_reminder);
+    RUN(a_gateway_stays_until_the_others_have_shut_down);
     return check_done();
 }
