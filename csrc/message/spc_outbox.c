@@ -668,10 +668,6 @@ uint32_t spc_outbox_waiting(const spc_outbox_t *outbox, uint32_t destination) {
     return outbox->destination[destination].queue.length;
 }
 
-uint64_t spc_outbox_queued_bytes(const spc_outbox_t *outbox) {
-    return outbox->total.bytes;
-}
-
 void spc_outbox_destroy(spc_outbox_t *outbox) {
     if (outbox == NULL) {
         return;

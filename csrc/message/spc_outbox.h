@@ -119,9 +119,6 @@ bool spc_outbox_is_empty(const spc_outbox_t *outbox);
 /* Messages waiting for `destination`. */
 uint32_t spc_outbox_waiting(const spc_outbox_t *outbox, uint32_t destination);
 
-/* The part of the limit that messages waiting here take. */
-uint64_t spc_outbox_queued_bytes(const spc_outbox_t *outbox);
-
 /* Whether `destination` keeps messages of this node beyond its share, so that they count against this node's limit. */
 bool spc_outbox_is_lent(const spc_outbox_t *outbox, uint32_t destination);
 

@@ -25,11 +25,6 @@ int spc_fuzzy_enter(spc_fuzzy_t *fuzzy, uint64_t *phase) {
     return status;
 }
 
-bool spc_fuzzy_test(const spc_fuzzy_t *fuzzy, uint64_t phase) {
-    /* Also correct for settled ones: a bank that was reused shows a later phase. */
-    return spc_reduce_test(fuzzy->reduce, phase);
-}
-
 /* Remembers the outcome of a barrier that is complete. */
 static void settle(spc_fuzzy_t *fuzzy, uint32_t index) {
     const uint64_t phase = fuzzy->open[index].phase;

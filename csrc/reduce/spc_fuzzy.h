@@ -27,10 +27,7 @@ void spc_fuzzy_init(spc_fuzzy_t *fuzzy, spc_reduce_t *reduce);
  * phase is its handle. */
 int spc_fuzzy_enter(spc_fuzzy_t *fuzzy, uint64_t *phase);
 
-/* Whether all nodes have entered. One load. Stays true after the barrier was left. */
-bool spc_fuzzy_test(const spc_fuzzy_t *fuzzy, uint64_t phase);
-
-/* After test: ends it; SPC_OK or SPC_EMISMATCH. SPC_EINVAL if it is not open (any more), SPC_EAGAIN if some node has
+/* Ends it; SPC_OK or SPC_EMISMATCH. SPC_EINVAL if it is not open (any more), SPC_EAGAIN if some node has
  * not entered: then it stays open. */
 int spc_fuzzy_leave(spc_fuzzy_t *fuzzy, uint64_t phase);
 

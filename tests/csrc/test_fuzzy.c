@@ -43,18 +43,18 @@ static void it_is_done_when_all_have_entered(void) {
     open_all(2);
     uint64_t phase = enter(2);
     CHECK_EQ_U(enter(0), phase);
-    CHECK(!spc_fuzzy_test(&fuzzy[0], phase));
-    CHECK(!spc_fuzzy_test(&fuzzy[1], phase));
+    CHECK(!spc_reduce_test(fuzzy[0].reduce, phase));
+    CHECK(!spc_reduce_test(fuzzy[1].reduce, phase));
     CHECK_EQ(spc_fuzzy_leave(&fuzzy[0], phase), SPC_EAGAIN);
     CHECK_EQ_U(enter(1), phase);
     for (uint32_t rank = 0; rank < NODES; rank++) {
-        CHECK(spc_fuzzy_test(&fuzzy[rank], phase));
+        CHECK(spc_reduce_test(fuzzy[rank].reduce, phase));
         CHECK_OK(spc_fuzzy_leave(&fuzzy[rank], phase));
         CHECK_EQ(spc_fuzzy_leave(&fuzzy[rank], phase), SPC_EINVAL);
-        CHECK(spc_fuzzy_test(&fuzzy[rank], phase));
+        CHECK(spc_reduce_test(fuzzy[rank].reduce, phase));
     }
     CHECK_EQ(spc_fuzzy_leave(&fuzzy[0], phase + 1), SPC_EINVAL);
-    CHECK(!spc_fuzzy_test(&fuzzy[0], phase + 1));
+    CHECK(!spc_reduce_test(fuzzy[0].reduce, phase + 1));
     box_close(&box);
 }
 
@@ -93,7 +93,7 @@ static void a_node_may_run_ahead_of_all_others(void) {
             for (uint32_t rank = 0; rank < NODES; rank++) {
                 for (uint32_t i = 0; i < SPC_FUZZY_MAX; i++) {
                     phases[i] = enter(rank);
-                    CHECK_EQ(spc_fuzzy_test(&fuzzy[0], phases[i]), rank == NODES - 1);
+                    CHECK_EQ(spc_reduce_test(fuzzy[0].reduce, phases[i]), rank == NODES - 1);
                 }
                 last = barrier(rank);
                 CHECK_EQ(spc_reduce_test(box.reduce[0], last), rank == NODES - 1);
@@ -174,7 +174,7 @@ static void barriers_between_entry_and_end_complete_it(void) {
         phase = enter(rank);
     }
     barrier_of_all();
-    CHECK(spc_fuzzy_test(&fuzzy[0], phase));
+    CHECK(spc_reduce_test(fuzzy[0].reduce, phase));
     CHECK_OK(spc_fuzzy_leave(&fuzzy[0], phase));
     CHECK_OK(spc_fuzzy_leave(&fuzzy[1], phase));
     CHECK_OK(spc_fuzzy_leave(&fuzzy[2], phase));
@@ -229,7 +229,7 @@ static void a_window_of_eight_slides_over_the_banks(void) {
         for (uint32_t rank = 0; rank < NODES; rank++) {
             if (phase > SPC_FUZZY_MAX) {
                 const uint64_t oldest = phase - SPC_FUZZY_MAX;
-                CHECK(spc_fuzzy_test(&fuzzy[rank], oldest));
+                CHECK(spc_reduce_test(fuzzy[rank].reduce, oldest));
                 if (rank != 0 || oldest % 5 != 0) {
                     CHECK_EQ(spc_fuzzy_leave(&fuzzy[rank], oldest), oldest % 5 == 0 ? SPC_EMISMATCH : SPC_OK);
                 }

@@ -206,7 +206,7 @@ static void do_fuzzy(worker_t *worker, uint32_t odd) {
 static void leave_what_is_done(worker_t *worker) {
     if (worker->open_count > 0) {
         const uint32_t index = (uint32_t)check_below(&worker->own, worker->open_count);
-        if (spc_fuzzy_test(&worker->fuzzy, worker->open[index].phase)) {
+        if (spc_reduce_test(worker->fuzzy.reduce, worker->open[index].phase)) {
             leave(worker, index);
         }
     }
