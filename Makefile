@@ -39,12 +39,13 @@ test: csrc-plain ## set everything up and run the tests
 build: $(STAMPS)/built ## compile what has changed (in place, into .venv)
 
 $(STAMPS)/venv:
-	@python=$$(scripts/find-python) && flags=$$(scripts/check-compiler "$$python" "$(abspath $(VENV))/headers") && \
-	echo "$$python -m venv $(VENV)" && "$$python" -m venv $(VENV) && mkdir -p $(STAMPS) && echo "$$flags" > $(STAMPS)/cppflags
+	@python=$$(scripts/find-python) && echo "$$python -m venv $(VENV)" && "$$python" -m venv $(VENV) && mkdir -p $(STAMPS)
 	$(PIP) install --upgrade "pip>=25.1"
 	@touch $@
 
+# What only lints, or builds wheels with a compiler of its own, needs none of this machine.
 $(STAMPS)/tools: $(STAMPS)/venv pyproject.toml
+	@scripts/check-compiler "$(BIN)/python" "$(abspath $(VENV))/headers" > $(STAMPS)/cppflags
 	$(PIP) install $$($(BIN)/python scripts/requirements.py build)
 	@touch $@
 
@@ -211,6 +212,10 @@ wheel: $(STAMPS)/tools ## a wheel for this Python, in dist/
 wheels: $(STAMPS)/wheels ## wheels for Linux on x86-64 and arm64, glibc and musl, of every Python here (ARGS="TARGET ...")
 	$(BIN)/python scripts/cross-wheels.py $(ARGS)
 	$(BIN)/python scripts/check-packages.py dist
+
+.PHONY: try-wheels
+try-wheels: $(STAMPS)/wheels ## install the wheels of dist/ in bare root file systems, and run them (ARGS="CASE ..."; needs root, debootstrap)
+	$(BIN)/python scripts/try-wheels.py $(ARGS)
 
 sdist: $(STAMPS)/tools ## a source package, in dist/
 	$(BIN)/python -c 'from setuptools import build_meta; print(build_meta.build_sdist("dist"))'

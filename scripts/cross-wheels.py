@@ -26,8 +26,8 @@ TARGETS = {
     "musllinux_1_2_aarch64": ("aarch64-linux-musl", "aarch64-linux-musl"),
 }
 DESCRIBE = """
-import sys, sysconfig
-print(sysconfig.get_config_var("SOABI").split("-")[1], sysconfig.get_config_h_filename(), sysconfig.get_path("include"))
+from sysconfig import get_config_var, get_path
+print(get_config_var("SOABI").split("-")[1], get_config_var("MULTIARCH") or "-", get_path("include"))
 """
 
 
@@ -41,7 +41,7 @@ def output(*command):
 
 def environment_for(python):
     """(version as in 312, interpreter of a new environment with what the build needs, folder of headers)."""
-    version, configuration, include = output(python, "-c", DESCRIBE).split()
+    version, machine, include = output(python, "-c", DESCRIBE).split()
     folder = WORK / f"cp{version}"
     inside = folder / "venv" / "bin" / "python"
     if not (Path(include) / "Python.h").is_file():
@@ -49,10 +49,12 @@ def environment_for(python):
     run(python, "-m", "venv", folder / "venv")
     requirements = output(sys.executable, "scripts/requirements.py", "build").split()
     run(inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements)
-    # Debian's own pyconfig.h includes one per platform, and has only this machine's: the copies have that one.
     headers = folder / "headers"
     shutil.copytree(include, headers, dirs_exist_ok=True)
-    shutil.copyfile(configuration, headers / "pyconfig.h")
+    # Debian's own pyconfig.h includes one per platform, and has only this machine's: the copies have that one.
+    machines = Path(include).parent / machine / Path(include).name / "pyconfig.h"
+    if machines.is_file():
+        shutil.copyfile(machines, headers / "pyconfig.h")
     return version, inside, headers
 
 
