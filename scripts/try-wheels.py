@@ -34,11 +34,8 @@ PORTABLE = {
 # Debian's mirrors have nothing older than glibc 2.31. The Pythons need musl 1.2.5.
 SUITES = {"glibc": "bullseye", "musl": "trixie"}
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
-PLATFORMS = {
-    "glibc": ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014"),
-    "musl": ("musllinux_1_2",),
-}
-# What the configure scripts of libffi and expat would find.
+PLATFORMS = {"glibc": "manylinux_2_28", "musl": "musllinux_1_2"}
+# The configure scripts of libffi and expat would find this.
 CONFIGURATION = """
 #define STDC_HEADERS 1
 #define HAVE_ALLOCA_H 1
@@ -185,10 +182,9 @@ def add_python(root, processor, library, version):
         shutil.copytree(musl_libraries(processor), beside, dirs_exist_ok=True)
 
 
-def download(folder, platforms, *words):
+def download(folder, platform, *words):
     options = ["--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "--dest", folder]
-    options += [f"--platform={platform}" for platform in platforms.split()]
-    get(sys.executable, "-m", "pip", "download", *options, *words)
+    get(sys.executable, "-m", "pip", "download", *options, "--platform", platform, *words)
 
 
 def inside(root, *command):
@@ -209,8 +205,7 @@ def try_case(case):
     root, about = root_of(processor, library)
     add_python(root, processor, library, version)
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    platforms = " ".join(f"{platform}_{processor}" for platform in PLATFORMS[library])
-    download(FOLDER, platforms, f"--python-version={version}", *needed)
+    download(FOLDER, f"{PLATFORMS[library]}_{processor}", f"--python-version={version}", *needed)
     inside(root, "/python/bin/python3", "-m", "venv", "/spcomm")
     inside(root, "pip", "install", "--no-index", "--find-links", "/dist", "--find-links", "/wheels", "spcomm")
     inside(root, "spcomm", "examples", "init", "/tmp/examples")
