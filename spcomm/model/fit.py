@@ -3,22 +3,27 @@
 
 All fits minimise the logarithm of measured to modelled time, so that a case of a microsecond counts as much as one of
 a millisecond, with a loss that grows only linearly beyond a tenth (`soft_l1`), so that a disturbed case does not bend
-the rest. Coefficients are 0 or more. Their confidence intervals follow from the Jacobian at the minimum.
+the rest. Coefficients are 0 or more. Their confidence intervals follow from the Jacobian at the minimum; that of a
+coefficient which no case determines is ten times its value wide on each side. `spcomm.model.residuals` interpolates
+the residuals.
 """
 
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from spcomm.model import terms
 from spcomm.model.errors import ModelError, optional
 from spcomm.model.loggp import Estimate, Fit, LogGP, OperationFit, size_numbers
 from spcomm.model.measured import Case, Measurements, Times
+from spcomm.model.residuals import EXPECTED, fit_kernel
 
 LEAST_SIZES = 2  # of each test of two nodes
 CONFIDENCE = 0.95
 TOLERATED = 0.1  # residuals of the logarithm beyond which the loss is linear
+UNDETERMINED = 10.0  # standard deviation, in values, of a coefficient that the cases say nothing about
 QUANTILES = 21
 MEASURE = "`spcomm bench sweep paths --json FILE` measures what is needed"
 TESTS = ("pingpong", "one_way", "send_overhead", "receive_overhead")
@@ -35,7 +40,9 @@ def fit(measured: Measurements) -> Fit:
     transports, operations = {}, {}
     for name in sorted({case.transport for case in measured.times}):
         transports[name], pairs = fit_loggp(measured, name)
-        operations[name] = {**fit_operations(measured, name, transports[name]), **pairs}
+        found = {**fit_operations(measured, name, transports[name]), **pairs}
+        kernel = fit_kernel([operation.residuals for operation in found.values()])
+        operations[name] = {key: replace(operation, kernel=kernel) for key, operation in found.items()}
     return Fit(transports, operations, measured.cores, measured.machine)
 
 
@@ -92,6 +99,7 @@ def fit_loggp(measured: Measurements, transport: str) -> tuple[LogGP, dict[str, 
             sigma,
             degrees,
             tests[name],
+            np.array([terms.numbers(case, measured.cores, loggp) for case in tests[name]]),
         )
         for name, derivatives in (("pingpong", pingpong), ("one_way", one_way))
     }
@@ -150,7 +158,7 @@ def fit_operation(key: str, group: Mapping[Case, Times], cores: int, loggp: LogG
     start = np.maximum(start, 1e-6 * time.min() / np.maximum(part.max(axis=0), 1e-9))
     values, covariance, sigma, degrees = least_squares(lambda chosen: part @ chosen, time, start)
     names = terms.names(key)
-    return operation_fit([names[column] for column in used], values, covariance, sigma, degrees, group)
+    return operation_fit([names[column] for column in used], values, covariance, sigma, degrees, group, part)
 
 
 def operation_fit(
@@ -160,8 +168,11 @@ def operation_fit(
     sigma: float,
     degrees: int,
     group: Mapping[Case, Times],
+    table: Any,
 ) -> OperationFit:
-    """Put the terms together with the ranges of nodes and bytes that were measured."""
+    """Put the terms together with the cases that were measured, for each of which the table has what terms multiply."""
+    np = optional("numpy")
+    missed = np.log([times.time for times in group.values()]) - np.log(np.maximum(table @ values, 1e-12))
     nodes, sizes = [case.nodes for case in group], [case.size for case in group]
     return OperationFit(
         {name: estimate(values[k], covariance[k][k], degrees) for k, name in enumerate(names)},
@@ -170,6 +181,8 @@ def operation_fit(
         degrees,
         (min(nodes), max(nodes)),
         (min(sizes), max(sizes)),
+        tuple(zip(nodes, sizes, missed.tolist(), strict=True)),
+        EXPECTED,
     )
 
 
@@ -200,7 +213,8 @@ def least_squares(
     )
     degrees = max(1, len(time) - len(start))
     sigma = math.sqrt(float(np.sum(residuals(found.x) ** 2)) / degrees)
-    covariance = np.linalg.pinv(found.jac.T @ found.jac, rcond=1e-10) * sigma**2
+    information = found.jac.T @ found.jac / max(sigma, 1e-9) ** 2
+    covariance = np.linalg.inv(information + np.eye(len(start)) / UNDETERMINED**2)
     return found.x * start, covariance * np.outer(start, start), sigma, degrees
 
 

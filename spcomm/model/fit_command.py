@@ -4,14 +4,12 @@
 from collections.abc import Sequence
 
 from spcomm.argument_parser import ArgumentParser
-from spcomm.bench.table import number
 from spcomm.model import components, measured
 from spcomm.model.errors import optional
 from spcomm.model.fit import fit
 from spcomm.model.loggp import PARAMETERS, Estimate, Fit
+from spcomm.model.settings import time_text
 from spcomm.text import aligned
-
-UNITS = ((1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def main(words: Sequence[str]) -> None:
@@ -98,7 +96,7 @@ def components_text(found: components.Components) -> str:
     rows = [["path", "bytes", "predicted", "measured", "error, %", "spread of rounds, %"]]
     for (kind, hops), checks in found.checks.items():
         for size, check in checks.items():
-            times = [duration(check.predicted), duration(check.measured)]
+            times = [time_text(check.predicted), time_text(check.measured)]
             rows.append(
                 [
                     f"{kind}, {hops} hops",
@@ -109,13 +107,3 @@ def components_text(found: components.Components) -> str:
                 ]
             )
     return result + aligned(rows, indent="")
-
-
-def duration(nanoseconds: float) -> str:
-    """Format a time with three significant digits.
-
-    >>> duration(15), duration(1500), duration(2.5e9)
-    ('15.0 ns', '1.50 µs', '2500 ms')
-    """
-    factor, unit = next((pair for pair in UNITS if abs(nanoseconds) >= pair[0]), UNITS[-1])
-    return f"{number(nanoseconds / factor)} {unit}"

@@ -43,12 +43,12 @@ def draw(folder: str, measured: Measurements, fitted: Fit) -> list[str]:
 
 
 def residuals(measured: Measurements, fitted: Fit, transport: str) -> list[tuple[Case, float, float]]:
-    """Return cases with their measured and fitted times in nanoseconds."""
+    """Return cases with their measured times and those of the terms, in nanoseconds."""
     found = []
     for case, times in measured.times.items():
         plain = case.transport == transport and not case.direct and not case.encrypted
         if plain and case.operation in terms.OPERATIONS:
-            found.append((case, times.time, predict(fitted, case).time_ns.value))
+            found.append((case, times.time, predict(fitted, case).terms_ns))
     return found
 
 

@@ -16,13 +16,15 @@ from typing import Any
 from spcomm.model.errors import ModelError
 
 FORMAT = "spcomm model"
-VERSION = 1
+VERSION = 2
 MEMORY, TCP = (
     "memory",
     "tcp",
 )  # as in the JSON of `spcomm bench`: nodes share memory; each has a box of its own
 TRANSPORTS = (MEMORY, TCP)
-SLOT = 56  # bytes that travel in the cache line that announces a message
+SLOT = (
+    16  # bytes of an array that, with its 24 of type and shape, travel in the line that announces the message
+)
 LONG = 32 << 10  # bytes from which the gap per byte is another
 
 
@@ -52,7 +54,7 @@ class LogGP:
     gap_per_byte_ns : the time that each byte adds, up to 32 KiB.
     noise : quantiles, from the smallest to the largest in equal steps, of the measured times of one case divided by
         their median; (1.0,) where nothing was measured.
-    slot_ns : the time that a message of more than 56 bytes adds.
+    slot_ns : the time that a message of more than 16 bytes adds.
     gap_per_long_byte_ns : the time that each byte beyond 32 KiB adds; None: as those before.
     """
 
@@ -95,6 +97,27 @@ def size_numbers(size: int) -> tuple[float, float, float]:
     return float(size > SLOT), float(min(size, LONG)), float(max(0, size - LONG))
 
 
+# Nodes and bytes of a case, and the logarithm of its measured to its modelled time.
+Residual = tuple[int, int, float]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The covariance of the residuals of cases (`spcomm.model.residuals` has the formula).
+
+    Attributes
+    ----------
+    amplitude : standard deviation of the logarithm of measured to modelled time.
+    nodes_octaves, size_octaves : the distances over which it changes; an octave is a factor of two.
+    noise : its standard deviation between measurements of the same case.
+    """
+
+    amplitude: float
+    nodes_octaves: float
+    size_octaves: float
+    noise: float
+
+
 @dataclass(frozen=True)
 class OperationFit:
     """The fitted terms of one operation over one transport (`spcomm.model.terms` has their meaning).
@@ -106,6 +129,8 @@ class OperationFit:
     sigma : standard deviation of the logarithm of measured to modelled time.
     degrees : degrees of freedom: cases less terms.
     nodes, sizes : the smallest and the largest that were measured.
+    residuals : of the cases that were fitted.
+    kernel : by which residuals are interpolated, the same for all operations over a transport.
     """
 
     terms: Mapping[str, Estimate]
@@ -114,6 +139,8 @@ class OperationFit:
     degrees: int
     nodes: tuple[int, int]
     sizes: tuple[int, int]
+    residuals: tuple[Residual, ...]
+    kernel: Kernel
 
 
 @dataclass(frozen=True)
@@ -206,4 +233,6 @@ def operation_of(entry: Mapping[str, Any]) -> OperationFit:
         int(entry["degrees"]),
         (least, most),
         (smallest, largest),
+        tuple((int(nodes), int(size), float(value)) for nodes, size, value in entry["residuals"]),
+        Kernel(**{name: float(value) for name, value in entry["kernel"].items()}),
     )

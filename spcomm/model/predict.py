@@ -9,47 +9,55 @@ from spcomm.model.errors import ModelError
 from spcomm.model.fit import student
 from spcomm.model.loggp import PARAMETERS, Estimate, Fit, LogGP
 from spcomm.model.measured import Case
+from spcomm.model.residuals import factor
 
 ALGORITHMS = ("tree", "server")
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The predicted time in nanoseconds, and whether nodes or bytes lie outside of what was measured."""
+    """The predicted time in nanoseconds, and whether nodes or bytes lie outside of what was measured.
+
+    `terms_ns` is what the terms say without the residuals of neighbouring cases.
+    """
 
     time_ns: Estimate
     is_extrapolated: bool
+    terms_ns: float
 
 
 def predict(fit: Fit, case: Case) -> Prediction:
     """Predict the time of a case on the machine that was measured.
 
-    The interval combines the uncertainty of the coefficients with the scatter of the cases around the fit, both on
-    the scale of logarithms. An operation that was measured at too few points, of nodes that have a core each, is
-    predicted by LogGP alone.
+    The time is that of the terms, times the factor by which they miss neighbouring cases. The interval combines the
+    uncertainty of the coefficients with that of the factor, both on the scale of logarithms. An operation that was
+    measured at too few points, of nodes that have a core each, is predicted by LogGP alone.
     """
     terms.check(case)
     loggp = fit.of(case.transport)
     key = terms.key(case, fit.cores)
     fitted = fit.operations.get(case.transport, {}).get(key)
     if fitted is None and "crowded" not in key:
-        return Prediction(predict_cluster(loggp, case, "tree"), True)
+        time_ns = predict_cluster(loggp, case, "tree")
+        return Prediction(time_ns, True, time_ns.value)
     if fitted is None:
         known = ", ".join(sorted(fit.operations.get(case.transport, {}))) or "none"
         raise ModelError(f"the fit has too few points of {key!r} over {case.transport}; it has: {known}")
     known = dict(zip(terms.names(key), terms.numbers(case, fit.cores, loggp), strict=True))
     numbers = [known[name] for name in fitted.terms]
-    time = sum(number * term.value for number, term in zip(numbers, fitted.terms.values(), strict=True))
-    if time <= 0:
+    modelled = sum(number * term.value for number, term in zip(numbers, fitted.terms.values(), strict=True))
+    if modelled <= 0:
         raise ModelError(f"the fit says nothing of {case}: all its terms are 0 there")
     variance = sum(
         a * b * fitted.covariance[i][j] for i, a in enumerate(numbers) for j, b in enumerate(numbers)
     )
-    half = student(fitted.degrees) * math.sqrt(fitted.sigma**2 + max(0.0, variance) / time**2)
+    missed, scatter = factor(fitted.kernel, fitted.residuals, case.nodes, case.size)
+    time = modelled * math.exp(missed)
+    half = student(fitted.degrees) * math.sqrt(scatter + max(0.0, variance) / modelled**2)
     outside = not (
         fitted.nodes[0] <= case.nodes <= fitted.nodes[1] and fitted.sizes[0] <= case.size <= fitted.sizes[1]
     )
-    return Prediction(Estimate(time, time * math.exp(-half), time * math.exp(half)), outside)
+    return Prediction(Estimate(time, time * math.exp(-half), time * math.exp(half)), outside, modelled)
 
 
 def predict_cluster(loggp: LogGP, case: Case, algorithm: str) -> Estimate:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from spcomm.argument_parser import ArgumentParser
 from spcomm.model import loggp, terms
-from spcomm.model.fit_command import duration
 from spcomm.model.measured import Case
 from spcomm.model.predict import ALGORITHMS, predict, predict_cluster
+from spcomm.model.settings import time_text
 from spcomm.text import aligned, size_bytes
 
 MOST = 1 << 40
@@ -41,8 +41,8 @@ def main(words: Sequence[str]) -> None:
                 found = predict(fit, case)
                 time, outside = found.time_ns, found.is_extrapolated
             extrapolated |= outside
-            within = f"{duration(time.low)} to {duration(time.high)}"
-            rows.append([str(n), str(size), duration(time.value), within, "extrapolated" if outside else ""])
+            within = f"{time_text(time.low)} to {time_text(time.high)}"
+            rows.append([str(n), str(size), time_text(time.value), within, "extrapolated" if outside else ""])
     print(aligned(rows, left=(4,), indent=""), end="")
     if options.cluster:
         print(f"\n{CLUSTER_NOTE}", end="")

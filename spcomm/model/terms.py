@@ -6,14 +6,14 @@ operation. With n nodes on c cores and a message of m bytes:
 
 =============  ======================================================================================================
 `call`         1: the calls, and the latency, where each node has a core
-`slot`         between two nodes: 1 where the message does not fit into a slot
+`slot`         between two nodes: 1 where the message does not fit into the line that announces it
 `byte`         bytes that the operation copies, on each core; between two nodes those up to 32 KiB
 `long_byte`    between two nodes: the bytes beyond
 `size`         nodes with a core each: the time that m bytes add to a message of two nodes, by LogGP
 `turn`         n / c: each node needs a core once, one after the other
 `crowd`        (n / c) squared: what a change of the process costs more when there are more of them
 `far_byte`     bytes that the operation copies beyond 1 MiB, on each core: they leave the caches
-`block`        1 where a message is too long for a slot or a piece of scratch memory, and lies in a block of its own
+`block`        1 where a message takes the way of long ones (`is_long`)
 `turn_block`   the same times n / c
 =============  ======================================================================================================
 """
@@ -25,8 +25,10 @@ from spcomm.model.errors import ModelError
 from spcomm.model.loggp import MEMORY, LogGP, size_numbers
 from spcomm.model.measured import Case
 
-IN_SLOTS = 4096  # bytes: longer payloads of data collectives lie in blocks (docs/internals/gathering.md)
+IN_RING = 8168  # bytes: a longer array lies in a block of its sender's arena (docs/internals/outbox.md)
+IN_PARTS = 4096  # bytes: longer payloads of data collectives lie in blocks (docs/internals/gathering.md)
 SCRATCH = 16384  # bytes that hold the short payloads of all nodes
+SLICES_A_NODE, SLICES = 8192, 65536  # bytes from which nodes combine slices (docs/internals/collect.md)
 NEAR = 1 << 20  # bytes that stay in the caches of a core
 PAIR = ("call", "slot", "byte", "long_byte")
 ALONE = ("call", "size")
@@ -85,9 +87,7 @@ def numbers(case: Case, cores: int, loggp: LogGP) -> list[float]:
     operation = of(case.operation)
     turns, used = case.nodes / cores, min(case.nodes, cores)
     copied = operation.messages(case.nodes) * case.size
-    block = float(
-        case.size > IN_SLOTS or (case.operation == "all_to_all" and case.nodes * case.size > SCRATCH)
-    )
+    block = float(is_long(case))
     known = {
         "call": 1.0,
         "size": loggp.size_ns(case.size),
@@ -101,6 +101,19 @@ def numbers(case: Case, cores: int, loggp: LogGP) -> list[float]:
     if operation.is_pair:
         known |= dict(zip(PAIR, (1.0, *size_numbers(case.size)), strict=True))
     return [known[name] for name in names(key(case, cores))]
+
+
+def is_long(case: Case) -> bool:
+    """Whether a message takes the way of long ones: in a block, or, in a reduction in memory, in slices.
+
+    >>> is_long(Case("reduce", 2, 16384, "memory")), is_long(Case("reduce", 2, 16384, "tcp"))
+    (True, False)
+    """
+    if case.operation in ("reduce", "allreduce"):
+        return case.transport == MEMORY and case.size >= min(SLICES_A_NODE * case.nodes, SLICES)
+    if case.operation in ("all_to_all", "broadcast"):
+        return case.size > IN_PARTS or (case.operation == "all_to_all" and case.nodes * case.size > SCRATCH)
+    return case.size > IN_RING
 
 
 def check(case: Case) -> None:

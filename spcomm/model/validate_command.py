@@ -4,15 +4,15 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from spcomm.argument_parser import ArgumentParser
+from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.model import measured
 from spcomm.model.errors import ModelError
-from spcomm.model.fit_command import duration
 from spcomm.model.loggp import TRANSPORTS
+from spcomm.model.settings import time_text
 from spcomm.model.validate import Checked, median_error, read_cases, validate
 from spcomm.text import aligned
 
-SHOWN = 12  # worst cases
+SHOWN, MOST_SHOWN = 12, 1_000_000  # worst cases
 
 
 def main(words: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ def main(words: Sequence[str]) -> None:
     first, second = measured.read(options.first), measured.read(options.second)
     checked = validate(read_cases(options.list), options.commit, first, second)
     write = markdown if options.markdown else plain
-    print("\n".join(write(table) for table in (summary(checked), worst(checked, SHOWN))), end="")
+    print("\n".join(write(table) for table in (summary(checked), worst(checked, options.worst))), end="")
 
 
 def parser() -> ArgumentParser:
@@ -52,6 +52,13 @@ def parser() -> ArgumentParser:
         nargs="+",
         metavar="JSON",
         help="another one, whose spread stands beside errors",
+    )
+    add(
+        "--worst",
+        type=whole(1, MOST_SHOWN, "cases"),
+        default=SHOWN,
+        metavar="N",
+        help=f"cases to show (default {SHOWN})",
     )
     add("--markdown", action="store_true", help="print tables for a page")
     return result
@@ -101,8 +108,8 @@ def worst(checked: Iterable[Checked], count: int) -> list[list[str]]:
     """Return a table of the cases with the largest errors."""
     rows = [["case", "predicted", "95 % within", "measured", "error, %", "spread, %"]]
     for entry in sorted(checked, key=lambda entry: -abs(entry.error))[:count]:
-        within = f"{duration(entry.predicted.low)} to {duration(entry.predicted.high)}"
-        times = [duration(entry.predicted.value), within, duration(entry.measured)]
+        within = f"{time_text(entry.predicted.low)} to {time_text(entry.predicted.high)}"
+        times = [time_text(entry.predicted.value), within, time_text(entry.measured)]
         rows.append([str(entry.case), *times, f"{100 * entry.error:+.0f}", percent(entry.spread)])
     return rows
 

@@ -36,11 +36,11 @@ def test_a_fit_is_read_as_it_was_written(tmp_path_factory, estimates, noise):
         ('{"format": 1}', "is not a fitted model; `spcomm model fit BENCH.json --out FILE` writes one"),
         (
             '{"format": "spcomm model", "version": 99}',
-            "of version 99, and this spcomm reads version 1; fit again",
+            "of version 99, and this spcomm reads version 2; fit again",
         ),
-        ('{"format": "spcomm model", "version": 1}', "is a damaged fitted model: KeyError: 'transports'"),
+        ('{"format": "spcomm model", "version": 2}', "is a damaged fitted model: KeyError: 'transports'"),
         (
-            '{"format": "spcomm model", "version": 1, "transports": {"memory": {"noise": [1]}}, "machine": {}}',
+            '{"format": "spcomm model", "version": 2, "transports": {"memory": {"noise": [1]}}, "machine": {}}',
             "is a damaged fitted model: KeyError: 'overhead_send_ns'",
         ),
     ],
