@@ -113,8 +113,8 @@ def test_the_validation_of_the_page_can_be_repeated():
     page = (ROOT / "docs" / "reference" / "model.md").read_text()
     (commit,) = re.findall(r"`([0-9a-f]{40})`", page)
     folder = ROOT / "tests" / "model" / "validation"
-    first, second = (measured.read([str(folder / f"{name}.json")]) for name in ("first", "second"))
-    checked = validate(read_cases(str(folder / "cases.txt")), commit, first, second)
+    first, second = (measured.read([str(folder / f"measurement_{k}.json")]) for k in (1, 2))
+    checked = validate(read_cases(str(folder / "list.txt")), commit, first, second)
     over = sum(abs(entry.error) > entry.limit for entry in checked)
     inside = sum(entry.is_within_interval for entry in checked)
     assert f"{len(checked)} cases" in page and f"{inside} of the {len(checked)} measured times" in page
