@@ -181,16 +181,8 @@ class Fit:
 
 def read(path: str) -> Fit:
     """Read a fit that `Fit.write` wrote; raise `ModelError` if the file is another or of another version."""
-    document = read_json(path)
-    if document.get("format") != FORMAT:
-        raise ModelError(
-            f"{path!r} is not a fitted model; `spcomm model fit BENCH.json --out FILE` writes one"
-        )
-    if document.get("version") != VERSION:
-        raise ModelError(
-            f"{path!r} is a fitted model of version {document.get('version')}, and this spcomm reads version"
-            f" {VERSION}; fit again with `spcomm model fit`"
-        )
+    again = "`spcomm model fit BENCH.json --out FILE` writes one"
+    document = read_document(path, FORMAT, VERSION, "fitted model", again)
     try:
         transports = {name: loggp_of(entry) for name, entry in document["transports"].items()}
         operations = {
@@ -199,20 +191,25 @@ def read(path: str) -> Fit:
         }
         return Fit(transports, operations, int(document["cores"]), document["machine"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{path!r} is a damaged fitted model: {type(error).__name__}: {error}") from error
+        raise ModelError(f"{path!r} is damaged: {type(error).__name__}: {error}; {again}") from error
 
 
-def read_json(path: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object."""
+def read_document(path: str, form: str, version: int, noun: str, again: str) -> dict[str, Any]:
+    """Read a JSON object that says it has this form and version; `again` tells how to get one, for complaints."""
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
     except OSError as error:
-        raise ModelError(f"cannot read {path!r}: {error.strerror}") from error
+        raise ModelError(f"cannot read {path!r}: {error.strerror}; {again}") from error
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path!r} is not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise ModelError(f"{path!r} holds a JSON {type(document).__name__}, and not an object")
+        raise ModelError(f"{path!r} is not JSON ({error}); {again}") from error
+    if not isinstance(document, dict) or document.get("format") != form:
+        raise ModelError(f"{path!r} is no {noun}; {again}")
+    if document.get("version") != version:
+        found = document.get("version")
+        raise ModelError(
+            f"{path!r} is a {noun} of version {found}, and this spcomm reads version {version}; {again}"
+        )
     return document
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from spcomm.model import engine
 from spcomm.model.errors import ModelError
-from spcomm.model.loggp import LogGP
+from spcomm.model.loggp import LogGP, read_document
 
 DIRECT = 0  # the radix of a network without servers
 NODES_MOST = 2**26
@@ -117,20 +117,7 @@ class Noise(NamedTuple):
     def read(cls, path: str) -> "Noise":
         """Read what `write` wrote; raise `ModelError` for anything else."""
         again = f"`spcomm model simulate --measure-noise {path}` writes one"
-        try:
-            with open(path, encoding="utf-8") as file:
-                document = json.load(file)
-        except OSError as error:
-            raise ModelError(f"cannot read {path!r}: {error.strerror}; {again}") from error
-        except (ValueError, RecursionError) as error:
-            raise ModelError(f"{path!r} is not JSON ({error}); {again}") from error
-        if not isinstance(document, dict) or document.get("format") != NOISE_FORMAT:
-            raise ModelError(f"{path!r} is no measured noise; {again}")
-        if document.get("version") != NOISE_VERSION:
-            raise ModelError(
-                f"{path!r} is measured noise of version {document.get('version')}, and this spcomm reads version "
-                f"{NOISE_VERSION}; {again}"
-            )
+        document = read_document(path, NOISE_FORMAT, NOISE_VERSION, "noise measurement", again)
         try:
             series = tuple(array("i", one) for one in document["noise_ns"])
         except (KeyError, TypeError, OverflowError) as error:

@@ -125,7 +125,7 @@ def test_noise_is_measured_written_and_read(tmp_path):
         (None, "No such file"),
         ("{", "is not JSON"),
         pytest.param("[" * 100_000, "is not JSON", id="deep"),
-        ("[]", "is no measured noise"),
+        ("[]", "is no noise measurement"),
         ('{"format": "spcomm noise", "version": 2}', "of version 2, and this spcomm reads version 1"),
         ('{"format": "spcomm noise", "version": 1}', "is damaged"),
         ('{"format": "spcomm noise", "version": 1, "noise_ns": [[1], [1, 2]]}', "series of one length"),
