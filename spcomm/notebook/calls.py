@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spcomm._core.segments import Segment
+    from spcomm.notebook.live_view import LiveView
 
 # For other nodes to come back, or to fail with a clearer error, before they are interrupted; and after that.
 SETTLE_S = 0.5
@@ -53,6 +54,7 @@ class Call:
         self.lines: dict[str, list[str]] = {}  # of files that only the caller has
         self.grouped = False  # the output is shown node by node at the end
         self.figure: Callable[[int, bytes], None] | None = None  # it gets the pictures
+        self.watch: Callable[[str], None] | None = None  # it gets the nodes' activity, as HTML
         self.failures = Failures()
         self._notes = ""  # of the failures, once there are `tracebacks`
         self._over: dict[int, int] = {}  # nodes that have come back, or ended; for the watchdog
@@ -131,9 +133,28 @@ class Call:
         self._watchdog.start(nodes.answers, self._over, nodes.is_plain and self._trace_events > 0)
         if self.timeout is not None:
             nodes.loop.at("timeout", self.timeout, lambda: self.end(TIMEOUT))
+        watch = self._begin_watch() if self.watch is not None else None
         while len(self._over) < nodes.size or nodes.signals_under_way:
             nodes.loop.turn()
             self._look_at_screen()
+        if watch is not None:
+            watch.stop()
+
+    def _begin_watch(self) -> "LiveView":
+        from spcomm.notebook.live_view import LiveView
+
+        watch = LiveView(self._nodes.run_processes, self._nodes.group, self._show_watch)
+        watch.start(self._nodes.loop, self._over)
+        return watch
+
+    def _show_watch(self, html: str) -> None:
+        if self.watch is None:
+            return
+        try:
+            self.watch(html)
+        except Exception as error:
+            self.watch = None
+            self._break(error)
 
     def close(self) -> None:
         """Kill the nodes, from another thread: there will be no others."""
@@ -145,7 +166,7 @@ class Call:
     def _stop_listening(self) -> None:
         if self._watchdog is not None:
             self._watchdog.stop()
-        for name in ("timeout", "settle", "again", "kill", "clocks"):
+        for name in ("timeout", "settle", "again", "kill", "clocks", "watch"):
             self._nodes.loop.forget(name)
         for channel in self._nodes.channels:
             self._nodes.loop.remove(channel.fileno())

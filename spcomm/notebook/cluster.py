@@ -242,6 +242,7 @@ class Cluster:
         grouped: bool = False,
         figure: "Callable[[int, bytes], None] | None" = None,
         trace: "str | None" = None,
+        watch: "Callable[[str], None] | None" = None,
         arguments: "Sequence[str] | None" = None,
     ) -> list:
         """Run code on all nodes, as a notebook runs a cell, and return the values of its last line, by rank.
@@ -262,6 +263,9 @@ class Cluster:
             Called as ``figure(rank, png)`` with each figure that matplotlib has open at the end of the code.
         trace : str, optional
             A file to write a trace to, as ``spcomm run --trace`` does.
+        watch : callable, optional
+            Called as ``watch(html)`` up to four times a second, with what each node does and its timeline so far. Needs
+            pillow.
         arguments : sequence of str, optional
             The code is that of the program `name`, and these are its arguments: `sys.argv` and ``__file__`` are set.
 
@@ -290,6 +294,10 @@ class Cluster:
         _check_words(name=name, shown_as=shown_as)
         if figure is not None and not callable(figure):
             raise TypeError(f"execute(figure={shown(figure)}): it is a function, as of a rank and a PNG")
+        if watch is not None and not callable(watch):
+            raise TypeError(f"execute(watch={shown(watch)}): it is a function of a str")
+        if watch is not None:
+            import spcomm.notebook.live_view  # noqa: F401 - what it needs may be missing
         if trace is not None and not isinstance(trace, (str, os.PathLike)):  # a number would be a descriptor
             raise TypeError(f"execute(trace={shown(trace)}): it is the path of a file")
         name = name or "code"
@@ -299,9 +307,11 @@ class Cluster:
         def begin(call: Call) -> None:
             call.grouped = grouped
             call.figure = figure
+            call.watch = watch
             call.run("cell", code, name, shown_as or code, None if arguments is None else list(arguments))
 
-        return _values(self._pool.call(begin, name, name, timeout, trace=trace))
+        is_recorded = trace is not None or watch is not None
+        return _values(self._pool.call(begin, name, name, timeout, trace=trace, is_recorded=is_recorded))
 
     def push(self, **variables: object) -> None:
         """Give all nodes variables, which `execute` finds there.

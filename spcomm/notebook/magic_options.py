@@ -15,6 +15,10 @@ _ROWS = [
     ("--room HOST[:PORT]", "have the nodes on the members of a room; another room starts new nodes"),
     ("--timeout TIME", "interrupt the nodes after this time, and show where they were"),
     ("--trace", "draw the timeline below: computing, waiting and messages of each node"),
+    (
+        "--watch",
+        "show below, while the nodes run, what each does and its timeline; then the page of the trace",
+    ),
     ("--group", "show the output at the end, node by node"),
     ("--fresh", "start new nodes, without variables"),
 ]
@@ -76,12 +80,13 @@ class CellOptions:
         self.room: str | None = None
         self.timeout: float | None = None
         self.trace = False
+        self.watch = False
         self.fresh = False
         self.group = False
 
 
 _LONGEST = 40  # letters of a number in a message
-_FLAGS = ("trace", "fresh", "group")
+_FLAGS = ("trace", "watch", "fresh", "group")
 _VALUES = {"-n": "nodes", "--boxes": "boxes", "--timeout": "timeout", "--room": "room"}
 _MOST = {"-n": 0, "--boxes": MOST_BOXES}  # 0: the number that the caller of `parse` gives
 _KNOWN = [*_VALUES, *(f"--{name}" for name in _FLAGS)]

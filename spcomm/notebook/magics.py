@@ -3,6 +3,8 @@
 
 import ast
 import atexit
+import base64
+import html
 import os
 import sys
 import tempfile
@@ -12,7 +14,7 @@ import traceback
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
-from IPython.display import Image, display
+from IPython.display import HTML, DisplayHandle, Image, display
 
 from spcomm._core import segments
 from spcomm._core.errors import SpcommError
@@ -25,7 +27,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-_NAME = "spcomm_magics"
+# The page of a trace, in a document of its own that cannot reach the notebook's.
+_FRAME = (
+    '<iframe srcdoc="{}" sandbox="allow-scripts allow-downloads" style="width:100%;height:640px;border:0" '
+    'title="the page of the trace"></iframe>'
+)
+_FRAME_BYTES = 2_000_000  # Jupyter's server drops messages beyond a megabyte a second, over three seconds
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
@@ -147,7 +154,8 @@ class SpcommMagics(Magics):
     ) -> list:
         _check(source, name)
         cluster = self._prepared(options)
-        trace = _trace_file() if options.trace else None
+        trace = _trace_file() if options.trace or options.watch else None
+        picture = self._picture() if options.watch else None
         try:
             return cluster.execute(
                 source,
@@ -157,11 +165,24 @@ class SpcommMagics(Magics):
                 grouped=options.group,
                 figure=_show_figure,
                 trace=trace,
+                watch=None if picture is None else lambda text: picture.update(HTML(text)),
                 arguments=arguments,
             )
         finally:
             if trace is not None:
-                _show_trace(trace)
+                _show_trace(trace, picture)
+
+    def _picture(self) -> "DisplayHandle | None":
+        """Return a place in the output that can change; None, after a sentence, where output only grows."""
+        if getattr(self.shell, "kernel", None) is None:
+            _say("--watch needs a notebook: this terminal shows the timeline at the end, as with --trace")
+            return None
+        try:
+            import spcomm.notebook.live_view  # noqa: F401
+        except ImportError as error:
+            _say(f"--{error}")
+            return None
+        return display(HTML(""), display_id=True)
 
     def _name(self) -> str:
         """`In[3]`, as the notebook calls the cell. IPython's own count may have gone on already."""
@@ -297,12 +318,12 @@ def _trace_file() -> "str | None":
     return path
 
 
-def _show_trace(path: str) -> None:
-    """Show the timeline; if that fails, the cell still has its result, or its error."""
+def _show_trace(path: str, picture: "DisplayHandle | None") -> None:
+    """Show the timeline in place of the picture of the run; if that fails, the cell still has its result or error."""
     drawing = path + ".png"
     try:
         if os.path.getsize(path):  # else the cell has not begun, or has reported why there is no trace
-            _draw_trace(path, drawing)
+            _draw_trace(path, drawing, picture)
     except Exception as error:
         _say(f"the timeline cannot be shown ({type(error).__name__}: {error})")
     finally:
@@ -311,19 +332,30 @@ def _show_trace(path: str) -> None:
                 os.unlink(file)
 
 
-def _draw_trace(path: str, drawing: str) -> None:
-    """Show it as a picture, or in words if there is no matplotlib."""
-    from spcomm.trace import picture, reader, summary
+def _draw_trace(path: str, drawing: str, picture: "DisplayHandle | None") -> None:
+    """Show it as a picture, or in words if there is no matplotlib; in place of another picture also as a page."""
+    from spcomm.trace import page, reader, summary
+    from spcomm.trace import picture as pictures
     from spcomm.trace.errors import TraceError
 
     found = reader.read(path)
+    shown = {"text/plain": summary.text(found)}
     try:
-        picture.timeline(found, drawing)
+        pictures.timeline(found, drawing)
     except TraceError as error:
-        print(summary.text(found))
         _say(str(error))
     else:
-        display(Image(filename=drawing))
+        with open(drawing, "rb") as file:
+            shown["image/png"] = base64.b64encode(file.read()).decode()
+    if picture is None:
+        display(shown, raw=True)
+        return
+    frame = _FRAME.format(html.escape(page.page(found)))
+    if len(frame) <= _FRAME_BYTES:
+        shown["text/html"] = frame
+    else:
+        _say("the trace is too long for a page in a notebook; spcomm run --watch=browser shows one")
+    picture.update(shown, raw=True)
 
 
 def _say(text: str) -> None:

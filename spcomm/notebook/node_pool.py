@@ -128,13 +128,14 @@ class NodePool:
         timeout: "float | None" = None,
         kind: "type[Call]" = Call,
         trace: "str | None" = None,
+        is_recorded: bool = False,
     ) -> Call:
         """Make one call: ensure that there are nodes, run it, and raise its error, if any."""
         __tracebackhide__ = True
         _check_timeout(words, timeout)
         with self._alone(words):
             nodes = self._living()
-            call = self._call = kind(nodes, name, timeout, TRACE_EVENTS if trace is not None else 0)
+            call = self._call = kind(nodes, name, timeout, TRACE_EVENTS if is_recorded else 0)
             if self.closed:
                 raise closed_meanwhile(words)
             try:

@@ -64,6 +64,9 @@ class Feed:
         self._shared_until: dict[int, float] = {}  # by track: up to where it is shown as shares
         self._unmatched: deque[dict[str, Any]] = deque(maxlen=_UNMATCHED)
         self._texts = page.Texts()
+        self.shares: dict[int, list[tuple[float, float, list[float]]]] = {}
+        """Since the last look, by rank: spans of time in µs, each with the parts of it that the node's first thread was
+        transferring, waiting, waiting for a core and computing."""
 
     def look(self, ended: "Collection[int]" = ()) -> "dict[str, Any] | None":
         """Return the next piece; None: nothing has ever been recorded. `ended`: nodes whose life is over."""
@@ -194,6 +197,7 @@ class Feed:
         missed: "dict[int, float]",
     ) -> "list[list]":
         """Give tracks that are not exact their shares of time; return how many nodes compute: [from, number]."""
+        self.shares = {}
         part = cut(trace, self._until, trace.end)
         width = part.length / _BINS
         if width <= 0:
@@ -208,10 +212,14 @@ class Feed:
             states = (track.transferring(), track.waiting(), track.queued(), track.computing())
             if track.rank in missed:  # the part that is known stands for all
                 begin = max(missed[track.rank], self._until)
-                shares = [[_share(spans, begin, track.end)] * _BINS for spans in states]
+                lives = [_share([(track.begin, track.end)], low, high) for low, high in bins]
+                shares = [[_share(spans, begin, track.end) * life for life in lives] for spans in states]
             else:
                 shares = [[_share(spans, low, high) for low, high in bins] for spans in states]
             if track.thread == 0:
+                self.shares[track.rank] = [
+                    (low, high, [share[at] for share in shares]) for at, (low, high) in enumerate(bins)
+                ]
                 computing = [sum(pair) for pair in zip(computing, shares[3], strict=True)]
             if track.rank not in exact:
                 self._shared_until[track.number] = trace.end

@@ -17,6 +17,7 @@ class Cell:
         self.result = None
         self.pictures = 0
         self.order = []  # of streams and pictures
+        self.updates = []  # of a picture that changes: its data
         self.number = 0  # In [number]
 
     def take(self, kind, content):
@@ -33,6 +34,8 @@ class Cell:
         elif kind == "display_data" and "image/png" in content["data"]:
             self.pictures += 1
             self.order.append("picture")
+        elif kind == "update_display_data":
+            self.updates.append(content["data"])
         elif kind == "error":
             self.ename = content["ename"]
             self.error = _COLORS.sub("", "\n".join(content["traceback"]))
@@ -49,8 +52,9 @@ class Kernel:
 
         self.manager, self.client = start_new_kernel(kernel_name="python3")
 
-    def run(self, code, interrupt_at=None):
-        """Run a cell to its end. `interrupt_at`: press the button when this is in the output."""
+    def run(self, code, interrupt_at=None, updated=None):
+        """Run a cell to its end. `interrupt_at`: press the button when this is in the output. `updated`: is called with
+        each new form of a picture."""
         request = self.client.execute(code)
         cell = Cell()
         while True:
@@ -62,6 +66,8 @@ class Kernel:
                 continue
             content = message["content"]
             cell.take(message["msg_type"], content)
+            if updated and message["msg_type"] == "update_display_data":
+                updated(content["data"])
             if interrupt_at and interrupt_at in cell.out:
                 self.manager.interrupt_kernel()
                 interrupt_at = None

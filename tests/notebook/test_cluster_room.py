@@ -189,6 +189,24 @@ def test_a_trace_has_the_nodes_of_all_members(cluster, tmp_path, capsys):
     assert is_well(cluster) and "trace" not in capsys.readouterr().err
 
 
+def test_nodes_of_members_are_shown_while_they_run(cluster, tmp_path):
+    pytest.importorskip("PIL", reason="pip install 'spcomm[notebook]'")
+    path, seen = tmp_path / "go", []
+    code = (
+        f"import os\nif comm.rank == 0:\n    while not os.path.exists({str(path)!r}): pass\n"
+        "    comm.send(1, 1); comm.send(1, 2)\nelse: comm.recv(source=0)"
+    )
+
+    def watch(html):
+        seen.append(html)
+        if html.count("recv(source=0") == 2:
+            path.touch()
+
+    cluster.execute(code, watch=watch)
+    assert path.exists() and "(ended 3)" in seen[-1] and seen[-1].count("comes at the end") == 3
+    assert is_well(cluster)
+
+
 # ---- members and the server
 
 

@@ -40,6 +40,16 @@ def test_cells_and_results():
 
 
 @pytest.mark.slow
+def test_a_terminal_shows_the_timeline_at_the_end():
+    owner = Owner(f"""{SHELL}
+    print(run("%%spcomm -n 2 --watch\\ncomm.barrier()\\ncomm.rank"))
+""")
+    code, out, err = owner.finish()
+    assert code == 0 and "spcomm: --watch needs a notebook" in err and "HTML" not in out
+    assert out.count("parallel efficiency") == 1 and out.endswith("[0, 1]\n")
+
+
+@pytest.mark.slow
 def test_ctrl_c():
     owner = Owner(f"""{SHELL}
     run("%%spcomm -n 2\\nx = comm.rank")

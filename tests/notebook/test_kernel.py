@@ -110,7 +110,8 @@ def test_help_at_shift_tab(nodes):
     assert nodes.inspect("%%spcomm\nnobody_knows") == nodes.inspect("%%spcomm\ncomm.nothing") == ""
     text = nodes.inspect("%%spcomm")
     assert all(
-        f"  {label} " in text for label in ("-n N", "--boxes B", "--timeout TIME", "--trace", "--fresh")
+        f"  {label} " in text
+        for label in ("-n N", "--boxes B", "--timeout TIME", "--trace", "--watch", "--fresh")
     )
 
 
@@ -188,6 +189,49 @@ def test_a_timeline(nodes):
     else:
         assert cell.pictures == 1, cell
     assert nodes.run("%%spcomm --trace\npass").error == ""
+
+
+HELD = """\
+import os
+if comm.rank == 0:
+    while not os.path.exists({path!r}): pass
+    for to in range(1, comm.size): comm.send(None, to)
+else:
+    comm.recv(source=0)
+{end}"""
+
+
+@pytest.mark.parametrize("kind", ["cell", "program"])
+@pytest.mark.parametrize("end", ["comm.global_sum(1)", "1 / 0"])
+def test_nodes_are_shown_while_they_run(nodes, tmp_path, kind, end):
+    pytest.importorskip("PIL", reason="pip install 'spcomm[notebook]'")
+    path, program = tmp_path / "go", tmp_path / "program.py"
+    seen = []
+
+    def updated(data):
+        seen.append(data)
+        if "(computes 1, waits 3)" in data.get("text/html", ""):
+            path.touch()
+
+    code = HELD.format(path=str(path), end=end)
+    program.write_text(f"import spcomm\ncomm = spcomm.startup()\n{code}")
+    line = f"%spcomm run --watch {program}" if kind == "program" else f"%%spcomm --watch\n{code}"
+    cell = nodes.run(line, updated=updated)
+    assert path.exists() and "(ended 4)" in seen[-2]["text/html"]
+    assert cell.ename == ("ClusterError" if end == "1 / 0" else ""), cell
+    final = seen[-1]["text/html"]
+    assert final.startswith("<iframe srcdoc=") and "&quot;recv&quot;" in final
+    assert "parallel efficiency" in seen[-1]["text/plain"] and cell.pictures == 0
+
+
+def test_a_page_that_is_too_long_is_a_picture(nodes):
+    nodes.run("import spcomm.notebook.magics as m\nkept = m._FRAME_BYTES\nm._FRAME_BYTES = 100")
+    try:
+        cell = nodes.run("%%spcomm --watch\ncomm.barrier()")
+    finally:
+        nodes.run("m._FRAME_BYTES = kept")
+    assert "spcomm: the trace is too long for a page in a notebook" in cell.err and cell.error == ""
+    assert "text/html" not in cell.updates[-1] and "text/plain" in cell.updates[-1]
 
 
 def test_a_cluster_in_a_notebook(kernel):

@@ -84,6 +84,13 @@ def port(folder, server):
 
 async def run_cells(page, address, name):
     """Open the notebook and run all cells; what became of them."""
+    await begin_cells(page, address, name)
+    await page.evaluate("book.ran")
+    return await page.evaluate("book.context.model.toJSON().cells")
+
+
+async def begin_cells(page, address, name):
+    """Open the notebook and begin to run all cells."""
     book = (
         f"[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(one => one.context?.path === '{name}')"
     )
@@ -94,8 +101,9 @@ async def run_cells(page, address, name):
     )
     await page.evaluate("jupyterapp.shell.activateById(book.id)")
     await page.until("jupyterapp.shell.currentWidget === book")
-    await page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells').then(() => true)")
-    return await page.evaluate("book.context.model.toJSON().cells")
+    await page.evaluate(
+        "book.ran = jupyterapp.commands.execute('notebook:run-all-cells').then(() => true), true"
+    )
 
 
 async def run_exercise(address, name, folder):
@@ -155,6 +163,58 @@ def test_an_exercise_is_judged_in_jupyterlab(tmp_path):
     assert "[3] hello from node 0 of 1" in shown, "the program, run as it was given out"
     assert "passed  1 node" in shown and "failed  2 nodes" in shown and exercise.stub_says in shown
     assert "`spcomm learn hint 01` shows a hint" in shown
+
+
+def notebook(folder, name, *sources):
+    """Write a notebook with these cells, where a server of this folder finds it."""
+    cells = [
+        {
+            "cell_type": "code", "execution_count": None, "id": f"cell{number}", "metadata": {}, "outputs": [],
+            "source": source,
+        }
+        for number, source in enumerate(sources)
+    ]  # fmt: skip
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    (folder / "notebooks").mkdir()
+    (folder / "notebooks" / name).write_text(
+        json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+    )
+
+
+HELD = """\
+%%spcomm -n 4 --watch
+import os
+if comm.rank == 0:
+    while not os.path.exists("go"): pass
+    for to in range(1, comm.size): comm.send(None, to)
+else:
+    comm.recv(source=0)
+"""
+OUTPUT = "document.querySelector('.jp-OutputArea-output')"
+
+
+async def watch_nodes(address, name, folder):
+    """The picture while three nodes wait; after they were released, the page of the trace."""
+    async with Chromium(folder, size=(1200, 1000)) as page:
+        await begin_cells(page, address, name)
+        await page.until(f"{OUTPUT}?.innerText.includes('(computes 1, waits 3)')")
+        drawn = "[...document.querySelectorAll('.spcomm-watch img')].map(one => one.naturalWidth > 0)"
+        bars = await page.evaluate(drawn)
+        await page.picture(folder / "running.png")
+        (folder / "notebooks" / "go").touch()
+        await page.evaluate("book.ran")
+        await page.until(f"{OUTPUT}.querySelector('iframe')?.clientHeight > 400")
+        assert await page.evaluate("document.querySelectorAll('.spcomm-watch').length") == 0
+        await page.picture(folder / "ended.png")
+        return bars, await page.evaluate(COMPLAINTS), page.exceptions
+
+
+@pytest.mark.slow
+def test_nodes_are_shown_in_jupyterlab_while_they_run(tmp_path):
+    notebook(tmp_path, "watch.ipynb", "%load_ext spcomm", HELD)
+    with lab(tmp_path, "watch.ipynb") as address:
+        bars, complaints, exceptions = asyncio.run(watch_nodes(address, "watch.ipynb", tmp_path))
+    assert (bars, complaints, exceptions) == ([True] * 4, 0, [])
 
 
 RENDERING = """\
@@ -228,19 +288,7 @@ async def settled(page):
 
 @pytest.mark.slow
 def test_the_mouse_turns_a_picture(tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    cell = {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": "a",
-        "metadata": {},
-        "outputs": [],
-        "source": RENDERING,
-    }
-    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    (tmp_path / "notebooks" / "turn.ipynb").write_text(
-        json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
-    )
+    notebook(tmp_path, "turn.ipynb", RENDERING)
     with lab(tmp_path, "turn.ipynb") as address:
         before, after, frames, caption, complaints, exceptions = asyncio.run(
             drag(address, "turn.ipynb", tmp_path)

@@ -18,6 +18,7 @@ def fields(line):
         ("-n4", {"nodes": 4}),
         ("-n=64", {"nodes": 64}),
         ("--timeout 2.5 --trace", {"timeout": 2.5, "trace": True}),
+        ("--watch -n 2", {"nodes": 2, "watch": True}),
         ("-n 4 --boxes 2", {"nodes": 4, "boxes": 2}),
         ("-n 4 --room desk:7800", {"nodes": 4, "room": "desk:7800"}),
         ("--timeout=3 -n 1 --fresh --group", {"timeout": 3.0, "nodes": 1, "fresh": True, "group": True}),

@@ -61,7 +61,7 @@ class Watch:
         """The terminal that has a table below the output."""
         return None
 
-    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
+    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin | None" = None) -> None:
         """Start watching. `ended` has the wait statuses of nodes that have ended, and stays the caller's."""
         self._loop, self._ended = loop, ended
         self._look()
@@ -159,8 +159,8 @@ class ScreenWatch(Watch):
     def screen(self) -> Screen:
         return self._screen
 
-    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin") -> None:
-        stdin.typed = self._screen.typed
+    def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin | None" = None) -> None:
+        stdin.typed = self._screen.typed  # type: ignore[union-attr]
         self._screen.later = lambda: loop.at("printed", _PRINTED_S, self._screen.renew)
         super().start(loop, ended, stdin)
 
