@@ -14,14 +14,13 @@ release = version = re.search(r'__version__ = "(.+)"', (HERE.parent / "spcomm" /
     1
 ]
 
-# Equations are typeset in the browser, by MathJax; without a network it shows their source.
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_copybutton",
     "spcomm_docs",
+    "mathml",
 ]
 # Listings and notes beside the pages are no pages.
 exclude_patterns = ["_ext", "**/listings/*.md"]

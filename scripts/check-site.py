@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Check that every link of a built site leads somewhere, without a network: ``check-site.py build/docs/html``.
-
-Links to other sites are counted and left alone.
+"""Check a built site without a network: ``check-site.py build/docs/html``. Every link within it leads somewhere, and
+no page loads anything from elsewhere. Links to other sites are left alone.
 """
 
 import sys
@@ -18,12 +17,15 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.links, self.anchors, self.unread = [], {""}, "```{" in text
+        self.loaded = []  # from other sites
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         for name, value in attrs:
             if name in ("href", "src") and value:
                 self.links.append(value)
+                if tag != "a" and urlsplit(value).netloc:
+                    self.loaded.append(value)
             elif name == "id":
                 self.anchors.add(value)
 
@@ -35,6 +37,7 @@ def complaints(site):
     for path, page in sorted(pages.items()):
         if page.unread:
             found.append(f"{path.relative_to(site.resolve())} shows a block that was not understood")
+        found += [f"{path.relative_to(site.resolve())} loads {link}" for link in page.loaded]
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:

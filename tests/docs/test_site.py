@@ -122,9 +122,10 @@ def test_a_site_says_that_a_notebook_does_not_run(tmp_path, monkeypatch):
     assert text.strip().startswith(pieces.WITHOUT_OUTPUTS) and pieces.WITH_OUTPUTS not in text
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path):
+def test_links_that_lead_nowhere_and_what_needs_a_network_are_found(tmp_path):
     (tmp_path / "a.html").write_text(
         '<a href="b.html#there">b</a><a href="b.html#not">b</a><a href="c.html">c</a>'
+        '<script src="https://example.org/some.js"></script>'
     )
     (tmp_path / "b.html").write_text('<p id="there"></p><a href="https://example.org/none">far</a>```{api}')
     found, count = loaded(ROOT / "scripts" / "check-site.py").complaints(tmp_path)
@@ -132,6 +133,7 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     assert sorted(found) == [
         "a.html links to b.html#not: no such place there",
         "a.html links to c.html: no such file",
+        "a.html loads https://example.org/some.js",
         "b.html shows a block that was not understood",
     ]
 
