@@ -389,7 +389,23 @@ static PyObject *run_all(simulation_t *sim) {
     return result_of(sim);
 }
 
-PyDoc_STRVAR(run_text, "run(program, nodes, radix, rounds, bytes, fanout, hot_percent, seed, costs, noise, "
+/* Rank r + 1 is the next one along the last dimension, as in MPI. False: the torus has another number of nodes. */
+static bool set_torus(engine_plan_t *plan, const uint32_t *torus) {
+    uint32_t stride = 1;
+    for (int at = ENGINE_DIMENSIONS_MOST - 1; at >= 0; at--) {
+        if (torus[at] == 0 || torus[at] > plan->nodes / stride) {
+            return false;
+        }
+        if (torus[at] > 1) {
+            plan->length[plan->dimensions] = torus[at];
+            plan->stride[plan->dimensions++] = stride;
+        }
+        stride *= torus[at];
+    }
+    return stride == plan->nodes;
+}
+
+PyDoc_STRVAR(run_text, "run(program, nodes, radix, rounds, bytes, fanout, hot_percent, seed, torus, costs, noise, "
                        "noise_series, is_logging)\n\nSimulates; simulate.py checks the arguments.");
 
 static PyObject *run(PyObject *module, PyObject *args) {
@@ -400,9 +416,11 @@ static PyObject *run(PyObject *module, PyObject *args) {
     Py_buffer noise_buffer;
     unsigned long long seed;
     long long ns[9];
+    uint32_t torus[ENGINE_DIMENSIONS_MOST];
     int is_logging;
-    if (!PyArg_ParseTuple(args, "iIIIIIIK(LLLLLLLLL)y*Ip", &plan->program, &plan->nodes, &sim.radix,
-                          &plan->rounds, &plan->bytes, &plan->fanout, &plan->hot_percent, &seed, &ns[0],
+    if (!PyArg_ParseTuple(args, "iIIIIIIK(IIII)(LLLLLLLLL)y*Ip", &plan->program, &plan->nodes, &sim.radix,
+                          &plan->rounds, &plan->bytes, &plan->fanout, &plan->hot_percent, &seed,
+                          &torus[0], &torus[1], &torus[2], &torus[3], &ns[0],
                           &ns[1], &ns[2], &ns[3], &ns[4], &ns[5], &ns[6], &ns[7], &ns[8], &noise_buffer,
                           &sim.noise_series, &is_logging)) {
         return NULL;
@@ -421,7 +439,7 @@ static PyObject *run(PyObject *module, PyObject *args) {
         plan->pairs++;
     }
     const bool is_possible = plan->nodes > 0 && plan->program >= 0 && plan->program < ENGINE_PROGRAMS
-                             && sim.radix != 1 && costs->latency_ns > 0 && build_servers(&sim);
+                             && sim.radix != 1 && costs->latency_ns > 0 && set_torus(plan, torus) && build_servers(&sim);
     PyObject *result = NULL;
     if (!is_possible) {
         PyErr_SetString(PyExc_ValueError, "no such simulation");

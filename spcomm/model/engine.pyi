@@ -8,6 +8,7 @@ def run(
     fanout: int,
     hot_percent: int,
     seed: int,
+    torus: tuple[int, int, int, int],
     costs: tuple[int, ...],
     noise: bytes,
     noise_series: int,

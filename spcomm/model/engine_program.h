@@ -22,7 +22,7 @@ enum {
     ENGINE_BINARY_SWAP,      /* exchange halves, then quarters, …; then back */
     ENGINE_RING,             /* each part of the array goes around twice */
     ENGINE_ALL_TO_ALL,       /* step i: send to rank + i, receive one */
-    ENGINE_NEIGHBORS,        /* both neighbors on a ring of nodes */
+    ENGINE_NEIGHBORS,        /* both neighbors along each dimension of a torus */
     ENGINE_UNBALANCED,       /* a share of all messages goes to node 0, the others to random nodes */
     ENGINE_MULTICAST,        /* node 0 sends along a tree of a given fanout */
     ENGINE_PROGRAMS
@@ -32,8 +32,9 @@ enum {
 enum { ENGINE_TO_NODE, ENGINE_ARRIVE, ENGINE_RELEASE, ENGINE_COPY };
 
 enum {
-    ENGINE_CHANNELS_MOST = 68
-}; /* rounds of 32 bits, twice, and those of the nodes beyond a power of two */
+    ENGINE_CHANNELS_MOST = 68, /* rounds of 32 bits, twice, and those of the nodes beyond a power of two */
+    ENGINE_DIMENSIONS_MOST = 4
+};
 
 typedef enum { ENGINE_SEND, ENGINE_RECEIVE, ENGINE_END } engine_action_kind_t;
 
@@ -51,6 +52,8 @@ typedef struct {
     uint64_t seed;
     uint32_t log2;        /* rounds of dissemination: the least k with 2^k >= nodes */
     uint32_t pairs;       /* of binary swap: the greatest k with 2^k <= nodes */
+    uint32_t dimensions;  /* of the torus, those of one node left out */
+    uint32_t length[ENGINE_DIMENSIONS_MOST], stride[ENGINE_DIMENSIONS_MOST]; /* ranks differ by that, in each */
     uint32_t *expected;   /* unbalanced: how many messages each node will receive */
 } engine_plan_t;
 
@@ -222,19 +225,21 @@ static inline engine_action_t engine_all_to_all(const engine_plan_t *plan, uint3
 }
 
 static inline engine_action_t engine_neighbors(const engine_plan_t *plan, uint32_t rank, uint32_t done) {
-    if (plan->nodes == 1 || done / 4 >= plan->rounds) {
+    const uint32_t ways = 2 * plan->dimensions;
+    if (ways == 0 || done / (2 * ways) >= plan->rounds) {
         return engine_end();
     }
-    switch (done % 4) {
-    case 0:
-        return engine_send((rank + 1) % plan->nodes, 0, plan->bytes, ENGINE_TO_NODE);
-    case 1:
-        return engine_send((rank + plan->nodes - 1) % plan->nodes, 1, plan->bytes, ENGINE_TO_NODE);
-    case 2:
-        return engine_receive(0, plan->bytes, false);
-    default:
-        return engine_receive(1, plan->bytes, false);
+    const uint32_t at = done % (2 * ways);
+    if (at >= ways) {
+        return engine_receive(at - ways, plan->bytes, false);
     }
+    const uint32_t stride = plan->stride[at / 2], last = plan->length[at / 2] - 1;
+    const uint32_t place = rank / stride % (last + 1);
+    uint32_t peer = at % 2 ? rank - stride : rank + stride;
+    if (place == (at % 2 ? 0 : last)) { /* around the ring of this dimension */
+        peer = at % 2 ? rank + stride * last : rank - stride * last;
+    }
+    return engine_send(peer, at, plan->bytes, ENGINE_TO_NODE);
 }
 
 static inline engine_action_t engine_unbalanced(const engine_plan_t *plan, uint32_t rank, uint32_t done) {
@@ -295,8 +300,9 @@ static inline uint32_t engine_channels(const engine_plan_t *plan) {
     case ENGINE_BINARY_SWAP:
         return 2 * plan->pairs + 2;
     case ENGINE_TREE_BARRIER:
-    case ENGINE_NEIGHBORS:
         return 2;
+    case ENGINE_NEIGHBORS:
+        return plan->dimensions ? 2 * plan->dimensions : 1;
     default:
         return 1;
     }

@@ -192,7 +192,7 @@ def text_of(nodes: Sequence[float]) -> str:
     >>> text_of((4, 4, 2.5))
     '4x4x2.5'
     """
-    return "x".join(f"{n:g}" for n in nodes)
+    return "x".join(f"{n:.0f}" if n == round(n) else f"{n:g}" for n in nodes)
 
 
 def crossover(

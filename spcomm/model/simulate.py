@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from spcomm.model import engine
 from spcomm.model.errors import ModelError
 from spcomm.model.loggp import LogGP, read_document
+from spcomm.model.sci import MOST_DIMENSIONS, text_of
 
 DIRECT = 0  # the radix of a network without servers
 NODES_MOST = 2**26
@@ -154,6 +155,8 @@ class Case:
     fanout : of the tree of a multicast.
     hot_percent : of `unbalanced`, messages that go to node 0; the others go to random nodes.
     seed : of random destinations and of noise.
+    torus : of `neighbors`, the nodes along each of up to 4 dimensions, ranks in the order of MPI's: the last dimension
+        first; without one a ring.
     """
 
     operation: str
@@ -165,6 +168,7 @@ class Case:
     fanout: int = 2
     hot_percent: int = 10
     seed: int = 0
+    torus: "tuple[int, ...]" = ()
 
     def __post_init__(self) -> None:
         if self.operation not in ALGORITHMS:
@@ -197,7 +201,21 @@ class Case:
                 f"{self.operation} by the server needs one; take --network server or servers, or --algorithm "
                 f"{list(known)[1]}"
             )
+        self._check_torus()
         self._check_size()
+
+    def _check_torus(self) -> None:
+        if not self.torus:
+            return
+        shape = text_of(self.torus)
+        if self.operation != "neighbors":
+            raise ModelError(f"the torus {shape} says which nodes are neighbors; {self.operation} has none")
+        if not 1 <= len(self.torus) <= MOST_DIMENSIONS:
+            raise ModelError(f"a torus has 1 to {MOST_DIMENSIONS} dimensions; got {shape}")
+        if min(self.torus) < 1 or math.prod(self.torus) != self.nodes:
+            raise ModelError(
+                f"a torus of {shape} has {math.prod(self.torus)} nodes, and the simulation {self.nodes}"
+            )
 
     def _check_size(self) -> None:
         most = self.messages()
@@ -222,13 +240,14 @@ class Case:
     def messages(self) -> int:
         """Return how many messages its nodes send at most, hops through servers not counted."""
         n, log2 = self.nodes, max(1, (self.nodes - 1).bit_length())
+        few = 2 * max(1, len(self.torus))
         each = {
             "dissemination": log2,
             "binary-swap": 2 * log2,
             "ring": 2 * (n - 1),
             "tree": 2,
             "server": 2,
-        }.get(self.algorithm, n - 1 if self.operation == "all-to-all" else 2)
+        }.get(self.algorithm, n - 1 if self.operation == "all-to-all" else few)
         return n * each * self.rounds
 
 
@@ -281,6 +300,8 @@ def simulate(
     """
     costs, noise = costs or Costs(), noise or Noise()
     number = ALGORITHMS[case.operation][case.algorithm]
+    ring = case.torus or (case.nodes,)
+    torus = (*(1,) * (MOST_DIMENSIONS - len(ring)), *ring)
     buffer = b"".join(one.tobytes() for one in noise.series)
     begin = time.perf_counter()
     found: tuple[Any, ...] = engine.run(
@@ -292,6 +313,7 @@ def simulate(
         case.fanout,
         case.hot_percent,
         case.seed,
+        torus,
         costs.of_engine(),
         buffer,
         len(noise.series),

@@ -2,6 +2,7 @@
 """`spcomm model simulate`: the command line, its texts and its picture."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from spcomm.argument_parser import ArgumentParser
 from spcomm.model import loggp, settings
 from spcomm.model.errors import ModelError, optional
+from spcomm.model.sci import text_of
+from spcomm.model.sci_command import torus
 from spcomm.model.settings import time_text
 from spcomm.model.simulate import ALGORITHMS, DIRECT, Case, Costs, Noise, Result, Scaling, scaling, simulate
 from spcomm.text import aligned, counted
@@ -19,6 +22,7 @@ Costs and their defaults, in nanoseconds: {costs}
 Examples:
 
   spcomm model simulate barrier --nodes 1000000 --algorithm dissemination
+  spcomm model simulate neighbors --torus 1000x1000 --rounds 10
   spcomm model simulate all-to-all --nodes 512 --network servers --radix 8 --bytes 1024
   spcomm model simulate barrier --nodes 16384 --scaling --png barrier.png
 """
@@ -61,7 +65,13 @@ def parser() -> ArgumentParser:
     )
     add = result.add_argument
     add("operation", nargs="?", metavar="OPERATION", help=f"one of {', '.join(ALGORITHMS)}")
-    add("--nodes", type=int, default=1024, metavar="N", help="how many nodes (default 1024)")
+    add("--nodes", type=int, metavar="N", help="how many nodes (default 1024, or those of --torus)")
+    add(
+        "--torus",
+        type=torus,
+        metavar="AxB",
+        help="of neighbors: both neighbors along each dimension of a torus such as 1000x1000, up to 4 (default: a ring)",
+    )
     add(
         "--algorithm",
         default="",
@@ -119,15 +129,19 @@ def parser() -> ArgumentParser:
 
 def case_of(options: argparse.Namespace) -> Case:
     """Make a case of the options; raise `ModelError` for one that cannot be."""
+    shape = tuple(int(length) for length in options.torus or ())
+    if shape != (options.torus or ()):
+        raise ModelError(f"--torus {text_of(options.torus)}: simulated nodes are whole")
+    nodes = options.nodes if options.nodes is not None else math.prod(shape) if shape else 1024
     network = options.network or ("server" if options.algorithm == "server" or options.scaling else "direct")
     if options.radix is not None:
         if options.network not in (None, "servers"):
             raise ModelError(f"--radix is about a tree of servers, not about --network {network}")
         network = "servers"
-    radix = {"direct": DIRECT, "server": max(2, options.nodes), "servers": 16}[network]
+    radix = {"direct": DIRECT, "server": max(2, nodes), "servers": 16}[network]
     return Case(
         options.operation,
-        options.nodes,
+        nodes,
         options.algorithm,
         radix if options.radix is None else checked_radix(options.radix),
         options.rounds,
@@ -135,6 +149,7 @@ def case_of(options: argparse.Namespace) -> Case:
         options.fanout,
         options.hot,
         options.seed,
+        shape,
     )
 
 
@@ -181,7 +196,8 @@ def result_text(found: Result) -> str:
     if found.servers:
         busy = f"the busiest works {100 * found.busy:.0f} % of the time"
         rows.insert(2, ("servers", f"{found.servers:,}", busy))
-    head = f"{case.operation} of {counted(case.nodes, 'node')}, {case.algorithm}, over {case.network}\n"
+    shape = f" in a torus of {text_of(case.torus)}" if case.torus else ""
+    head = f"{case.operation} of {counted(case.nodes, 'node')}{shape}, {case.algorithm}, over {case.network}\n"
     return head + aligned(rows, left=(0, 2))
 
 

@@ -8,7 +8,7 @@ another from a queue, and each end of work is an event of its own. The engine co
 import heapq
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, product
 
 MASK = 2**64 - 1
 
@@ -104,11 +104,14 @@ def all_to_all(run, rank):
 
 
 def neighbors(run, rank):
-    if run.nodes > 1:
-        yield "send", (rank + 1) % run.nodes, 0, run.bytes
-        yield "send", (rank - 1) % run.nodes, 1, run.bytes
-        yield "receive", 0
-        yield "receive", 1
+    places = list(product(*map(range, run.torus)))  # the last dimension varies first
+    ways = [(dimension, step) for dimension in (3, 2, 1, 0) if run.torus[dimension] > 1 for step in (1, -1)]
+    for way, (dimension, step) in enumerate(ways):
+        peer = list(places[rank])
+        peer[dimension] = (peer[dimension] + step) % run.torus[dimension]
+        yield "send", places.index(tuple(peer)), way, run.bytes
+    for way in range(len(ways)):
+        yield "receive", way
 
 
 def multicast(run, rank):
@@ -202,9 +205,9 @@ class Server(Place):
 class Slow:
     """A simulation; the arguments are those of `engine.run`."""
 
-    def __init__(self, program, nodes, radix, rounds, bytes, fanout, hot_percent, seed, costs, noise):
+    def __init__(self, program, nodes, radix, rounds, bytes, fanout, hot_percent, seed, torus, costs, noise):
         self.nodes, self.rounds, self.bytes, self.fanout = nodes, rounds, bytes, fanout
-        self.hot_percent, self.seed, self.noise = hot_percent, seed, noise
+        self.hot_percent, self.seed, self.torus, self.noise = hot_percent, seed, torus, noise
         names = "send receive latency gap server_receive server_send byte combine server_byte"
         self.cost = dict(zip(names.split(), costs, strict=True))
         self.program = PROGRAMS[program]

@@ -21,11 +21,20 @@ cost = st.one_of(st.just(0), st.integers(0, 100))
 PROGRAMS = max(number for known in ALGORITHMS.values() for number in known.values()) + 1
 
 
+@st.composite
+def tori(draw):
+    """The lengths of four dimensions, of 1 to 64 nodes together."""
+    lengths = [1] * 4
+    for dimension in draw(st.permutations(range(4))):
+        lengths[dimension] = draw(st.integers(1, 64 // math.prod(lengths)))
+    return tuple(lengths)
+
+
 @pytest.mark.smoke
 @settings(max_examples=300)
 @given(
     st.integers(0, PROGRAMS - 1),
-    st.integers(1, 64),
+    tori(),
     st.sampled_from([0, 2, 3, 4, 8, 63, 64, 1000]),
     st.integers(1, 3),
     st.sampled_from([0, 1, 8, 1000, 12345]),
@@ -36,11 +45,12 @@ PROGRAMS = max(number for known in ALGORITHMS.values() for number in known.value
     st.lists(st.lists(st.sampled_from([0, 0, 0, 7, 300]), min_size=8, max_size=8), max_size=3),
 )
 def test_it_agrees_with_the_slow_simulator_event_for_event(
-    program, nodes, radix, rounds, size, fanout, hot, seed, costs, noise
+    program, torus, radix, rounds, size, fanout, hot, seed, costs, noise
 ):
     needs_server = program in (known["server"] for known in ALGORITHMS.values() if "server" in known)
     radix = max(2, radix) if needs_server else radix
-    rest = (program, nodes, radix, rounds, size, fanout, hot, seed, costs)
+    nodes = math.prod(torus)
+    rest = (program, nodes, radix, rounds, size, fanout, hot, seed, torus, costs)
     slow = Slow(*rest, noise).run()
     buffer = b"".join(array("i", one).tobytes() for one in noise)
     time_ns, mean_ns, messages, events, servers, busiest_ns, log = engine.run(*rest, buffer, len(noise), True)
@@ -168,6 +178,11 @@ def test_the_answers_of_a_comparison_are_where_it_turns(operation):
         ("", "which operation"),
         ("baryer", "no operation 'baryer'; there are: barrier"),
         ("barrier --nodes 0", "nodes is 0; the simulator takes 1 to"),
+        ("neighbors --torus 4x4 --nodes 8", "a torus of 4x4 has 16 nodes, and the simulation 8"),
+        ("neighbors --torus 2x2x2x2x2", "a torus has 1 to 4 dimensions; got 2x2x2x2x2"),
+        ("neighbors --torus 0x4", "nodes is 0"),
+        ("neighbors --torus 2.5x4", "--torus 2.5x4: simulated nodes are whole"),
+        ("barrier --torus 4x4", "says which nodes are neighbors; barrier has none"),
         ("barrier --radix 1", "radix 1 has no end: each server needs at least 2"),
         ("barrier --radix 0", "radix 0 has no end"),
         ("barrier --network server --radix 4", "--radix is about a tree of servers"),
@@ -203,6 +218,16 @@ def test_costs_of_a_fit():
     )
 
 
+def test_a_torus_of_the_command(capsys):
+    """A node sends in each of six directions and receives as many: the last message comes after six sends."""
+    costs = "send=10ns,receive=1ns,latency=100ns,gap=0ns,byte=0ns"
+    assert command.main(f"simulate neighbors --torus 10x10x10 --costs {costs}".split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "neighbors of 1000 nodes in a torus of 10x10x10, pairwise, over direct links"
+    assert lines[1].split()[:3] == ["time", "161", "ns"]
+    assert lines[4].split()[:2] == ["events", "6,000"]
+
+
 def test_the_command_says_how_many_events(capsys):
     assert command.main("simulate multicast --nodes 100 --fanout 3 --algorithm tree".split()) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -230,7 +255,7 @@ def test_the_comparison_and_its_picture(capsys, tmp_path):
         (Case("barrier", 10**6, "server", 16), 2 * 10**6),
         (Case("broadcast", 10**6, "tree"), 10**6 - 1),
         (Case("barrier", 10**6, "dissemination"), 20 * 10**6),
-        (Case("neighbors", 10**6, rounds=5), 10 * 10**6),
+        (Case("neighbors", 10**6, rounds=2, torus=(100, 100, 100)), 12 * 10**6),
         (Case("all-to-all", 2048), 2048 * 2047),
         (Case("allreduce", 2048, "ring", bytes=2**20), 2 * 2048 * 2047),
     ],
