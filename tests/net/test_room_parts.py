@@ -17,7 +17,7 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import Part, parse
 from spcomm.launch.remote import handshake, tls, versions
 from spcomm.launch.remote.framing import FrameError
-from spcomm.launch.room import folder, join_code, member, prompt, server
+from spcomm.launch.room import folder, join_code, prompt
 from spcomm.launch.room.broker import Broker
 from spcomm.launch.room.client import _spread
 from spcomm.launch.room.mac_framing import MacFrames
@@ -50,13 +50,6 @@ def test_codes_are_read_as_people_write_them():
 def test_what_is_no_code(text, part):
     with pytest.raises(join_code.CodeError, match=part):
         join_code.read(text)
-
-
-def test_the_old_names_of_two_options(capsys):
-    assert member._read(["--slots", "3", "alpha"]) == (("alpha", prompt.PORT), os.uname().nodename, 3)
-    assert "--slots is now called --nodes" in capsys.readouterr().err
-    assert server._read(["--most=3"]).max_members == 3
-    assert "--most is now called --max-members" in capsys.readouterr().err
 
 
 # ---- frames through TLS

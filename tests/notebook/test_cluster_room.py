@@ -35,8 +35,8 @@ def room(tmp_path, monkeypatch):
 
 def with_two(room, *options):
     room.serve("--room", *options)
-    room.join("ann", "--slots", 2)
-    room.join("bob", "--slots", 1)
+    room.join("ann", "--nodes", 2)
+    room.join("bob", "--nodes", 1)
     return room
 
 

@@ -77,12 +77,6 @@ def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")
-        if name == "--slots":
-            print(
-                "spcomm join: --slots is now called --nodes; the next version knows --nodes only",
-                file=sys.stderr,
-            )
-            name = "--nodes"
         if name in ("--name", "--nodes"):
             if not equals and not rest:
                 raise UsageError(f"spcomm join: {name} needs a value (spcomm join --help)")

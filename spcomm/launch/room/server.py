@@ -90,12 +90,6 @@ def _read(words: "list[str]") -> Settings:
         if name == "--room" and not equals:
             settings.room = True
             continue
-        if name == "--most":
-            print(
-                "spcomm serve: --most is now called --max-members; the next version knows that only",
-                file=sys.stderr,
-            )
-            name = "--max-members"
         if name not in _OPTIONS:
             raise UsageError(f"spcomm serve: unknown argument {name}; spcomm serve --help lists the options")
         if not equals:
