@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from launching import WATCHDOG_S, ended
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import parse
-from spcomm.launch.room import fetch, room_relay
+from spcomm.launch.room import fetch, folder, room_relay
 
 MUCH = 1 << 40
 
@@ -285,6 +285,8 @@ def test_a_folder_that_was_exchanged_lists_nothing(tmp_path, is_link):
     if is_link:
         mine.symlink_to(elsewhere)
     assert unpacked.changed() == ([], 0, 0, 0)
+    folder.remove(str(mine))
+    assert not os.path.lexists(mine) and (elsewhere / "private").read_text() == "x"
 
 
 def test_a_list_is_no_longer_than_a_message(box, monkeypatch):
@@ -567,7 +569,9 @@ def test_files_are_listed_or_fetched(two):
         "spcomm: 4 files that nodes wrote are in back: ann/out.txt, bob/data.txt, bob/out.txt, bob/deep/er.bin; "
         "without 1 link or device\n"
     ), result
-    assert tree(two.folder / "back") == {
+    back = tree(two.folder / "back")
+    assert b"spcomm run --fetch" in back.pop(".spcomm-fetched")
+    assert back == {
         "ann/out.txt": b"0\n",
         "bob/out.txt": b"1\n",
         "bob/data.txt": b"as sent and more",
@@ -587,7 +591,8 @@ def test_a_run_that_fails_keeps_its_code(two):
     assert result.code == 125 and result.last == (
         "spcomm: 1 file not fetched: deep/er.bin (bob: 2.9M, beyond --fetch-limit) (exit code 125)"
     ), result
-    assert set(tree(two.folder / "less")) == {"ann/out.txt", "bob/out.txt", "bob/data.txt"}
+    less = {".spcomm-fetched", "ann/out.txt", "bob/out.txt", "bob/data.txt"}
+    assert set(tree(two.folder / "less")) == less
     result = two.run("-n", 1, "--fetch", "nothing", "sh", "-c", "true")
     assert result.code == 0 and not result.err and not (two.folder / "nothing").exists(), result
     two.close_room()

@@ -187,6 +187,8 @@ def test_what_of_a_folder_is_sent(tmp_path):
         "deep/__pycache__/a.pyc",
         "env/pyvenv.cfg",
         "env/bin/python",
+        "back/.spcomm-fetched",
+        "back/ann/out.txt",
     ):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(name)

@@ -582,12 +582,19 @@ class RoomFiles:
         return parts
 
     def close(self) -> None:
-        """Remove the folder of `--fetch` if it was made for nothing."""
-        if self._is_made and self._given is not None:
-            try:
+        """Mark the folder of `--fetch`, so later runs do not send it; remove it if it was made for nothing."""
+        if self._given is None:
+            return
+        try:
+            if any(report[1] for report in self._fetched.values()):
+                with open(os.path.join(self._given, folder.FETCHED), "x") as file:
+                    file.write(
+                        "spcomm run --fetch made this folder; --room does not send it while this file is here\n"
+                    )
+            elif self._is_made:
                 os.rmdir(self._given)
-            except OSError:  # it has files
-                pass
+        except OSError:  # the disk is full, or the folder has files of others
+            pass
 
 
 def _wrote(count: int) -> str:

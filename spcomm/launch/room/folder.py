@@ -3,6 +3,7 @@
 
 import io
 import os
+import shutil
 import tarfile
 import tempfile
 
@@ -25,6 +26,8 @@ LEFT_OUT = frozenset(
         ".ipynb_checkpoints .ssh .gnupg"
     ).split()
 )
+FETCHED = ".spcomm-fetched"  # in a folder that `--fetch` filled
+_LEFT_OUT_WITH = ("pyvenv.cfg", FETCHED)
 
 
 def choose(part: "Part") -> "tuple[str, str | None]":
@@ -115,7 +118,8 @@ def walk(folder: str) -> "Iterator[tuple[str, str]]":
         folders[:] = sorted(
             name
             for name in folders
-            if name not in LEFT_OUT and not os.path.exists(os.path.join(path, name, "pyvenv.cfg"))
+            if name not in LEFT_OUT
+            and not any(os.path.exists(os.path.join(path, name, mark)) for mark in _LEFT_OUT_WITH)
         )
         for name in [*folders, *sorted(names)]:
             one = os.path.join(path, name)
@@ -165,3 +169,12 @@ def unpack(packed: "BinaryIO", target: str) -> None:
                 archive.extract(info, target, **safely)
     except (tarfile.TarError, EOFError, io.UnsupportedOperation) as error:
         raise ValueError(f"the folder that came is damaged ({error})") from None
+
+
+def remove(folder: str) -> None:
+    """Remove a folder, or a link that a node put in its place. What the link points to stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        os.unlink(folder)
+    except OSError:  # it is gone
+        pass

@@ -214,12 +214,13 @@ class Member:
 
     def _forget(self, box: subprocess.Popen) -> None:
         from spcomm.launch.base.process import end_children
+        from spcomm.launch.room.folder import remove
 
         box.stdin.close()
         box.wait()
         others = {other.pid for other in self._boxes if other is not box}
         end_children(others)  # its remains, if it was killed
-        shutil.rmtree(self._boxes.pop(box)[0], ignore_errors=True)
+        remove(self._boxes.pop(box)[0])
 
     def close(self) -> None:
         """End its boxes, and leave the room."""

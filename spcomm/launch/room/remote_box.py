@@ -16,7 +16,6 @@ the nodes stay: their standard input is a socket, over which work comes and answ
 import _socket
 import json
 import os
-import shutil
 import tempfile
 
 from spcomm._core import net
@@ -134,7 +133,7 @@ class RoomBox(Box):
             super()._part()
 
     def _tidy(self) -> None:
-        shutil.rmtree(self._of["folder"], ignore_errors=True)
+        folder.remove(self._of["folder"])
 
 
 class ClusterBox(RoomBox):
