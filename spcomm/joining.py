@@ -4,10 +4,11 @@
 import atexit
 import os
 import sys
+from functools import partial
 from operator import index
 
 from spcomm import config
-from spcomm._core import comm, errors, segments
+from spcomm._core import comm, errors, handle, segments
 
 _NODES = ("local_nodes", "total_nodes")
 
@@ -237,22 +238,38 @@ def _join(start: _Start) -> comm.Comm:
         segment = segments.Segment(1, disable=segments.disable_mask())
         node = comm.Comm(segment.fd, 0, start.numbers["group_id"])
         segment.close()
+        handle.watch_itself(node, partial(_advice, start.call if start.nodes else ""))
     # Functions that the program registers from now on run before this one, and may still communicate.
     atexit.register(_leave, node)
     return node
+
+
+def _advice(call: str) -> str:
+    """Return the end of a deadlock's report in a run of one node: why there is one only, and how to get more."""
+    if call:
+        return f"This program runs as one node because of {call}; more nodes may be meant."
+    return (
+        "This program runs as one node because it was started without spcomm run.\n"
+        f"  Try: spcomm run -n 4 {_program()}"
+    )
 
 
 def _note_other_launcher() -> None:
     """Print once that mpiexec or srun has made several runs of one node each: no user intends that."""
     from spcomm._core import forking
 
+    note = forking.launcher_note(_program())
+    if note:
+        print(f"spcomm: {note}", file=sys.stderr)
+
+
+def _program() -> str:
+    """Return the text after ``spcomm run -n 4`` that starts this program."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     program = sys.argv[0] if getattr(sys, "argv", None) else ""
     if spec is not None:
         program = f"-m {spec.name.removesuffix('.__main__')}"
-    note = forking.launcher_note(program if program not in ("", "-", "-c") else "program.py")
-    if note:
-        print(f"spcomm: {note}", file=sys.stderr)
+    return program if program not in ("", "-", "-c") else "program.py"
 
 
 def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:

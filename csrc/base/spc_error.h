@@ -32,7 +32,8 @@
     X(EWIDE, -19, "an integer sum does not fit into 64 bits")                     \
     X(ECYCLE, -20, "a cycle of coordinated messages is not over")                 \
     X(EDISCONNECTED, -21, "the connection to other boxes is lost")                \
-    X(EFAILED, -22, "another node failed in this call, and gave nothing")
+    X(EFAILED, -22, "another node failed in this call, and gave nothing")         \
+    X(EDEADLOCK, -23, "nobody can end this wait: this node is a run of its own")
 
 enum {
 #define SPC_ERROR_ENUM(name, number, message) SPC_##name = (number),

@@ -10,7 +10,7 @@
  *
  * Deadlines are monotonic nanoseconds (spc_clock.h), SPC_NO_DEADLINE for none. A call that waits returns SPC_ETIMEDOUT,
  * SPC_EINTERRUPTED (`check` ended the wait), SPC_ELOST or SPC_EFINISHED (the rank is in spc_comm_culprit),
- * SPC_EDISCONNECTED (of several boxes: the box is in spc_comm_lost_box).
+ * SPC_EDISCONNECTED (of several boxes: the box is in spc_comm_lost_box), SPC_EDEADLOCK (see spc_comm_watch_itself).
  *
  * In a forked child of a node every call returns SPC_EFORKED, and releasing does nothing.
  */
@@ -19,10 +19,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/spc_clock.h"
 #include "base/spc_error.h"
 #include "base/spc_platform.h"
+#include "diagnose/spc_deadlock_report.h"
 #include "message/spc_format.h"
 #include "message/spc_receipt.h"
 #include "reduce/spc_layout.h"
@@ -114,6 +116,13 @@ const spc_config_t *spc_comm_config(const spc_comm_t *comm);
 
 /* The longest value of one collective. */
 uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm);
+
+/* In a run of one node that no other process watches, before its first call: from now on a wait that is proven to be
+ * endless (diagnose/spc_deadlock.h) ends with SPC_EDEADLOCK. SPC_ENOMEM. */
+int spc_comm_watch_itself(spc_comm_t *comm);
+
+/* After SPC_EDEADLOCK, in the same thread: the report of that wait. SPC_ENOMEM. */
+int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_options_t *options, FILE *out);
 
 /* After SPC_EDISCONNECTED: the box whose connection broke, or SPC_STATUS_SERVER. */
 int32_t spc_comm_lost_box(const spc_comm_t *comm);

@@ -210,6 +210,28 @@ void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint
     }
 }
 
+/* ---- a node that watches itself */
+
+int spc_comm_watch_itself(spc_comm_t *comm) {
+    return spc_deadlock_create(&comm->node->segment, &comm->node->deadlock);
+}
+
+int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_options_t *options, FILE *out) {
+    const spc_node_t *node = comm->node;
+    spc_waits_t waits;
+    int status = spc_waits_create(node->size, &waits);
+    if (status != SPC_OK) {
+        return status;
+    }
+    waits.known_count = 1;
+    waits.known[node->rank] = true;
+    waits.entry[node->rank] = node->entry;
+    waits.needed[node->rank] = node->pairs[node->rank].needed != 0;
+    status = spc_deadlock_report_write(&waits, options, out);
+    spc_waits_free(&waits);
+    return status;
+}
+
 /* ---- notes for other nodes */
 
 /*

@@ -386,6 +386,10 @@ static bool say_what_one_node_shows(const report_t *r) {
             return true;
         }
     }
+    if (r->options->advice != NULL) {
+        fprintf(r->out, "  %s", r->options->advice);
+        return true;
+    }
     for (uint32_t rank = 0; rank < r->nodes; rank++) {
         bool receives = is_of(r, rank, SPC_BOARD_RECEIVE);
         if ((receives || is_of(r, rank, SPC_BOARD_RECEIPT))

@@ -17,6 +17,7 @@
 typedef struct spc_deadlock_report_options {
     const char *group; /* " of group 2", where a run has several groups; or NULL */
     bool in_vain; /* a warning: these waits never succeed, but other nodes still run, and may end */
+    const char *advice; /* in place of the report's own, where no message nearly matches; NULL: its own */
     bool has_launcher; /* there is a launcher, whose options may be named */
 } spc_deadlock_report_options_t;
 

@@ -119,6 +119,7 @@ void spc_node_release(spc_node_t *node) {
         return;
     }
     spc_receipts_destroy(node->receipts);
+    spc_deadlock_destroy(node->deadlock);
     spc_outbox_destroy(node->outbox);
     spc_inbox_destroy(node->inbox);
     spc_owner_mark_fini(&node->owner);

@@ -22,6 +22,7 @@
 #include "base/spc_error.h"
 #include "base/spc_platform.h"
 #include "base/spc_wait.h"
+#include "diagnose/spc_deadlock.h"
 #include "message/spc_inbox.h"
 #include "message/spc_outbox.h"
 #include "message/spc_receipt.h"
@@ -79,6 +80,7 @@ typedef struct spc_node {
     const struct spc_node_wait *located; /* the thread whose caller `entry` names */
     spc_board_entry_t entry;
     spc_board_pair_t *pairs; /* of all nodes, and of the gateway */
+    spc_deadlock_t *deadlock; /* of a run of one node that no other process watches; else NULL */
 } spc_node_t;
 
 #define SPC_NODE_INTERRUPTED INT32_MIN /* in place of a number of threads: a signal came meanwhile */

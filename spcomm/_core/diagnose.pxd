@@ -4,7 +4,7 @@
 from libc.stdint cimport uint32_t
 from libc.stdio cimport FILE
 
-from spcomm._core.libspc cimport spc_board_entry_t, spc_segment_t, spc_signature_t
+from spcomm._core.libspc cimport spc_board_entry_t, spc_comm_t, spc_segment_t, spc_signature_t
 
 
 cdef extern from "stdbool.h":
@@ -35,12 +35,17 @@ cdef extern from "diagnose/spc_deadlock_report.h":
     ctypedef struct spc_deadlock_report_options_t:
         const char *group
         c_bool in_vain
+        const char *advice
         c_bool has_launcher
     int spc_deadlock_report_write(const spc_waits_t *waits, const spc_deadlock_report_options_t *options, FILE *out)
     int spc_deadlock_report_rows(
         const spc_waits_t *waits,
         int (*row)(void *argument, const c_bool *ranks, const char *call, const char *place) noexcept,
         void *argument)
+
+
+cdef extern from "comm/spc_comm.h":
+    int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_options_t *options, FILE *out)
 
 
 cdef extern from "diagnose/spc_call_text.h":

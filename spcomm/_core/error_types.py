@@ -162,8 +162,8 @@ class DeadlockError(SpcommError):
 
     Notes
     -----
-    No call raises it: a proven deadlock ends the run, with exit code 99 and a report (``spcomm explain SP101``). The
-    name is for programs that run others, such as checks of exercises.
+    A call raises it only in a run of one node that no launcher watches, as ``python program.py`` starts it: nobody can
+    end its wait. Elsewhere a proven deadlock ends the run, with exit code 99 and a report (``spcomm explain SP101``).
 
     Examples
     --------

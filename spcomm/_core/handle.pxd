@@ -43,6 +43,7 @@ cdef class Handle:
     cdef bint abandoned           # its end is not announced
     cdef void *fork               # a spc_fork_t, if startup() forked the nodes
     cdef object forked            # keeps it alive
+    cdef object advice            # makes the advice of a deadlock's report, if this node watches itself
     cdef object __weakref__
 
 

@@ -5,9 +5,11 @@
 from libc.errno cimport errno
 from libc.math cimport isnan
 from libc.stdint cimport INT32_MIN, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdio cimport FILE, fclose
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from spcomm._core.diagnose cimport open_memstream, spc_comm_report_deadlock, spc_deadlock_report_options_t
 from spcomm._core.libspc cimport (
     SPC_ANY_SOURCE,
     SPC_ANY_TAG,
@@ -15,6 +17,7 @@ from spcomm._core.libspc cimport (
     SPC_BOARD_FUNCTION_BYTES,
     SPC_CONTEXT_USER,
     SPC_ECYCLE,
+    SPC_EDEADLOCK,
     SPC_EDISCONNECTED,
     SPC_EINTERRUPTED,
     SPC_EMISMATCH,
@@ -51,6 +54,7 @@ from spcomm._core.libspc cimport (
     spc_comm_rank,
     spc_comm_rank_in_run,
     spc_comm_size,
+    spc_comm_watch_itself,
     spc_error_message,
     spc_error_name,
     spc_fork_check,
@@ -237,6 +241,8 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
         raise first_of(handle).interruptions.pop(PyThread_get_thread_ident())
     if status == SPC_ENOMEM:
         raise MemoryError
+    if status == SPC_EDEADLOCK:
+        raise errors.DeadlockError(deadlock_report(first_of(handle)))
     if not isinstance(call, str):
         call = call[0](*call[1:])
     if status == SPC_ESYSTEM:
@@ -265,6 +271,35 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
     if isinstance(error, errors.NodeLostError):
         error.rank = culprit
     raise error
+
+
+def watch_itself(Handle handle, object advice):
+    """From now on the endless waits of a run of one node raise DeadlockError.
+
+    `advice` is a function; its str ends the report, where that has no better one.
+    """
+    if spc_comm_watch_itself(handle.core) != SPC_OK:
+        raise MemoryError
+    handle.advice = advice
+
+
+cdef str deadlock_report(Handle handle):
+    """Return the report of the wait of this thread that has ended with SPC_EDEADLOCK."""
+    cdef spc_deadlock_report_options_t options
+    cdef char *text = NULL
+    cdef size_t length_bytes = 0
+    cdef bytes advice = os.fsencode(handle.advice())
+    cdef FILE *out = open_memstream(&text, &length_bytes)
+    if out == NULL:
+        raise MemoryError
+    memset(&options, 0, sizeof(options))
+    options.advice = advice
+    try:
+        if (spc_comm_report_deadlock(handle.core, &options, out) != SPC_OK) | (fclose(out) != 0):
+            raise MemoryError
+        return os.fsdecode(text[:length_bytes]).removeprefix("spcomm: ").rstrip()
+    finally:
+        free(text)
 
 
 # ---- what a node leaves written for others: where it ended, its line in a mismatch, what it has left open

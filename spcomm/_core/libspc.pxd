@@ -23,6 +23,7 @@ cdef extern from "base/spc_error.h" nogil:
         SPC_EWIDE
         SPC_ECYCLE
         SPC_EDISCONNECTED
+        SPC_EDEADLOCK
     const char *spc_error_name(int status)
     const char *spc_error_message(int status)
 
@@ -479,6 +480,7 @@ cdef extern from "comm/spc_comm.h" nogil:
     uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm)
     const spc_config_t *spc_comm_config(const spc_comm_t *comm)
     void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit)
+    int spc_comm_watch_itself(spc_comm_t *comm)
     int32_t spc_comm_lost_box(const spc_comm_t *comm)
     int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason)
     int spc_comm_usable(const spc_comm_t *comm)

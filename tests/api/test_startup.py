@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """startup(), who a node is, close(), and a process that no launcher started."""
 
+import re
 import subprocess
 import sys
 
@@ -67,6 +68,53 @@ def test_alone_is_a_run_of_one(tmp_path):
     lines = ok(alone(tmp_path, text)).out.splitlines()
     assert lines[0] == "0 1 0 0" and "[1, 2]" in lines[1]
     assert lines[2:] == ["3 (1, 2.5)", "True 0 None"]
+
+
+def test_alone_an_endless_wait_raises(tmp_path):
+    text = """
+        import time
+        for call in (lambda: comm.recv(0, tag=7), comm.recv, comm.probe):
+            try:
+                call()
+            except spcomm.DeadlockError as error:
+                assert "SP101" in str(error), error
+            else:
+                raise SystemExit("no error")
+        comm.send("still there", 0, 5)
+        assert comm.recv(0, tag=5) == "still there"
+        comm.recv()
+    """
+    result = alone(tmp_path, text)
+    assert result.code == 1
+    assert "deadlock" in result.err
+    assert "This program runs as one node because it was started without spcomm run." in result.err
+    assert re.search(r"Try: spcomm run -n 4 \S*\.py", result.err), result.err
+
+
+def test_alone_a_wait_that_may_end_is_no_deadlock(tmp_path):
+    """The timeout outlives the looks: a first slice, and then one before each sleep."""
+    text = """
+        import signal, threading
+        try:
+            comm.recv(timeout=1.5)
+        except spcomm.WaitTimeoutError:
+            print("timeout")
+        go = threading.Event()
+        def late():
+            go.wait(1.5)
+            comm.send("of a thread", 0)
+        threading.Thread(target=late).start()
+        print(comm.recv())
+        signal.signal(signal.SIGALRM, lambda *_: comm.send("of a signal", 0))
+        signal.setitimer(signal.ITIMER_REAL, 1.5)
+        print(comm.recv())
+    """
+    assert ok(alone(tmp_path, text)).out.splitlines() == ["timeout", "of a thread", "of a signal"]
+
+
+def test_alone_startup_of_one_names_the_call(tmp_path):
+    result = alone(tmp_path, "comm.recv()", head="import spcomm\ncomm = spcomm.startup(local_nodes=1)\n")
+    assert result.code == 1 and "because of startup(local_nodes=1)" in result.err, str(result)
 
 
 def test_import_costs_no_numpy():

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+from collections.abc import Callable
 from typing import Any, Self
 
 from typing_extensions import disjoint_base
@@ -18,6 +19,7 @@ class Handle:
 
 _Place = tuple[str, int, str]
 
+def watch_itself(handle: Handle, advice: Callable[[], str]) -> None: ...
 def end(handle: Handle, words: str, file: str, line: int, function: str, code: int) -> None: ...
 def raised(handle: Handle, change: int) -> None: ...
 def end_of(handle: Handle, rank: int) -> Note | None: ...
