@@ -241,10 +241,15 @@ def _run(own: "Lessons", page: "Page", exercise: Exercise, grade: "Callable[...,
     file = own.file(exercise)
     result = checking.check(page, grade, exercise, file, own)
     if not result.passed:
-        page.say(checking.advice(exercise, result, file, f"`spcomm learn hint {exercise.number:02}`"))
+        page.say(checking.advice(exercise, result, file, _how_to_ask(exercise)))
         return 1
     page.bar(own.done(), len(own.exercises))
     return 0
+
+
+def _how_to_ask(exercise: Exercise) -> str:
+    """Return the command that shows a hint."""
+    return f"`spcomm learn hint {exercise.number:02}`"
 
 
 def _hint(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> int:
@@ -269,7 +274,7 @@ def _reset(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> 
 def _solution(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> int:
     from spcomm.learn import lessons
 
-    page.code(lessons.solution(own, exercise))
+    page.code(lessons.solution(own, exercise, _how_to_ask(exercise)))
     return 0
 
 

@@ -231,8 +231,8 @@ def init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool = False)
     return copying.write(folder, files)
 
 
-def solution(lessons: Lessons, exercise: Exercise) -> str:
-    """The text of a program that passes, for a learner who has one.
+def solution(lessons: Lessons, exercise: Exercise, how_to_ask: str) -> str:
+    """The text of a program that passes, for a learner who has one; `how_to_ask` for a hint, for any other.
 
     Raises
     ------
@@ -241,8 +241,7 @@ def solution(lessons: Lessons, exercise: Exercise) -> str:
     """
     if not lessons.has_passed(exercise):
         raise LearnError(
-            f"the solution of {exercise.name} is shown after it has passed; `spcomm learn hint "
-            f"{exercise.number:02}` helps"
+            f"the solution of {exercise.name} is shown after it has passed; {how_to_ask} shows a hint"
         )
     if not exercise.solution.is_file():
         raise LearnError(f"there is no solution of {exercise.name}: yours is one")

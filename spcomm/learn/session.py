@@ -96,6 +96,8 @@ class Session:
             self._page.part("answer")
             self._guarded(action)
         elif self._running is None:
+            self._page.part("answer")
+            self._page.say(f"{key if key.isprintable() else 'that'} is not one of the keys", "yellow")
             self._page.keys(KEYS)
 
     def _look(self) -> None:
@@ -128,9 +130,7 @@ class Session:
         for title, text in self._hints:
             self._page.remind(title, text)
         self._page.part("check")
-        self._page.rule(
-            f"{self._exercise.name}, {self._own.done()} of {len(self._own.exercises)} have passed"
-        )
+        self._page.rule(f"check of {self._exercise.name}")
         self._own.file(self._exercise)  # an error, if it is gone
         self._seen = watching.signature(self._file)
         self._page.say(f"checking {shorter(self._file)}")
@@ -200,7 +200,9 @@ class Session:
 
     def _hint(self) -> None:
         found = hint(self._page, self._own, self._exercise)
-        if found not in self._hints:
+        if found in self._hints:
+            self._page.say("that was the last hint; the lesson above may say more (t)")
+        else:
             self._hints.append(found)
 
     def _list(self) -> None:
@@ -211,7 +213,7 @@ class Session:
         self._seen = watching.signature(self._file)
 
     def _solution(self) -> None:
-        self._page.code(lessons.solution(self._own, self._exercise))
+        self._page.code(lessons.solution(self._own, self._exercise, "h"))
 
 
 def show(page: Page, own: Lessons, exercise: Exercise) -> None:

@@ -145,7 +145,7 @@ class RichPage(Page):
     def code(self, text: str) -> None:
         from rich.syntax import Syntax
 
-        self._show(Syntax(clean(text), "python", background_color="default"))
+        self._show(Syntax(clean(text), "python", background_color="default", word_wrap=True))
 
     def _show(self, content: "Any", most_columns: "int | None" = None) -> None:
         """Print what rich can print. Lines are not broken where they are to be copied."""

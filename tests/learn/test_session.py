@@ -115,7 +115,7 @@ def test_the_exercise_is_shown_and_checked(learn):
 def test_plain(learn):
     learner = learn("--plain")
     learner.shows("Do **this**")
-    learner.shows("-- 01_hello, 0 of 3 have passed")
+    learner.shows("-- check of 01_hello")
     learner.shows(KEYS)
     learner.type("t")
     learner.shows("Do **this**", count=2)
@@ -166,6 +166,37 @@ def test_the_end_of_the_lesson_the_verdict_and_the_bar_are_on_the_screen(learn, 
     learner.shows("2 lines below")
     learner.terminal.resize(60, 30)
     learner.terminal.until(lambda t: len(t.lines) == 30 and t.lines[-2].endswith("] 0 of 3"))
+    learner.type("q")
+    learner.ends()
+
+
+def test_keys_that_do_nothing_say_so(learn):
+    learner = learn()
+    learner.after(1)
+    learner.type("z")
+    learner.shows("z is not one of the keys")
+    learner.type("\x1b[Z")
+    learner.shows("that is not one of the keys")
+    learner.type("s")
+    learner.shows("the solution of 01_hello is shown after it has passed; h shows a hint")
+    for number in (1, 2, 3):
+        learner.type("h")
+        learner.shows(f"hint {number} of 3 for 01_hello:")
+    learner.type("h")
+    learner.shows("that was the last hint")
+    learner.type("q")
+    learner.ends()
+
+
+def test_a_solution_is_wrapped(learn, shelf):
+    (shelf / "solutions" / "01_hello.py").write_text(f"right = '{'x' * 90} the end'\n")
+    learner = learn(columns=80)
+    learner.after(1)
+    learner.file.write_text("right")
+    learner.shows("01_hello has passed: 3 runs", "] 1 of 3")
+    assert not any("0 of 3" in line for line in learner.terminal.lines)
+    learner.type("s")
+    learner.shows("the end'")
     learner.type("q")
     learner.ends()
 
