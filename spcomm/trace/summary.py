@@ -135,27 +135,22 @@ def text(trace: Trace) -> str:
         Lines, the last one with its end.
     """
     found = summarize(trace)
-    rows: list[tuple[str, ...]] = [_HEAD]
+    times = [_HEAD, *map(_cells, (*found.nodes, *found.threads))]
+    messages = [("node", "sent", "bytes", "received", "bytes")]
     for node, traffic in zip(found.nodes, found.traffic, strict=True):
-        rows.append((*_cells(node), str(traffic.sent), table.size(traffic.sent_bytes),
-                     str(traffic.received), table.size(traffic.received_bytes)))  # fmt: skip
-    rows += [(*_cells(thread), "", "", "", "") for thread in found.threads]
+        messages.append((node.name, str(traffic.sent), table.size(traffic.sent_bytes),
+                         str(traffic.received), table.size(traffic.received_bytes)))  # fmt: skip
     lines = [f"  {name:<19}  {value} {words}\n" for name, value, words in facts(trace, found)]
-    return f"{headline(trace)}\n\n{aligned(rows)}\n{''.join(lines)}"
+    return f"{headline(trace)}\n\n{aligned(times)}\n{aligned(messages)}\n{''.join(lines)}"
 
 
-_HEAD = (
-    "node", "computing", "", "waiting for a core", "", "waiting", "", "transferring", "",
-    "sent", "bytes", "received", "bytes",
-)  # fmt: skip
+_HEAD = ("node", "computing", "waiting for a core", "waiting", "transferring")
 
 
 def _cells(times: Times) -> "tuple[str, ...]":
-    cells = [times.name]
     parts = (times.computing, times.queued, times.waiting, times.transferring)
-    for part, share in zip(parts, table.shares(parts, times.life), strict=True):
-        cells += [f"{part / 1e6:.6f} s", share]
-    return tuple(cells)
+    shares = table.shares(parts, times.life)
+    return times.name, *(f"{table.seconds(part)} {share:>7}" for part, share in zip(parts, shares, strict=True))
 
 
 def headline(trace: Trace, with_program: bool = True) -> str:
@@ -181,7 +176,7 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
     everything = f"of {counted(len(trace.messages), 'message')}"
     said = [
         ("parallel efficiency", _percent(found.efficiency), "of the time of all nodes is computing"),
-        ("load imbalance", _percent(found.imbalance), "more computing on the slowest node than on average"),
+        ("load imbalance", _excess(found.imbalance), "more computing on the slowest node than on average"),
     ]
     late = max((node.starting for node in found.nodes), default=0.0)
     if late:
@@ -234,6 +229,11 @@ def gaps(trace: Trace) -> "list[tuple[str, str, str]]":
         error = f"\N{PLUS-MINUS SIGN}{table.seconds(apart)}"
         said.append(("clocks of boxes", error, "between them: shorter times from box to box mean nothing"))
     return said
+
+
+def _excess(value: "float | None") -> str:
+    """Return `12.5 %`, `250.0 %`: no share of a whole, so nothing is special about 100."""
+    return _percent(value) if value is None or value < 0.5 else f"{100 * value:.1f} %"
 
 
 def _percent(value: "float | None") -> str:

@@ -40,7 +40,8 @@ def test_text_says_the_same():
     text = summary.text(read(two_nodes()))
     for words in (
         "heat.py: 2 nodes, 100 µs",
-        "0     0.000060 s  60.0 %          0.000000 s  0.0 %  0.000010 s  10.0 %    0.000030 s  30.0 %     1  800 B",
+        "0     60.0 µs  60.0 %        0 µs   0.0 %  10.0 µs  10.0 %  30.0 µs  30.0 %",
+        "0        1  800 B         0    0 B",
         "parallel efficiency  40.0 % of",
         "load imbalance       50.0 % more",
         "slowest node         node 0 computes for 60.0 µs",
@@ -308,8 +309,17 @@ def test_shares_add_up(parts):
         assert sum(round(10 * float(text[:-2])) for text in found) == 1000
 
 
-def test_an_imbalance_of_nothing_has_no_sign():
-    assert summary._percent(-1e-17) == "0.0 %"
+def test_an_imbalance_is_no_share_of_a_whole():
+    found = [summary._excess(value) for value in (-1e-17, 0.9999, 1.0, 2.5)]
+    assert found == ["0.0 %", "100.0 %", "100.0 %", "250.0 %"]
+
+
+def test_the_tables_fit_into_80_columns():
+    built = Builder(12)
+    for node in range(12):
+        built.call(node, 123456.7, 345678.9, "recv", "t.py:1", [(200000, 300000)]).call(node, 999999, 999999)
+    lines = summary.text(read(built)).splitlines()
+    assert max(len(line) for line in lines[1 : 1 + 2 * 14]) <= 80
 
 
 def test_messages_between_boxes_are_counted():
