@@ -71,4 +71,5 @@ def _line(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.replace("\\", r"\e").replace("-", r"\-")
+    """Return a text as ASCII: without a locale, man knows no ellipsis."""
+    return text.replace("\\", r"\e").replace("-", r"\-").replace("…", "...")

@@ -214,6 +214,7 @@ def test_fish(shell):
 @pytest.mark.parametrize("name", manual.pages(), ids=lambda name: name or "spcomm")
 def test_manual_pages(name, tmp_path):
     text = manual.page(name)
+    assert text.isascii()  # all that man can show without a locale
     found = cli.help_of(name) if name else None
     for option, _value, _text in found.options() if found is not None else ():
         assert option.replace("-", r"\-") in text
