@@ -418,6 +418,7 @@ def test_a_relay_ends_it_with_a_sentence(relay, top, call, why):
     with pytest.raises(Left):
         call(relay)
     (found,) = relay.said
+    assert "ssh" not in found[-1]
     assert found[:3] == ("fetched", ["a"], 1) and why in found[-1]
     assert tree(top) == {"ann/a": b"abc"}
 

@@ -162,7 +162,7 @@ class Relay:
                 self._heard(message, data)
         except (FrameError, *NONSENSE) as error:
             how = error if isinstance(error, FrameError) else "sent a malformed message"
-            self._fail(f"{self.what} {self._about['host']}: what ssh reaches there {how}")
+            self._fail(f"{self.what} {self._about['host']}: it {how}")
 
     def _heard(self, message: list, data: bytes) -> None:
         verb, *rest = message

@@ -124,7 +124,7 @@ class WatchPage:
             self._is_waiting()
             if said_s and time.monotonic() > said_s:
                 said_s = 0.0
-                say("spcomm: the page gets the whole timeline; Ctrl-C does not wait for that\n")
+                say("spcomm: a page that is open gets the whole timeline; Ctrl-C does not wait for that\n")
 
     def _wait(self, poll: "select.poll") -> None:
         os.kill(self._pid, _signal.SIGCONT)  # the end of the run waits for it, so it must not be stopped
