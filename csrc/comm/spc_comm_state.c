@@ -216,7 +216,8 @@ int spc_comm_watch_itself(spc_comm_t *comm) {
     return spc_deadlock_create(&comm->node->segment, &comm->node->deadlock);
 }
 
-int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_options_t *options, FILE *out) {
+int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_options_t *options,
+                             FILE *out) {
     const spc_node_t *node = comm->node;
     spc_waits_t waits;
     int status = spc_waits_create(node->size, &waits);

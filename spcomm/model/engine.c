@@ -405,8 +405,9 @@ static bool set_torus(engine_plan_t *plan, const uint32_t *torus) {
     return stride == plan->nodes;
 }
 
-PyDoc_STRVAR(run_text, "run(program, nodes, radix, rounds, bytes, fanout, hot_percent, seed, torus, costs, noise, "
-                       "noise_series, is_logging)\n\nSimulates; simulate.py checks the arguments.");
+PyDoc_STRVAR(run_text,
+             "run(program, nodes, radix, rounds, bytes, fanout, hot_percent, seed, torus, costs, noise, "
+             "noise_series, is_logging)\n\nSimulates; simulate.py checks the arguments.");
 
 static PyObject *run(PyObject *module, PyObject *args) {
     (void)module;
@@ -419,10 +420,9 @@ static PyObject *run(PyObject *module, PyObject *args) {
     uint32_t torus[ENGINE_DIMENSIONS_MOST];
     int is_logging;
     if (!PyArg_ParseTuple(args, "iIIIIIIK(IIII)(LLLLLLLLL)y*Ip", &plan->program, &plan->nodes, &sim.radix,
-                          &plan->rounds, &plan->bytes, &plan->fanout, &plan->hot_percent, &seed,
-                          &torus[0], &torus[1], &torus[2], &torus[3], &ns[0],
-                          &ns[1], &ns[2], &ns[3], &ns[4], &ns[5], &ns[6], &ns[7], &ns[8], &noise_buffer,
-                          &sim.noise_series, &is_logging)) {
+                          &plan->rounds, &plan->bytes, &plan->fanout, &plan->hot_percent, &seed, &torus[0],
+                          &torus[1], &torus[2], &torus[3], &ns[0], &ns[1], &ns[2], &ns[3], &ns[4], &ns[5],
+                          &ns[6], &ns[7], &ns[8], &noise_buffer, &sim.noise_series, &is_logging)) {
         return NULL;
     }
     *costs = (costs_t){ns[0], ns[1], ns[2], ns[3], ns[4], ns[5], ns[6], ns[7], ns[8]};
@@ -439,7 +439,8 @@ static PyObject *run(PyObject *module, PyObject *args) {
         plan->pairs++;
     }
     const bool is_possible = plan->nodes > 0 && plan->program >= 0 && plan->program < ENGINE_PROGRAMS
-                             && sim.radix != 1 && costs->latency_ns > 0 && set_torus(plan, torus) && build_servers(&sim);
+                             && sim.radix != 1 && costs->latency_ns > 0 && set_torus(plan, torus)
+                             && build_servers(&sim);
     PyObject *result = NULL;
     if (!is_possible) {
         PyErr_SetString(PyExc_ValueError, "no such simulation");

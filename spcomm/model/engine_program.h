@@ -53,7 +53,8 @@ typedef struct {
     uint32_t log2;        /* rounds of dissemination: the least k with 2^k >= nodes */
     uint32_t pairs;       /* of binary swap: the greatest k with 2^k <= nodes */
     uint32_t dimensions;  /* of the torus, those of one node left out */
-    uint32_t length[ENGINE_DIMENSIONS_MOST], stride[ENGINE_DIMENSIONS_MOST]; /* ranks differ by that, in each */
+    uint32_t length[ENGINE_DIMENSIONS_MOST],
+        stride[ENGINE_DIMENSIONS_MOST]; /* ranks differ by that, in each */
     uint32_t *expected;   /* unbalanced: how many messages each node will receive */
 } engine_plan_t;
 

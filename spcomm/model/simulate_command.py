@@ -197,7 +197,9 @@ def result_text(found: Result) -> str:
         busy = f"the busiest works {100 * found.busy:.0f} % of the time"
         rows.insert(2, ("servers", f"{found.servers:,}", busy))
     shape = f" in a torus of {text_of(case.torus)}" if case.torus else ""
-    head = f"{case.operation} of {counted(case.nodes, 'node')}{shape}, {case.algorithm}, over {case.network}\n"
+    head = (
+        f"{case.operation} of {counted(case.nodes, 'node')}{shape}, {case.algorithm}, over {case.network}\n"
+    )
     return head + aligned(rows, left=(0, 2))
 
 

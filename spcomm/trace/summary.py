@@ -150,7 +150,8 @@ _HEAD = ("node", "computing", "waiting for a core", "waiting", "transferring")
 def _cells(times: Times) -> "tuple[str, ...]":
     parts = (times.computing, times.queued, times.waiting, times.transferring)
     shares = table.shares(parts, times.life)
-    return times.name, *(f"{table.seconds(part)} {share:>7}" for part, share in zip(parts, shares, strict=True))
+    cells = zip(parts, shares, strict=True)
+    return times.name, *(f"{table.seconds(part)} {share:>7}" for part, share in cells)
 
 
 def headline(trace: Trace, with_program: bool = True) -> str:

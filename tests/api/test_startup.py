@@ -86,7 +86,7 @@ def test_alone_an_endless_wait_raises(tmp_path):
     """
     result = alone(tmp_path, text)
     assert result.code == 1
-    assert "deadlock" in result.err
+    assert "spcomm.DeadlockError: DEADLOCK" in result.err
     assert "This program runs as one node because it was started without spcomm run." in result.err
     assert re.search(r"Try: spcomm run -n 4 \S*\.py", result.err), result.err
 

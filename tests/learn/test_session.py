@@ -193,7 +193,7 @@ def test_a_solution_is_wrapped(learn, shelf):
     learner = learn(columns=80)
     learner.after(1)
     learner.file.write_text("right")
-    learner.shows("01_hello has passed: 3 runs", "] 1 of 3")
+    learner.shows("01_hello has passed: 3 runs", "1 of 3")
     assert not any("0 of 3" in line for line in learner.terminal.lines)
     learner.type("s")
     learner.shows("the end'")

@@ -469,7 +469,7 @@ def test_the_limit_is_that_of_all_members(tmp_path):
     files.stop()
     assert [client.said[-1] == "stop" for client in clients] == [False, True, True, True]
     files.close()
-    assert not (tmp_path / "new").exists()  # nothing was stored
+    assert os.listdir(tmp_path / "new") == [folder.FETCHED]
 
 
 def test_sentences_are_bounded(tmp_path):
