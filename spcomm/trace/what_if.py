@@ -5,10 +5,14 @@ A node's time in the trace is cut at each begin and end of a call and at each me
 calls between two cuts takes its recorded time, times a factor. A wait lasts until what it waited for is there, and then
 a delay: the recorded one, and the difference between the times that a message takes in the two worlds. So a world in
 which nothing differs gives the recorded times, and noise of the run stays in the prediction.
+
+Between boxes a message takes its turn on the link of its pair of boxes. Where cores are few, gateways and the server
+take their share of them, and a message waits for that, too.
 """
 
 import heapq
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +31,10 @@ SETTINGS = {
     "latency-inside": TIME,
     "byte": TIME,
     "nodes-per-box": WHOLE,
+    "gap": TIME,
+    "gateway": TIME,
     "cores": WHOLE,
+    "machine-cores": WHOLE,
     "compute": NUMBER,
     "compute-*": NUMBER,
     "calls": NUMBER,
@@ -37,21 +44,26 @@ _NOTHING = 1e-6  # µs: less is rounding
 
 # (kind, name of a call, its line): a share of the critical path
 Key = tuple[str, str, str]
+Place = tuple[int, int]  # the rank of a piece, and its number
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The time of a message, in microseconds: `latency` + bytes · `byte`."""
+    """A message takes `latency` + bytes · `byte`, in µs, and occupies the link for `gap` + bytes · `byte`."""
 
     latency: float
     byte: float
+    gap: float = 0.0
 
     def time(self, size: int) -> float:
         return self.latency + size * self.byte
 
 
 # Shared memory, and TCP through the server of one machine, where there is no fit.
-INSIDE, BETWEEN = Link(0.6, 0.0001), Link(30.0, 0.001)
+INSIDE, BETWEEN = Link(0.6, 0.0001), Link(30.0, 0.001, 1.0)
+# The processor time of a gateway, and of the server, for a message; measured in a ping-pong, with 8 bytes and 1 MiB.
+# For one that finds it awake it is `gap`.
+GATEWAY = Link(9.0, 0.0004, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +74,9 @@ class World:
     ----------
     boxes : the box of each node.
     inside, between : messages within a box, and from one to another.
-    cores : of each box, shared by its nodes that do something; 0: each node has its own.
+    cores : of each box, shared by its gateway and its nodes that do something; 0: each has its own.
+    machine_cores : shared by all boxes and the server, on one machine; 0: each box has its own.
+    gateway : processor time of a gateway, and of the server, for a message.
     compute : factors of computing, by rank.
     calls : factor of the time in calls, without waiting.
     """
@@ -71,11 +85,21 @@ class World:
     inside: Link = INSIDE
     between: Link = BETWEEN
     cores: int = 0
+    machine_cores: int = 0
+    gateway: Link = GATEWAY
     compute: "tuple[float, ...]" = ()
     calls: float = 1.0
 
     def message(self, source: int, dest: int, size: int) -> float:
         return (self.inside if self.boxes[source] == self.boxes[dest] else self.between).time(size)
+
+    def processors(self) -> "dict[int, _Processors]":
+        """Return the cores that each box uses; the server's have number -1. Empty: nobody waits for any."""
+        if self.machine_cores:
+            return dict.fromkeys((-1, *self.boxes), _Processors(self.machine_cores))
+        if self.cores:
+            return {box: _Processors(self.cores) for box in set(self.boxes)}
+        return {}
 
 
 def worlds(trace: Trace, words: str, fit: "loggp.Fit | None" = None) -> "tuple[World, World]":
@@ -107,7 +131,7 @@ def worlds(trace: Trace, words: str, fit: "loggp.Fit | None" = None) -> "tuple[W
         boxes = tuple(int(rank // asked["nodes-per-box"]) for rank in range(trace.nodes))
     if "latency-inside" in asked:
         inside = replace(inside, latency=asked["latency-inside"] / 1e3)
-    changes = {name: asked[name] / 1e3 for name in ("latency", "byte") if name in asked}
+    changes = {name: asked[name] / 1e3 for name in ("latency", "byte", "gap") if name in asked}
     if len(set(boxes)) > 1:
         between = replace(between, **changes)
     else:
@@ -119,13 +143,19 @@ def worlds(trace: Trace, words: str, fit: "loggp.Fit | None" = None) -> "tuple[W
             if not rank.isdigit() or int(rank) >= trace.nodes:
                 raise TraceError(f"--what-if has {name}=, and this run has nodes 0 to {trace.nodes - 1}")
             compute[int(rank)] *= asked[name]
-    cores = int(asked.get("cores", 0))
-    return recorded, World(boxes, inside, between, cores, tuple(compute), asked.get("calls", 1.0))
+    cores, machine_cores = int(asked.get("cores", 0)), int(asked.get("machine-cores", 0))
+    if cores and machine_cores:
+        raise TraceError(
+            "--what-if has cores= of each box and machine-cores= of all boxes together; give one of them"
+        )
+    gateway = replace(GATEWAY, latency=asked["gateway"] / 1e3) if "gateway" in asked else GATEWAY
+    calls = asked.get("calls", 1.0)
+    return recorded, World(boxes, inside, between, cores, machine_cores, gateway, tuple(compute), calls)
 
 
 def _link(fit: loggp.Fit, transport: str) -> Link:
     found = fit.of(transport)
-    return Link(found.message_ns(0) / 1e3, found.gap_per_byte_ns.value / 1e3)
+    return Link(found.message_ns(0) / 1e3, found.gap_per_byte_ns.value / 1e3, found.gap_ns.value / 1e3)
 
 
 # ---- what a trace says
@@ -145,7 +175,10 @@ class _Piece:
     waits: float = 0.0
     computes_after: float = 0.0  # after the wait
     calls_after: float = 0.0
-    givers: "list[tuple[int, int]]" = field(default_factory=list)  # rank and piece of what it needs
+    queued: "list[tuple[float, float]]" = field(
+        default_factory=list
+    )  # it waits for a core, which `cores` decide anew
+    givers: "list[Place]" = field(default_factory=list)  # what it needs
     delay: float = 0.0  # from when all of that was there to the end of the wait
     is_work: bool = False
 
@@ -175,8 +208,8 @@ class _Spans:
         return spans.length(self.within(begin, end))
 
 
-def pieces_of(trace: Trace, recorded: World) -> "list[list[_Piece]]":
-    """Cut the time of each node into pieces.
+def pieces_of(trace: Trace, world: World) -> "list[list[_Piece]]":
+    """Cut the time of each node into pieces, for a replay in `world`.
 
     Raises
     ------
@@ -185,20 +218,22 @@ def pieces_of(trace: Trace, recorded: World) -> "list[list[_Piece]]":
     """
     check(trace, "predicted times")
     steps = steps_of(trace, is_timed=True)
-    found = [_pieces(track, steps[track.rank]) for track in trace.firsts()]
-    places: dict[Hashable, tuple[int, int]] = {}
+    is_shared = world.cores > 0 or world.machine_cores > 0
+    found = [_pieces(track, steps[track.rank], is_shared) for track in trace.firsts()]
+    places: dict[Hashable, Place] = {}
     for rank, pieces in enumerate(found):
         for number, piece in enumerate(pieces):
             if piece.step.gives is not None:
                 places[piece.step.gives] = rank, number
     for pieces in found:
         for piece in pieces:
-            _connect(piece, places, found, recorded)
+            _connect(piece, places, found)
     return found
 
 
-def _pieces(track: Track, steps: "list[Step]") -> "list[_Piece]":
+def _pieces(track: Track, steps: "list[Step]", is_shared: bool) -> "list[_Piece]":
     computing, waiting = _Spans(track.computing()), _Spans(track.waiting())
+    queued = _Spans(track.queued() if is_shared else [])
     found = []
     at = track.begin
     for step in [*steps, Step("the end", moment=track.end)]:
@@ -209,9 +244,10 @@ def _pieces(track: Track, steps: "list[Step]") -> "list[_Piece]":
         piece.waits = spans.length(waits)
         last = waits[-1][1] if waits else end
         piece.computes = computing.length(at, last)
-        piece.calls = max(0.0, last - at - piece.waits - piece.computes)
+        piece.queued = queued.within(at, end)
+        piece.calls = max(0.0, last - at - piece.waits - piece.computes - queued.length(at, last))
         piece.computes_after = computing.length(last, end)
-        piece.calls_after = max(0.0, end - last - piece.computes_after)
+        piece.calls_after = max(0.0, end - last - piece.computes_after - queued.length(last, end))
         piece.is_work = step.call is not None and step.call.cost is not None and at >= step.call.begin
         found.append(piece)
         at = end
@@ -224,9 +260,8 @@ def _place(step: Step) -> "tuple[str, str]":
 
 def _connect(
     piece: _Piece,
-    places: "dict[Hashable, tuple[int, int]]",
+    places: "dict[Hashable, Place]",
     found: "list[list[_Piece]]",
-    recorded: World,
 ) -> None:
     if not piece.step.needs:
         return
@@ -239,7 +274,8 @@ def _connect(
     piece.givers = [places[key] for key in piece.step.needs]
     ready = max(found[rank][number].end for rank, number in piece.givers)
     delay = piece.end - piece.computes_after - piece.calls_after - ready
-    piece.delay = delay if piece.waits else min(delay, _way(piece, recorded))
+    delay -= sum(max(0.0, end - max(begin, ready)) for begin, end in piece.queued)
+    piece.delay = delay
 
 
 def _way(piece: _Piece, world: World) -> float:
@@ -262,16 +298,16 @@ class _Times:
     waits_from: float = 0.0
     ready: float = 0.0  # the wait is over
     end: float = 0.0
-    cause: "tuple[int, int] | None" = None  # the piece that it waited for
+    cause: "Place | None" = None  # the piece that it waited for
 
 
-class _Box:
-    """Cores that nodes share: while more of them are busy than there are cores, all are slower alike."""
+class _Processors:
+    """Cores that processes share: while more of them are busy than there are cores, all are slower alike."""
 
     def __init__(self, cores: int) -> None:
         self._cores = cores
-        self._now = self._done = 0.0  # work that each busy node has done since the beginning
-        self._busy: list[tuple[float, int]] = []  # (`_done` at which it is over, rank)
+        self._now = self._done = 0.0  # work that each busy process has done since the beginning
+        self._busy: list[tuple[float, int]] = []  # (`_done` at which it is over, process)
 
     def _rate(self) -> float:
         return min(1.0, self._cores / len(self._busy)) if self._busy else 1.0
@@ -280,9 +316,9 @@ class _Box:
         self._done += max(0.0, now - self._now) * self._rate()
         self._now = max(now, self._now)
 
-    def add(self, now: float, rank: int, work: float) -> None:
+    def add(self, now: float, process: int, work: float) -> None:
         self._go_to(now)
-        heapq.heappush(self._busy, (self._done + work, rank))
+        heapq.heappush(self._busy, (self._done + work, process))
 
     def next(self) -> "float | None":
         """The time at which the first of them is done."""
@@ -295,23 +331,43 @@ class _Box:
         return heapq.heappop(self._busy)[1]
 
 
+@dataclass(slots=True)
+class _Flight:
+    """A message between boxes, or the arrivals of a box at a collective operation, on its way through processes."""
+
+    hops: "list[int]"  # the processes that it has yet to pass
+    bytes: int
+    share: float  # of their time that it takes: alone it is as fast as without them
+    takers: "list[Place]"
+
+
 class Replay:
-    """The run in another world: `times` of each piece; `makespan`: when the last node is done."""
+    """The run in another world: `times` of each piece; `makespan`: when the last node is done.
+
+    `turns` are the times for which messages waited for the link of their boxes, by the piece that sent them. Given
+    those of the recorded world, the difference counts; without them this is the recorded world.
+    """
 
     def __init__(
         self,
         pieces: "list[list[_Piece]]",
         recorded: World,
         world: World,
+        turns: "dict[Place, float] | None" = None,
         free: "Key | None" = None,
     ) -> None:
         self._pieces, self._recorded, self._world, self._free = pieces, recorded, world, free
+        self._recorded_turns = turns
+        self.turns: dict[Place, float] = {}
         self.times: list[list[_Times]] = [[] for _rank in pieces]
-        self._missing = [0] * len(pieces)  # how many of the things that it needs are not there
-        self._waiting: dict[tuple[int, int], list[int]] = {}
+        self._missing = [[len(piece.givers) for piece in own] for own in pieces]  # what is not there yet
+        self._takers = self._takers_of_all()
         self._timers: list[tuple[float, int]] = []
         self._phase = [0] * len(pieces)
-        self._boxes = {box: _Box(world.cores) for box in set(world.boxes)} if world.cores else {}
+        self._processors = world.processors()
+        self._links: dict[tuple[int, int], float] = {}  # by boxes: busy until then
+        self._flights: dict[Hashable, _Flight] = {}
+        self._queues: dict[int, deque[_Flight]] = {}  # of gateways and the server, which come after the ranks
         for rank, own in enumerate(pieces):
             self._start_piece(rank, own[0].begin)
         self._run()
@@ -323,21 +379,33 @@ class Replay:
             )
         self.makespan = max(times[-1].end for times in self.times)
 
+    def _takers_of_all(self) -> "dict[Place, list[Place]]":
+        found: dict[Place, list[Place]] = {}
+        for rank, own in enumerate(self._pieces):
+            for number, piece in enumerate(own):
+                for giver in piece.givers:
+                    found.setdefault(giver, []).append((rank, number))
+        return found
+
     def _run(self) -> None:
+        shared = list({id(one): one for one in self._processors.values()}.values())
         while True:
-            box, moment = None, self._timers[0][0] if self._timers else None
-            for other in self._boxes.values():
-                candidate = other.next()
+            found, moment = None, self._timers[0][0] if self._timers else None
+            for one in shared:
+                candidate = one.next()
                 if candidate is not None and (moment is None or candidate < moment):
-                    box, moment = other, candidate
+                    found, moment = one, candidate
             if moment is None:
                 return
-            rank = heapq.heappop(self._timers)[1] if box is None else box.pop(moment)
-            self._go_on(rank, moment)
+            process = heapq.heappop(self._timers)[1] if found is None else found.pop(moment)
+            if process >= len(self._pieces):
+                self._pass_on(process, moment)
+            else:
+                self._go_on(process, moment)
 
     def _busy(self, rank: int, now: float, work: float) -> None:
-        if work > 0 and self._boxes:
-            self._boxes[self._world.boxes[rank]].add(now, rank, work)
+        if work > 0 and self._processors:
+            self._processors[self._world.boxes[rank]].add(now, rank, work)
         else:
             heapq.heappush(self._timers, (now + work, rank))
 
@@ -361,47 +429,120 @@ class Replay:
         self._phase[rank] += 1
         if self._phase[rank] == 1:
             times.waits_from = now
-            missing = {giver for giver in piece.givers if not self._is_done(giver)}
-            self._missing[rank] = len(missing)
-            for giver in missing:
-                self._waiting.setdefault(giver, []).append(rank)
-            if not missing:
+            if not self._missing[rank][number]:
                 self._end_of_wait(rank, now)
         elif self._phase[rank] == 2:
             times.ready = now
             self._busy(rank, now, self._work(piece, piece.computes_after, piece.calls_after))
         else:
             times.end = now
+            self._give((rank, number), now)
             if number + 1 < len(self._pieces[rank]):
                 self._start_piece(rank, now)
-            for other in self._waiting.pop((rank, number), ()):
-                self._missing[other] -= 1
-                if not self._missing[other]:
-                    self._end_of_wait(other, now)
 
-    def _is_done(self, giver: "tuple[int, int]") -> bool:
-        """Whether a piece is over: it is not the last that its node has begun, or is in its last phase."""
-        rank, number = giver
-        begun = len(self.times[rank]) - 1
-        return number < begun or (number == begun and self._phase[rank] > 2)
+    def _is_free(self, piece: _Piece) -> bool:
+        return self._free == (piece.kind_of_wait(), *piece.key)
+
+    def _is_waiting(self, taker: Place) -> bool:
+        rank, number = taker
+        return number == len(self.times[rank]) - 1 and self._phase[rank] == 1
+
+    def _give(self, giver: Place, now: float) -> None:
+        """A piece is over; those for which it is the last one that they need can go on, or wait for its message."""
+        boxes, crossing = self._world.boxes, {}
+        for taker in self._takers.get(giver, ()):
+            rank, number = taker
+            self._missing[rank][number] -= 1
+            if self._missing[rank][number]:
+                continue
+            if boxes[rank] != boxes[giver[0]] and not self._is_free(self._pieces[rank][number]):
+                crossing.setdefault(boxes[rank], []).append(taker)
+            elif self._is_waiting(taker):
+                self._end_of_wait(rank, now)
+        for takers in crossing.values():
+            self._leave(giver, takers, now)
+
+    # ---- between boxes
+
+    def _leave(self, giver: Place, takers: "list[Place]", now: float) -> None:
+        """A message to another box takes its turn on the link, and passes the gateways if they share cores."""
+        pieces = [self._pieces[rank][number] for rank, number in takers]
+        world, message = self._world, pieces[0].step.message
+        size = message.bytes if message is not None else 0
+        if message is not None:
+            pair = world.boxes[giver[0]], world.boxes[takers[0][0]]
+            turn = max(now, self._links.get(pair, now))
+            self._links[pair] = turn + world.between.gap + size * world.between.byte
+            self.turns[giver] = turn - now
+        first, gateway = len(self._pieces), world.gateway
+        hops = [first + 1 + world.boxes[giver[0]], first + 1 + world.boxes[takers[0][0]]]
+        if -1 in self._processors:
+            hops.insert(1, first)
+        alone = min(self._alone(piece, giver) for piece in pieces)
+        takes = len(hops) * gateway.time(size)
+        if self._processors and takes > 0 and alone > 0:
+            for rank, number in takers:
+                self._missing[rank][number] = 1
+            self._pass(_Flight(hops, size, min(1.0, alone / takes), takers), now)
+            return
+        for taker in takers:
+            if self._is_waiting(taker):
+                self._end_of_wait(taker[0], now)
+
+    def _pass(self, flight: _Flight, now: float) -> None:
+        """It is at the next process, or at its end."""
+        if flight.hops:
+            process = flight.hops.pop(0)
+            queue = self._queues.setdefault(process, deque())
+            queue.append(flight)
+            if len(queue) == 1:
+                self._handle(process, flight, now, self._world.gateway.latency)
+            return
+        for taker in flight.takers:
+            self._missing[taker[0]][taker[1]] = 0
+            if self._is_waiting(taker):
+                self._end_of_wait(taker[0], now)
+
+    def _handle(self, process: int, flight: _Flight, now: float, message: float) -> None:
+        work = (message + flight.bytes * self._world.gateway.byte) * flight.share
+        self._processors[process - len(self._pieces) - 1].add(now, process, work)
+
+    def _pass_on(self, process: int, now: float) -> None:
+        """A gateway is done with a message; it takes the next with little more to do, for it is awake."""
+        queue, gateway = self._queues[process], self._world.gateway
+        flight = queue.popleft()
+        if queue:
+            self._handle(process, queue[0], now, min(gateway.latency, gateway.gap))
+        self._pass(flight, now)
 
     def _end_of_wait(self, rank: int, now: float) -> None:
         """All that a node needs is there, or will be at a known time."""
         number = len(self.times[rank]) - 1
         piece, times = self._pieces[rank][number], self.times[rank][number]
-        is_free = self._free == (piece.kind_of_wait(), *piece.key)
-        if not piece.givers:
-            end = times.waits_from + (0.0 if is_free else piece.waits)
+        last = max(piece.givers, key=lambda giver: self.times[giver[0]][giver[1]].end, default=None)
+        if last is None:
+            end = times.waits_from + (0.0 if self._is_free(piece) else piece.waits)
         else:
-            last = max(piece.givers, key=lambda giver: self.times[giver[0]][giver[1]].end)
-            ready = self.times[last[0]][last[1]].end
-            delay = 0.0 if is_free else piece.delay
-            change = _way(piece, self._world) - _way(piece, self._recorded)
-            if change and not is_free:
-                delay = max(delay + change, min(delay, 0.0))
-            end = max(times.waits_from, ready + delay)
-            times.cause = last if end > times.waits_from + _NOTHING else None
-        heapq.heappush(self._timers, (max(end, now) if self._boxes else end, rank))
+            delay = (
+                0.0
+                if self._is_free(piece)
+                else self._turn(piece, self.turns, last) + self._alone(piece, last)
+            )
+            end = max(times.waits_from, self.times[last[0]][last[1]].end + delay)
+            times.cause = last if max(end, now) > times.waits_from + _NOTHING else None
+        heapq.heappush(self._timers, (max(end, now) if self._processors else end, rank))
+
+    def _turn(self, piece: _Piece, turns: "dict[Place, float]", giver: Place) -> float:
+        return turns.get(giver, 0.0) if piece.step.message is not None else 0.0
+
+    def _alone(self, piece: _Piece, giver: Place) -> float:
+        """Return the time from when all is given to the end of the wait, without waiting for the link or for cores."""
+        recorded = self.turns if self._recorded_turns is None else self._recorded_turns
+        alone, way = piece.delay - self._turn(piece, recorded, giver), _way(piece, self._recorded)
+        if not piece.waits:
+            alone = min(alone, way)
+        change = _way(piece, self._world) - way
+        return max(alone + change, min(alone, 0.0)) if change else alone
 
     def critical_path(self) -> "dict[Key, tuple[float, set[int]]]":
         """Return time on the longest chain of dependencies, and the ranks, by kind and call."""
@@ -551,12 +692,13 @@ def predict(trace: Trace, words: str, fit: "loggp.Fit | None" = None) -> Predict
         The settings make no sense, or the trace is not that of a whole run that ended well.
     """
     recorded, world = worlds(trace, words, fit)
-    pieces = pieces_of(trace, recorded)
-    found = Replay(pieces, recorded, world)
+    pieces = pieces_of(trace, world)
+    turns = Replay(pieces, recorded, recorded).turns if trace.boxes > 1 else {}
+    found = Replay(pieces, recorded, world, turns)
     path = found.critical_path()
     largest = sorted(path, key=lambda key: -path[key][0])[:_SHOWN]
     rows = [
-        (key, path[key][0], sorted(path[key][1]), Replay(pieces, recorded, world, key).makespan)
+        (key, path[key][0], sorted(path[key][1]), Replay(pieces, recorded, world, turns, key).makespan)
         for key in largest
     ]
     unexplained = sum(piece.waits for own in pieces for piece in own if not piece.givers)

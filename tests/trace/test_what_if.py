@@ -17,12 +17,13 @@ from spcomm.trace.what_if import Link, Replay, pieces_of, predict, text, worlds
 
 exactly = pytest.approx
 # Sums of them have no rounding, so that no call of a made-up trace begins before the one before it has ended.
-INSIDE, BETWEEN = Link(0.5, 0.125), Link(32.0, 0.25)
+INSIDE, BETWEEN = Link(0.5, 0.125), Link(32.0, 0.0)
+NARROW = Link(32.0, 0.25, 4.0)  # messages wait for each other
 
 
 def fit_of(inside, between):
     def loggp(link):
-        numbers = (0.0, 0.0, 1000 * link.latency, 0.0, 1000 * link.byte)
+        numbers = (0.0, 0.0, 1000 * link.latency, 1000 * link.gap, 1000 * link.byte)
         return LogGP(*(Estimate(value, value, value) for value in numbers))
 
     return Fit({"memory": loggp(inside), "tcp": loggp(between)})
@@ -42,11 +43,21 @@ class Run:
         self.built = Builder(nodes, max(self.boxes) + 1, self.boxes)
         self.clock = [0.0] * nodes
         self.under_way = []
+        self.links = {}  # by boxes: busy until then
         for rank in range(nodes):
             self.built.call(rank, 0, 0, "layout")  # the life of all begins here
 
     def message(self, source, dest, size):
         return (self.inside if self.boxes[source] == self.boxes[dest] else self.between).time(size)
+
+    def turn(self, source, dest, size, now):
+        """Return when a message gets the link. Sends of a box happen in the order in which they are made."""
+        pair = self.boxes[source], self.boxes[dest]
+        if pair[0] == pair[1]:
+            return now
+        begin = max(now, self.links.get(pair, 0.0))
+        self.links[pair] = begin + self.between.gap + size * self.between.byte
+        return begin
 
     def work(self, rank, length, is_declared):
         begin, self.clock[rank] = self.clock[rank], self.clock[rank] + length * self.factors[rank]
@@ -58,13 +69,13 @@ class Run:
         sent = begin + self.calls
         self.clock[source] = begin + 2 * self.calls
         self.built.call(source, begin, self.clock[source], "send", "a.py:2")
-        self.under_way.append((source, dest, sent, size))
+        self.under_way.append((source, dest, sent, size, self.turn(source, dest, size, sent)))
 
     def receive(self, which):
-        source, dest, sent, size = self.under_way.pop(which)
+        source, dest, sent, size, leaves = self.under_way.pop(which)
         begin = self.clock[dest]
         waits_from = begin + self.calls
-        arrived = max(waits_from, sent + self.message(source, dest, size))
+        arrived = max(waits_from, leaves + self.message(source, dest, size))
         self.clock[dest] = arrived + self.calls
         waits = [(waits_from, arrived)] if arrived > waits_from else []
         self.built.call(dest, begin, self.clock[dest], "recv", "a.py:3", waits)
@@ -103,37 +114,46 @@ class Run:
 
 @st.composite
 def other_worlds(draw):
-    """(nodes, recorded in boxes of so many, the settings, the same for `Run`)."""
-    nodes = draw(st.integers(1, 6))
-    recorded = [rank // draw(st.integers(1, 6)) for rank in range(nodes)]
-    recorded = [sorted(set(recorded)).index(box) for box in recorded]
-    per_box = draw(st.integers(1, 6))
+    """(nodes, recorded in boxes of so many, links between them, the settings, the same for `Run`).
+
+    Where messages wait for links, a box has one node, so that the order of its sends is known.
+    """
+    nodes, is_narrow = draw(st.integers(1, 6)), draw(st.booleans())
+    per_boxes = st.sampled_from([1, 6]) if is_narrow else st.integers(1, 6)
+    recorded_per_box, per_box = draw(per_boxes), draw(per_boxes)
+    recorded = [rank // recorded_per_box for rank in range(nodes)]
     boxes = [rank // per_box for rank in range(nodes)]
-    latency, byte = draw(st.sampled_from([0.0, 2.0, 500.0])), draw(st.sampled_from([0.0, 0.5]))
+    latency = draw(st.sampled_from([0.0, 2.0, 500.0]))
+    byte, gap = (
+        draw(st.sampled_from([0.0, 0.5, 30.0])) if is_narrow or max(boxes) == 0 else 0.0 for _ in "bg"
+    )
     compute, slow, calls = (draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])) for _factor in range(3))
-    changed = Link(latency, byte)
+    changed, between = Link(latency, byte, gap), NARROW if is_narrow else BETWEEN
     is_apart = len(set(boxes)) > 1
-    words = f"nodes-per-box={per_box},latency={latency}us,byte={byte}us,"
+    words = f"nodes-per-box={per_box},latency={latency}us,byte={byte}us,gap={gap}us,"
     words += f"compute={compute},compute-0={slow},calls={calls}"
     world = {
         "boxes": boxes,
         "inside": INSIDE if is_apart else changed,
-        "between": changed if is_apart else BETWEEN,
+        "between": changed if is_apart else between,
         "compute": [compute * slow] + [compute] * (nodes - 1),
         "calls": calls,
     }
-    return nodes, recorded, words, world
+    return nodes, recorded, between, words, world
 
 
 @pytest.mark.smoke
 @given(other_worlds(), st.integers(0, 60), st.integers())
 def test_it_predicts_the_run_that_takes_place_there(case, steps, seed):
-    nodes, boxes, words, world = case
+    nodes, boxes, between, words, world = case
     there = Run(nodes, **world).run(seed, steps)
-    found = predict(Run(nodes, boxes).run(seed, steps).trace(), words, FIT)
+    here = Run(nodes, boxes, between=between).run(seed, steps)
+    found = predict(here.trace(), words, fit_of(INSIDE, between))
     assert found.predicted == exactly(max(there.clock), abs=1e-6)
     assert [track.end for track in found.trace.tracks] == exactly(there.clock, abs=1e-6)
-    for track, same in zip(found.trace.tracks, there.trace().tracks, strict=True):
+    # Calls that take no time share their moments with others, and a trace does not tell their order.
+    tracks = zip(found.trace.tracks, there.trace().tracks, strict=True) if world["calls"] else ()
+    for track, same in tracks:
         for name in ("work", "send", "recv", "barrier", "allreduce", "bcast"):
             here, made = (
                 [call for call in calls if call.name == name] for calls in (track.calls, same.calls)
@@ -146,11 +166,15 @@ def test_it_predicts_the_run_that_takes_place_there(case, steps, seed):
     assert found.unexplained == 0
 
 
-@given(st.integers(1, 6), st.integers(0, 80), st.integers())
-def test_a_world_without_a_difference_repeats_the_run(nodes, steps, seed):
-    run = Run(nodes, [rank % 2 for rank in range(nodes)], inside=BETWEEN, between=INSIDE, calls=3.5)
+@given(st.integers(1, 6), st.integers(0, 80), st.integers(), st.booleans())
+def test_a_world_without_a_difference_repeats_the_run(nodes, steps, seed, is_apart):
+    """Nor with one core for each, where no gateways use them; nor if the model's times are not those of the run."""
+    boxes = [rank % 2 for rank in range(nodes)]
+    run = Run(nodes, boxes if is_apart else None, inside=BETWEEN, between=NARROW, calls=3.5)
     trace = run.run(seed, steps).trace()
-    found = predict(trace, f"compute=1,cores={nodes}", FIT)
+    found = predict(
+        trace, "compute=1" if is_apart else f"cores={nodes}", fit_of(INSIDE, Link(9.0, 0.125, 7.0))
+    )
     assert found.predicted == exactly(trace.end)
     assert found.trace.messages == [
         type(m)(
@@ -212,6 +236,62 @@ def test_boxes_have_cores_of_their_own():
     assert predict(run.trace(), "cores=1,nodes-per-box=2").predicted == exactly(200)
 
 
+def crossing(messages, size, calls=0.0):
+    """Nodes 0, 1, … send one message each, to nodes of the second half."""
+    run = Run(2 * messages, calls=calls)
+    for rank in range(messages):
+        run.send(rank, messages + rank, size)
+    for _message in range(messages):
+        run.receive(0)
+    return run.trace()
+
+
+@pytest.mark.parametrize("messages", [1, 2, 3])
+def test_messages_share_the_link_of_their_boxes(messages):
+    """One takes 1000 µs of bytes; two that use the link at once take twice as long, three three times."""
+    world = "latency=0us,byte=1us,gap=0us,nodes-per-box="
+    found = predict(crossing(messages, 1000), f"{world}{messages}", FIT)
+    assert found.predicted == exactly(1000 * messages)
+    apart = predict(crossing(messages, 1000), f"{world}1", FIT)  # each has a link of its own
+    assert apart.predicted == exactly(1000)
+
+
+@pytest.mark.parametrize(
+    ("messages", "words", "end"),
+    [
+        (
+            1,
+            "machine-cores=1,gap=1us",
+            100,
+        ),  # alone: the time of the link, which contains that of the gateways
+        (1, "cores=1,gap=1us", 100),
+        (3, "cores=1,gap=1us", 102),  # they wait for each other at the link
+        (3, "cores=1,gap=5us", 110),
+        (9, "cores=1,gap=0us,gateway=50us", 108),  # and for gateways that take 1 µs more for each
+    ],
+)
+def test_gateways_pass_messages_one_after_another(messages, words, end):
+    world = f"nodes-per-box={messages},latency=100us,byte=0us"
+    found = predict(crossing(messages, 0), f"{world},{words}", FIT)
+    assert found.predicted == exactly(end)
+
+
+def test_gateways_use_the_cores_of_the_nodes():
+    """Node 0 sends and computes 100 µs on the core of its gateway, which takes 10 µs: both have half a core."""
+    run = Run(2, calls=0.0)
+    run.send(0, 1, 0)
+    run.work(0, 100, True)
+    run.receive(0)
+    world = "nodes-per-box=1,latency=20us,byte=0us,gateway=10us"
+    ends = {
+        words: [track.end for track in predict(run.trace(), world + words, FIT).trace.tracks]
+        for words in ("", ",cores=1", ",cores=2", ",machine-cores=1")
+    }
+    assert ends[""] == ends[",cores=2"] == exactly([100, 20])
+    assert ends[",cores=1"] == exactly([110, 20 + 10])
+    assert ends[",machine-cores=1"] == exactly([120, 40])  # two gateways and the server, 20/3 µs each
+
+
 def test_waits_without_a_cause_keep_their_length():
     built = Builder(1).call(0, 0, 50, "send", "a.py:7", [(10, 40)])
     found = predict(parse(built.text()), "calls=0,compute=0")
@@ -271,6 +351,7 @@ def test_what_cannot_be_predicted():
         ("compute-2=3", "compute-2=, and this run has nodes 0 to 1"),
         ("compute-x=3", "compute-x=, and this run has nodes 0 to 1"),
         ("compute=1,compute=2", "compute twice"),
+        ("cores=2,machine-cores=2", "give one of them"),
     ],
 )
 def test_settings_that_make_no_sense(words, said):
