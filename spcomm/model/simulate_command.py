@@ -70,7 +70,7 @@ def parser() -> ArgumentParser:
         "--torus",
         type=torus,
         metavar="AxB",
-        help="of neighbors: both neighbors along each dimension of a torus such as 1000x1000, up to 4 (default: a ring)",
+        help="of neighbors: both along each dimension of a torus such as 1000x1000, up to 4 (default: a ring)",
     )
     add(
         "--algorithm",
