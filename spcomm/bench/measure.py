@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from time import monotonic, monotonic_ns, perf_counter
 
@@ -24,13 +25,13 @@ from spcomm.bench.peers import PROGRAMS, Contender
 from spcomm.bench.programs.driver import WARM_UP
 from spcomm.bench.rows import Row
 
-TIMEOUT = 60.0  # seconds for one start of the programs; none needs a tenth of it
+TIMEOUT = 60.0  # seconds in which a start of the programs has to finish a row more; none needs a tenth of it
 LAUNCH = "launch"
 DIAGNOSE = "diagnose"
 PLAIN_C = "plain_c"
 CLUSTER = "cluster"
 # For estimates, in seconds: a box more, nodes for a notebook, and the search for a batch size as a multiple.
-BOX_S, CLUSTER_S, SEARCH = 0.1, 1.0, 1.4
+BOX_S, CLUSTER_S, SEARCH = 0.02, 1.0, 1.2
 
 
 class ProgramFailed(Exception):
@@ -39,10 +40,15 @@ class ProgramFailed(Exception):
 
 @dataclass
 class Results:
-    """`times[key][contender]` has one list of batch times, in seconds per operation, for each round."""
+    """`times[key][contender]` has one list of batch times, in seconds per operation, for each round.
+
+    `failures` has the reason of each (key, contender) that failed when it was last tried; of those, `given_up` have
+    failed twice in a row.
+    """
 
     times: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    given_up: set[tuple[str, str]] = field(default_factory=set)
     skipped: dict[str, str] = field(default_factory=dict)  # by key: why it cannot be measured here
     rounds: int = 0
     interrupted: bool = False
@@ -51,6 +57,19 @@ class Results:
 
     def add(self, key: str, contender: str, batches: list[float]) -> None:
         self.times.setdefault(key, {}).setdefault(contender, []).append(batches)
+        self.failures.pop((key, contender), None)
+
+    def fail(self, key: str, contender: str, reason: str) -> None:
+        if (key, contender) in self.failures:
+            self.given_up.add((key, contender))
+        self.failures[key, contender] = reason
+
+    def is_open(self, key: str, contender: str) -> bool:
+        """Whether to try it: it can be measured here, and has not been given up."""
+        return key not in self.skipped and (key, contender) not in self.given_up
+
+    def is_to_repeat(self, key: str, contender: str) -> bool:
+        return (key, contender) in self.failures and self.is_open(key, contender)
 
 
 @dataclass(frozen=True)
@@ -74,7 +93,8 @@ def measure(plan: Plan, tell: Callable[[str, float], None]) -> Results:
     """Run the rounds. Stops early when another round would not fit into the limit, or at Ctrl-C.
 
     A hard limit also drops single starts: those of peers when the first round falls behind, so that each point of
-    spcomm is measured once, and all when the time is up.
+    spcomm is measured once, and all when the time is up. A point that failed is tried once more: in the next round, or
+    after the last one.
 
     `tell` gets a text and the share of the work that is done, as `cost_s` counts it.
     """
@@ -95,10 +115,15 @@ def measure(plan: Plan, tell: Callable[[str, float], None]) -> Results:
                 tell(f"round {number + 1} of {plan.rounds}, {position + 1} of {len(groups)}: {where}", done)
                 share = sum(costs[: position + 1]) / (sum(costs) or 1.0)
                 peers_until = begin + plan.limit * (share if number == 0 else 1.0)
-                budget = Budget(begin + plan.limit, peers_until) if plan.is_hard else None
-                one_group(group, turned(plan.contenders, number), plan, results, budget)
+                budget = Budget(begin + plan.limit, peers_until) if plan.is_hard else Budget()
+                one_group(group, turned(plan.contenders, number), plan, results, budget, results.is_open)
             longest = max(longest, monotonic() - start)
             results.rounds += 1
+        if results.failures and monotonic() - begin < plan.limit:
+            tell("once more: points that failed", 1.0)
+            budget = Budget(begin + plan.limit, begin + plan.limit)
+            for group in groups:
+                one_group(group, plan.contenders, plan, results, budget, results.is_to_repeat)
     except KeyboardInterrupt:
         results.interrupted = True
     results.others = neighbours.cores()
@@ -109,15 +134,11 @@ def measure(plan: Plan, tell: Callable[[str, float], None]) -> Results:
 class Budget:
     """The times of `monotonic` at which a hard limit ends the starts of spcomm, and of its peers."""
 
-    until: float
-    peers_until: float
+    until: float = inf
+    peers_until: float = inf
 
     def left_s(self, contender: Contender) -> float:
         return (self.until if contender.library == "spcomm" else self.peers_until) - monotonic()
-
-    def timeout_s(self) -> float:
-        """Return the seconds after which a program that has been started must end."""
-        return min(TIMEOUT, max(0.1, self.until - monotonic()))
 
 
 def estimate(plan: Plan) -> tuple[int, float]:
@@ -186,31 +207,44 @@ def one_group(
     contenders: Sequence[Contender],
     plan: Plan,
     results: Results,
-    budget: Budget | None = None,
+    budget: Budget,
+    is_wanted: Callable[[str, str], bool],
 ) -> None:
-    """Measure the rows of one group with each contender. One that failed is not tried again."""
-    with computing(group[0].computing):
-        for contender in contenders:
-            rows = taken_part(group, contender)
-            if (
-                not rows
-                or (rows[0].key, contender.name) in results.failures
-                or rows[0].key in results.skipped
-            ):
-                continue
-            if budget and budget.left_s(contender) <= 0:
-                continue
-            timeout_s = budget.timeout_s() if budget else TIMEOUT
-            try:
-                suited = contender.suited(rows[0])
-                found = one_start(rows, suited, plan.seconds, plan.repetitions, timeout_s)
-                for key, batches in found.items():
-                    results.add(key, contender.name, batches)
-            except plain_c.CannotMeasureError as error:
-                results.skipped |= {row.key: str(error) for row in rows}
-            except ProgramFailed as error:
-                if not (budget and timeout_s < TIMEOUT and budget.until <= monotonic()):
-                    results.failures |= {(row.key, contender.name): str(error) for row in rows}
+    """Measure the rows of one group with each contender, those that are wanted: by key and contender."""
+    chosen = [
+        (contender, [row for row in taken_part(group, contender) if is_wanted(row.key, contender.name)])
+        for contender in contenders
+    ]
+    with computing(group[0].computing if any(rows for _, rows in chosen) else 0):
+        for contender, rows in chosen:
+            while rows and budget.left_s(contender) > 0:
+                rows = rows_left(rows, contender, plan, results, budget.until)
+
+
+def rows_left(
+    rows: Sequence[Row], contender: Contender, plan: Plan, results: Results, until: float
+) -> list[Row]:
+    """Start the programs once. Return the rows after one that failed, which are to be measured by another start.
+
+    A program that ends before it has measured anything cannot run the others either.
+    """
+    found: dict[str, list[float]] = {}
+    try:
+        one_start(rows, contender.suited(rows[0]), plan.seconds, plan.repetitions, until, found)
+        return []
+    except plain_c.CannotMeasureError as error:
+        results.skipped |= {row.key: str(error) for row in rows}
+        return []
+    except ProgramFailed as error:
+        if monotonic() >= until:
+            return []
+        failed, *others = [row for row in rows if row.key not in found]
+        for row in [failed] if found else rows:
+            results.fail(row.key, contender.name, str(error))
+        return others if found else []
+    finally:
+        for key, batches in found.items():
+            results.add(key, contender.name, batches)
 
 
 def one_start(
@@ -218,41 +252,64 @@ def one_start(
     contender: Contender,
     seconds: float,
     repetitions: int | None = None,
-    timeout_s: float | None = None,
+    until: float = inf,
+    found: dict[str, list[float]] | None = None,
 ) -> dict[str, list[float]]:
-    """Start the contender's program once; return batch times by the rows' keys."""
+    """Start the contender's program once; return batch times by the rows' keys.
+
+    They are added to `found` even if the program fails, or Ctrl-C ends it. `until` is the time of `monotonic` at which
+    it must end.
+    """
+    found = {} if found is None else found
     nodes, environment = group[0].nodes, group[0].environment
-    timeout_s = TIMEOUT if timeout_s is None else timeout_s
     if group[0].work == LAUNCH:
-        spent, output = run(contender, nodes, "meet", [], environment, timeout_s)
+        spent, output = run(contender, nodes, "meet", [], environment, until)
         if output.split() != [str(nodes)]:
             raise ProgramFailed(f"{nodes} nodes should have met, it said {output.strip()!r}")
-        return {group[0].key: [spent]}
-    if group[0].work == PLAIN_C:
+        found[group[0].key] = [spent]
+    elif group[0].work == PLAIN_C:
         name, orders = group[0].program, {row.key: row.parameters for row in group}
-        try:
-            return plain_c.measure(name, orders, seconds, timeout_s)
-        except subprocess.SubprocessError as error:
-            raise ProgramFailed(f"the {name}: {error}") from error
-    if group[0].work == CLUSTER:
-        try:
-            return clusters.measure({row.key: row.parameters for row in group}, nodes, seconds, timeout_s)
-        except subprocess.CalledProcessError as error:
-            raise ProgramFailed(last_line(error.stderr)) from error
-        except subprocess.TimeoutExpired as error:
-            raise ProgramFailed(f"not finished after {timeout_s:.0f} s") from error
-    if group[0].work == DIAGNOSE:
-        times = [one_deadlock(contender, nodes, environment) for _ in range(group[0].parameters["runs"])]
-        return {group[0].key: times}
-    orders = [
-        {"key": row.key, "work": row.work, "parameters": row.parameters, "repetitions": repetitions}
-        for row in group
-    ]
-    with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
-        path = Path(folder, "results.json")
-        words = [str(path), str(seconds), json.dumps(orders)]
-        run(contender, nodes, group[0].program, words, environment, timeout_s)
-        return json.loads(path.read_text(encoding="utf-8"))
+        with reasons(name):
+            for key, batches in plain_c.measure(name, orders, seconds, lambda: patience_s(until)):
+                found[key] = batches
+    elif group[0].work == CLUSTER:
+        with reasons("clusters.py"):
+            orders = {row.key: row.parameters for row in group}
+            found |= clusters.measure(orders, nodes, seconds, patience_s(until))
+    elif group[0].work == DIAGNOSE:
+        runs = group[0].parameters["runs"]
+        found[group[0].key] = [one_deadlock(contender, nodes, environment) for _ in range(runs)]
+    else:
+        works = [
+            {"key": row.key, "work": row.work, "parameters": row.parameters, "repetitions": repetitions}
+            for row in group
+        ]
+        with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
+            path = Path(folder, "results.jsonl")
+            path.touch()
+            words = [str(path), str(seconds), json.dumps(works)]
+            try:
+                run(contender, nodes, group[0].program, words, environment, until, path)
+            finally:
+                for line in path.read_text(encoding="utf-8").splitlines():
+                    found |= json.loads(line)
+    return found
+
+
+def patience_s(until: float) -> float:
+    """Return the seconds to wait for a program that has been started, or for its next row."""
+    return max(0.0, min(TIMEOUT, until - monotonic()))
+
+
+@contextmanager
+def reasons(name: str) -> Iterator[None]:
+    """Raise a failure of the block's program as `ProgramFailed`."""
+    try:
+        yield
+    except subprocess.TimeoutExpired as error:
+        raise ProgramFailed(f"{name}: not finished after {error.timeout:.0f} s") from error
+    except subprocess.CalledProcessError as error:
+        raise ProgramFailed(f"{name}: exit code {error.returncode}: {last_line(error.stderr)}") from error
 
 
 def run(
@@ -261,9 +318,13 @@ def run(
     program: str,
     arguments: list[str],
     environment: dict[str, str],
-    timeout_s: float = TIMEOUT,
+    until: float = inf,
+    results: Path | None = None,
 ) -> tuple[float, str]:
-    """Run a program to its end: return seconds from start to finish, and its output."""
+    """Run a program to its end: return seconds from start to finish, and its output.
+
+    It has `TIMEOUT` to end, or to write more `results`.
+    """
     command = contender.start(nodes, program, arguments)
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         begin = perf_counter()
@@ -279,9 +340,7 @@ def run(
         except OSError as error:
             raise ProgramFailed(f"cannot start {command[0]}: {error.strerror}") from error
         try:
-            code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise ProgramFailed(f"not finished after {timeout_s:.0f} s") from None
+            code = wait(process, until, results)
         finally:
             end(process)
         spent = perf_counter() - begin
@@ -290,6 +349,16 @@ def run(
         if code != 0:
             raise ProgramFailed(f"exit code {code}: {last_line(errors.read())}")
         return spent, output.read()
+
+
+def wait(process: subprocess.Popen, until: float, results: Path | None) -> int:
+    """Return the exit code."""
+    written = -1
+    while (size := results.stat().st_size if results else 0) > written:
+        written = size
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(patience_s(until))
+    raise ProgramFailed(f"not finished after {TIMEOUT:.0f} s")
 
 
 def one_deadlock(contender: Contender, nodes: int, environment: dict[str, str]) -> float:

@@ -109,7 +109,7 @@ def mpich() -> Contender:
         environment=environment,
         missing=missing,
         remote_environment=remote,
-        node_s=0.05,
+        node_s=0.1,
     )
 
 
@@ -140,7 +140,7 @@ def openmpi() -> Contender:
         missing,
         remote,
         start_s=0.6,
-        node_s=0.05,
+        node_s=0.1,
     )
 
 

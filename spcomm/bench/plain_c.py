@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,13 @@ class CannotMeasureError(Exception):
 
 
 def measure(
-    name: str, orders: Mapping[str, Mapping[str, Any]], seconds: float, timeout: float
-) -> dict[str, list[float]]:
-    """Return seconds per operation, by batch, for each key. The values of an order begin the arguments."""
+    name: str, orders: Mapping[str, Mapping[str, Any]], seconds: float, patience_s: Callable[[], float]
+) -> Iterator[tuple[str, list[float]]]:
+    """Yield each key with its seconds per operation, by batch. The values of an order begin the arguments."""
     with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
         program = [*(LAUNCHER if name == LAYERS else ()), str(build(name, Path(folder)))]
-        return {key: one(program, [*order.values(), seconds], timeout) for key, order in orders.items()}
+        for key, order in orders.items():
+            yield key, one(program, [*order.values(), seconds], patience_s())
 
 
 def build(name: str, folder: Path) -> Path:

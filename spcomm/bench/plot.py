@@ -172,22 +172,32 @@ def introduction(found: ResultsFile) -> list[str]:
             f"{points} have {rounds or 'none'}" for rounds, points in sorted(counts.items(), reverse=True)
         ]
         paragraphs.append(
-            f"The measurement ended before its {counted(found.planned_rounds, 'round')}: of the points"
+            f"Not all points have the {counted(found.planned_rounds, 'round')} that were planned:"
             f" {', '.join(parts)}. The end of this page names them."
+        )
+    if found.failures:
+        paragraphs.append(
+            f"{counted(len(found.failures), 'point')} failed; the end of this page has the reasons."
         )
     return paragraphs
 
 
 def thinned(found: ResultsFile) -> list[str]:
-    """Return a line for each contender and number of rounds: its points with fewer rounds than planned."""
+    """Return lines on the points with fewer rounds than planned: by contender and rounds; then on each that failed."""
     groups: dict[tuple[str, int], list[str]] = {}
     for title, contender, rounds in found.thinned:
         groups.setdefault((contender, rounds), []).append(title)
     return [
-        f"{STYLES[name][0] if name in STYLES else name}, {counted(rounds, 'round') if rounds else 'not measured'}:"
-        f" {'; '.join(titles)}."
-        for (name, rounds), titles in groups.items()
+        *(
+            f"{styled(name)}, {counted(rounds, 'round') if rounds else 'not measured'}: {'; '.join(titles)}."
+            for (name, rounds), titles in groups.items()
+        ),
+        *(f"{styled(name)}, failed: {title}: {reason}" for title, name, reason in found.failures),
     ]
+
+
+def styled(contender: str) -> str:
+    return STYLES[contender][0] if contender in STYLES else contender
 
 
 STYLE = """
@@ -213,9 +223,9 @@ def html(figures: Sequence[Figure], found: ResultsFile) -> str:
             f'<img src="{figure.name}.png" alt="{alt}">',
             f"<figcaption>{escape(' '.join([f'{figure.source}.', *caption(figure)]))}</figcaption></figure>",
         ]
-    if found.thinned:
-        lines = "".join(f"<li>{escape(line)}</li>" for line in thinned(found))
-        parts.append(f"<details><summary>{THINNED}</summary><ul>{lines}</ul></details>")
+    if lines := thinned(found):
+        items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+        parts.append(f"<details><summary>{THINNED}</summary><ul>{items}</ul></details>")
     return "\n".join([*parts, "</body></html>", ""])
 
 
@@ -225,6 +235,6 @@ def markdown(figures: Sequence[Figure], found: ResultsFile, pictures: str) -> st
     for figure in figures:
         parts += [f"## {figure.title}", f"![{figure.source}, measured here]({pictures}{figure.name}.png)"]
         parts += [" ".join([f"{figure.source}.", *caption(figure)])]
-    if found.thinned:
-        parts += [f"## {THINNED}", *thinned(found)]
+    if lines := thinned(found):
+        parts += [f"## {THINNED}", *lines]
     return "\n\n".join([*introduction(found), *parts])

@@ -175,7 +175,7 @@ class Report:
             "thinned": self.thinned(),
             "measurements": [found for row in self.rows for found in self.measurements(row)],
             "rows": [self.entry(row) for row in self.rows],
-            "failures": [[*where, reason] for where, reason in self.results.failures.items()],
+            "failures": self.failed(),
             "skipped": self.results.skipped,
         }
 
@@ -185,13 +185,21 @@ class Report:
             (row, one, len(self.results.times.get(row.key, {}).get(one.name, [])))
             for row in self.rows
             for one in self.contenders
-            if one.can_run(row) and not one.missing
+            if one.can_run(row) and not one.missing and row.key not in self.results.skipped
         )
-        out = self.results.skipped.keys() | {key for key, _name in self.results.failures}
         return [
             [row.key, origin(row, one), rounds]
             for row, one, rounds in counts
-            if rounds < self.results.planned_rounds and row.key not in out
+            if rounds < self.results.planned_rounds and (row.key, one.name) not in self.results.failures
+        ]
+
+    def failed(self) -> list[list[str]]:
+        """Return [key, contender, reason] of each point that failed when it was last tried."""
+        return [
+            [row.key, origin(row, one), self.results.failures[row.key, one.name]]
+            for row in self.rows
+            for one in self.contenders
+            if (row.key, one.name) in self.results.failures
         ]
 
     def measurements(self, row: Row) -> list[dict[str, Any]]:

@@ -52,7 +52,8 @@ class Measurement:
 class ResultsFile:
     """The contents of a file: `machine`, `versions` and `chosen` as they stand there.
 
-    `thinned` has (title, contender, rounds) of each point with fewer rounds than the `planned_rounds`.
+    `thinned` has (title, contender, rounds) of each point with fewer rounds than the `planned_rounds`, `failures`
+    (title, contender, reason) of each that failed.
     """
 
     path: str
@@ -63,6 +64,7 @@ class ResultsFile:
     measurements: tuple[Measurement, ...]
     planned_rounds: int = 0
     thinned: tuple[tuple[str, str, int], ...] = ()
+    failures: tuple[tuple[str, str, str], ...] = ()
 
 
 def load(path: str | Path) -> ResultsFile:
@@ -91,7 +93,10 @@ def load(path: str | Path) -> ResultsFile:
         thinned = tuple(
             (titles.get(key, key), name, int(rounds)) for key, name, rounds in whole.get("thinned", [])
         )
-        return ResultsFile(str(path), *parts, found, int(whole.get("planned_rounds", 0)), thinned)
+        failures = tuple(
+            (titles.get(key, key), name, reason) for key, name, reason in whole.get("failures", [])
+        )
+        return ResultsFile(str(path), *parts, found, int(whole.get("planned_rounds", 0)), thinned, failures)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ResultsFileError(f"{str(path)!r} is damaged: {reason}") from error

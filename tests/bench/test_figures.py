@@ -187,7 +187,26 @@ def test_an_interrupted_measurement_is_drawn_as_far_as_it_came(invented, tmp_pat
     monkeypatch.setattr(figures_command.command, "run", interrupted)
     assert main(["figures", "--rounds", "5", "--out", str(tmp_path)]) == 130
     page = (tmp_path / "index.html").read_text()
-    assert "The measurement ended before its 5 rounds: of the points 1 have 1." in page
+    assert "Not all points have the 5 rounds that were planned: 1 have 1." in page
+
+
+@pytest.mark.leaves("matplotlib keeps its fonts open")
+@needs_matplotlib
+@pytest.mark.parametrize(("failing", "code"), [("peer", 0), ("spcomm", 1)])
+def test_the_figures_lack_a_point_that_failed(invented, tmp_path, monkeypatch, capsys, failing, code):
+    def failed(plan):
+        first, second = (row.key for row in plan.rows)
+        return Results({first: {"spcomm": [[1e-6]]}}, {(second, failing): "exit code 1: no memory"}, rounds=1)
+
+    rows = [sweep.row("barrier", nodes, 0, "memory", "hot") for nodes in (2, 4)]
+    monkeypatch.setattr(figures, "rows", lambda extent: rows)
+    monkeypatch.setattr(peers, "PEERS", {"peer": lambda: answering("peer", 1.0)})
+    monkeypatch.setattr(figures_command.command, "run", failed)
+    assert main(["figures", "--out", str(tmp_path)]) == code
+    assert "exit code 1: no memory" in capsys.readouterr().out
+    page = (tmp_path / "index.html").read_text()
+    assert "1 point failed; the end of this page has the reasons." in page
+    assert f"<li>{failing}, failed: barrier, 4 nodes: exit code 1: no memory</li>" in page
 
 
 def test_thinned_points_are_named():
@@ -199,7 +218,7 @@ def test_thinned_points_are_named():
         "plain C, not measured: reduce.",
     ]
     assert plot.introduction(one)[-1].startswith(
-        "The measurement ended before its 3 rounds: of the points 2 have 1, 1 have none."
+        "Not all points have the 3 rounds that were planned: 2 have 1, 1 have none."
     )
     assert "<li>plain C, not measured: reduce.</li>" in plot.html([], one)
     assert "plain C, not measured: reduce." in plot.markdown([], one, "")

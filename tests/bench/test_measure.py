@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The rounds: who runs when, what is kept, and what happens to a contender that fails."""
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -90,7 +91,7 @@ def test_a_program_that_never_ends(monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT", 0.2)
     hanging = with_code("spcomm", "import time; time.sleep(600)", "spcomm")
     results = measure(plan([ROW], hanging), quiet)
-    assert results.failures == {("a", "spcomm"): "not finished after 0 s"}
+    assert results.failures == {("a", "spcomm"): "not finished after 0 s"} and not results.times
 
 
 def test_launch_checks_how_many_met():
@@ -106,6 +107,86 @@ def test_the_environment_reaches_the_program():
     assert run(contender, 2, "works", [], {"FROM_ROW": "a"})[1].split() == ["a", "b"]
 
 
+# Ends in the work of a row whose name begins with "bad", unless the file that the name's rest stands for is there.
+ONE_BAD_ROW = """
+import json, os, sys, time
+for order in json.loads(sys.argv[3]):
+    if order["key"].startswith("bad") and not os.path.exists(order["key"][3:] or "/no/such"):
+        {end}
+    with open(sys.argv[1], "a") as file:
+        print(json.dumps({{order["key"]: [1.0]}}), file=file)
+"""
+
+
+def rows_of_one_start(*keys):
+    return [Row(key, key, "barrier", 2) for key in keys]
+
+
+def test_a_row_that_fails_costs_itself():
+    contender = with_code("spcomm", ONE_BAD_ROW.format(end="sys.exit('no memory')"), "spcomm")
+    results = measure(plan(rows_of_one_start("a", "bad", "c", "d"), contender, rounds=1), quiet)
+    assert results.failures == {("bad", "spcomm"): "exit code 1: no memory"}
+    assert {key: found["spcomm"] for key, found in results.times.items()} == {key: [[1.0]] for key in "acd"}
+
+
+@pytest.mark.parametrize(
+    ("moment", "rounds", "kept", "failed"),
+    [("round 2", 3, 2, 1), ("once more", 1, 1, 1), ("never", 3, 0, 2), ("never", 1, 0, 2)],
+)
+def test_a_row_that_fails_is_tried_once_more(tmp_path, moment, rounds, kept, failed):
+    """It succeeds in the next round, or after the last one; after its second failure it is left alone."""
+    mended, tried = tmp_path / "mended", tmp_path / "tried"
+    code = ONE_BAD_ROW.format(end=f"print(order['key'], file=open({str(tried)!r}, 'a')); sys.exit(1)")
+
+    def mend(text, _share):
+        if text.startswith(moment):
+            mended.touch()
+
+    bad = f"bad{mended}"
+    results = measure(
+        plan(rows_of_one_start("a", bad), with_code("spcomm", code, "spcomm"), rounds=rounds), mend
+    )
+    assert len(results.times.get(bad, {}).get("spcomm", [])) == kept
+    assert len(results.times["a"]["spcomm"]) == rounds
+    assert len(tried.read_text().splitlines()) == failed
+    assert bool(results.failures) == (kept == 0)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_start_may_last_as_long_as_it_finishes_rows(tmp_path, ends):
+    class Process:
+        waited = 0
+
+        def wait(self, timeout_s):
+            assert timeout_s == module.TIMEOUT
+            self.waited += 1
+            if self.waited <= 5:
+                results.write_text("row\n" * self.waited)
+            elif ends:
+                return 0
+            raise subprocess.TimeoutExpired("works", timeout_s)
+
+    results = tmp_path / "results"
+    results.touch()
+    if ends:
+        assert module.wait(Process(), math.inf, results) == 0
+    else:
+        with pytest.raises(module.ProgramFailed, match="not finished after 60 s"):
+            module.wait(Process(), math.inf, results)
+
+
+def test_ctrl_c_keeps_the_rows_that_its_start_has_finished(monkeypatch):
+    def interrupt(process, _until, path):
+        while path.read_text().count("\n") != 2:
+            pass
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "wait", interrupt)
+    contender = with_code("spcomm", ONE_BAD_ROW.format(end="time.sleep(600)"), "spcomm")
+    results = measure(plan(rows_of_one_start("a", "b", "bad"), contender), quiet)
+    assert results.interrupted and set(results.times) == {"a", "b"} and not results.failures
+
+
 def test_the_limit_stops_before_another_round():
     told = []
     limited = Plan([ROW], [answering("spcomm", 1.0, "spcomm")], 50, 0.1, limit=0.0)
@@ -117,16 +198,16 @@ class Clock:
     """Time passes only where a start of the programs takes some."""
 
     def __init__(self, monkeypatch, seconds):
-        self.now, self.timeouts, self.started = 0.0, [], []
+        self.now, self.ends, self.started = 0.0, [], []
         monkeypatch.setattr(module, "monotonic", lambda: self.now)
 
-        def start(group, contender, _seconds, _repetitions, timeout_s):
+        def start(group, contender, _seconds, _repetitions, until, found):
             self.started.append((contender.name, group[0].key))
-            self.timeouts.append(timeout_s)
-            self.now += min(seconds, timeout_s)
-            if seconds > timeout_s:
+            self.ends.append(self.now + seconds)
+            self.now = min(self.now + seconds, until)
+            if self.ends[-1] > until:
                 raise module.ProgramFailed("not finished")
-            return {row.key: [1.0, 1.0] for row in group}
+            found |= {row.key: [1.0, 1.0] for row in group}
 
         monkeypatch.setattr(module, "one_start", start)
 
@@ -160,7 +241,7 @@ def test_a_hard_limit_ends_a_later_round_in_its_middle(monkeypatch):
 def test_a_program_is_ended_when_the_time_is_up_and_that_is_no_failure(monkeypatch):
     clock = Clock(monkeypatch, 50.0)
     results = measure(crowd(limit=70.0), quiet)
-    assert clock.now <= 70.5 and min(clock.timeouts) < 50.0
+    assert clock.now == 70.0 < max(clock.ends)
     assert not results.failures
 
 

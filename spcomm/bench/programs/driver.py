@@ -21,13 +21,12 @@ WARM_UP = 0.2
 
 
 def main(comm: Any, share: Callable[[Any, Any], Any], works: dict[str, Callable[..., Any]]) -> None:
-    """Run those of the works that the command line names: ``RESULTS.json SECONDS ORDERS``.
+    """Run those of the works that the command line names: ``RESULTS SECONDS ORDERS``; write a line of JSON for each.
 
     The orders are ``[{"key":, "work":, "parameters":, "repetitions":}, …]``; as many repetitions make a batch, or,
     with null, as many as fit.
     """
     path, seconds, orders = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
-    results = {}
     for number, order in enumerate(orders):
 
         def batch(count: int, order: dict[str, Any] = order) -> tuple[float, int]:
@@ -36,10 +35,10 @@ def main(comm: Any, share: Callable[[Any, Any], Any], works: dict[str, Callable[
             return (result[1], result[0]) if isinstance(result, tuple) else (perf_counter() - begin, result)
 
         warm_up = 0.0 if number else WARM_UP
-        results[order["key"]] = measure(batch, seconds, partial(share, comm), warm_up, order["repetitions"])
-    if comm.rank == 0:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(results, file)
+        times = measure(batch, seconds, partial(share, comm), warm_up, order["repetitions"])
+        if comm.rank == 0:
+            with open(path, "a", encoding="utf-8") as file:
+                print(json.dumps({order["key"]: times}), file=file)
 
 
 def measure(
