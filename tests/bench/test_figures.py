@@ -4,6 +4,7 @@
 import dataclasses
 import importlib.util
 import json
+from operator import sub
 
 import pytest
 from contenders import answering
@@ -147,6 +148,8 @@ needs_matplotlib = pytest.mark.skipif(
 @pytest.mark.leaves("matplotlib keeps its fonts open")
 @needs_matplotlib
 def test_pictures_and_a_page(tmp_path, capsys):
+    from PIL import Image, ImageColor
+
     found(tmp_path, figures.rows(SMALL))
     folder = tmp_path / "out"
     assert main(["figures", "--from", str(tmp_path / "found.json"), "--out", str(folder)]) == 0
@@ -156,6 +159,9 @@ def test_pictures_and_a_page(tmp_path, capsys):
         assert (folder / f"{figure.name}.png").read_bytes().startswith(b"\x89PNG")
         assert f'src="{figure.name}.png"' in page and figure.source in page
     assert "0 of " in page and "Huse and others 1999, table 1.1" in page
+    pixels = Image.open(folder / "aclmpl-7.png").convert("RGB").getcolors(1 << 24)
+    blue = ImageColor.getrgb(plot.STYLES["spcomm"][1])
+    assert min(max(map(abs, map(sub, blue, pixel))) for _count, pixel in pixels) <= 4
 
 
 @pytest.fixture
