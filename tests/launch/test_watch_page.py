@@ -36,6 +36,14 @@ comm.barrier()
 """
 
 
+def answer(sock, head):
+    """The answer to these bytes: status, headers, content."""
+    sock.sendall(head)
+    response = http.client.HTTPResponse(sock)
+    response.begin()
+    return response.status, response.headers, response.read()
+
+
 class Served:
     """A server in a thread of its own, and the pieces it has."""
 
@@ -75,10 +83,7 @@ class Served:
     def raw(self, head):
         """The answer to these bytes: status, headers, content."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=WATCHDOG_S) as sock:
-            sock.sendall(head)
-            response = http.client.HTTPResponse(sock)
-            response.begin()
-            return response.status, response.headers, response.read()
+            return answer(sock, head)
 
     def get(self, target, method="GET", version="HTTP/1.1", **headers):
         lines = [f"{method} {target} {version}", *(f"{k.replace('_', '-')}: {v}" for k, v in headers.items())]
@@ -101,7 +106,7 @@ def served():
 @pytest.fixture
 def inside(served):
     """One that is let in: its function `ask` has host and cookie."""
-    cookie = served.enter()
+    cookie = served.cookie = served.enter()
     served.ask = lambda target, **more: served.get(target, **{"Host": served.host, "Cookie": cookie, **more})
     return served
 
@@ -226,19 +231,46 @@ def test_every_answer_is_kept_from_others(served):
         assert "Access-Control-Allow-Origin" not in headers and "Server" not in headers
 
 
-def test_connections_are_bounded(served):
-    """More are hung up on; when the others have gone there is room again."""
-    many = [socket.create_connection(("127.0.0.1", served.port), timeout=WATCHDOG_S) for _ in range(32)]
+@contextlib.contextmanager
+def connected(served, count, beside=0):
+    """So many connections, in the order in which the server accepts them, once those that were closed are gone."""
+    while len(served.server._connections) > beside:
+        pass
+    with contextlib.ExitStack() as stack:
+        address = ("127.0.0.1", served.port)
+        connect = socket.create_connection
+        yield [stack.enter_context(connect(address, timeout=WATCHDOG_S)) for _ in range(count)]
+
+
+def is_hung_up(sock):
     try:
-        with contextlib.suppress(ConnectionResetError):
-            served.get("/", Host=served.host)
-            pytest.fail("the 33rd connection was answered")
-        many[0].sendall(b"x\r\n\r\n")
-        assert many[0].makefile("rb").read().startswith(b"HTTP/1.1 400")
-        assert served.get("/", Host=served.host)[0] == 403
-    finally:
-        for sock in many:
-            sock.close()
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_strangers_make_room_for_the_browser(inside):
+    """Whoever connects and says nothing, or has no cookie, keeps nobody out, and the oldest is hung up on."""
+    ask = f"GET / HTTP/1.1\r\nHost: {inside.host}\r\nCookie: {inside.cookie}\r\n\r\n".encode()
+    with connected(inside, 1) as [known]:
+        assert answer(known, ask)[0] == 200
+        with connected(inside, 100, beside=1) as many:
+            for _round in range(3):
+                assert inside.ask("/")[0] == 200
+            assert all(is_hung_up(sock) for sock in many[:69])
+            assert answer(many[-1], b"x\r\n\r\n")[0] == 400, "the youngest are still heard"
+        assert answer(known, ask)[0] == 200, "a connection with the cookie stays"
+
+
+def test_connections_with_the_cookie_are_bounded(inside):
+    """More are hung up on; when one has gone there is room again."""
+    ask = f"GET / HTTP/1.1\r\nHost: {inside.host}\r\nCookie: {inside.cookie}\r\n\r\n".encode()
+    with connected(inside, 32) as many:
+        assert [answer(sock, ask)[0] for sock in many] == [200] * 32
+        with socket.create_connection(("127.0.0.1", inside.port), timeout=WATCHDOG_S) as more:
+            assert is_hung_up(more)
+        assert answer(many[0], b"x\r\n\r\n")[0] == 400
+        assert is_hung_up(many[0]) and inside.ask("/")[0] == 200
 
 
 def test_news_come_at_once_and_only_new_ones(inside):

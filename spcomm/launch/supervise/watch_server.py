@@ -5,7 +5,8 @@ It listens on 127.0.0.1 only, which all users of the machine can reach: the toke
 them out. It works once; its use gives that browser a cookie, which everything else needs. `Host` must be this address,
 so that no name of somebody else's resolves to it; `Origin`, if there is one, too. Requests are bounded in size, number
 and time, and a browser that does not read is disconnected, so nothing that connects can hold up the run, which never
-waits for this process before its end.
+waits for this process before its end. When there are too many connections, the oldest one that has not shown the cookie
+makes room: nobody else can keep the browser out.
 
 The first use of the token is answered by a page that goes on to `/` by itself: after a redirect by status a browser
 that follows a link from elsewhere does not send a cookie that is SameSite=Strict.
@@ -216,7 +217,8 @@ class Server:
         self.pieces = Pieces()
         self._guard = guard
         self._files = files
-        self._connections = 0
+        # Oldest first, and whether each has shown the cookie.
+        self._connections: dict[asyncio.StreamWriter, bool] = {}
         self._pages: dict[int, _Page] = {}
 
     async def start(self, sock: "socket.socket") -> None:
@@ -254,10 +256,14 @@ class Server:
         return True
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections >= _CONNECTIONS:
-            writer.transport.abort()
-            return
-        self._connections += 1
+        if len(self._connections) >= _CONNECTIONS:
+            strangers = (other for other, is_known in self._connections.items() if not is_known)
+            left = next(strangers, writer)
+            left.transport.abort()
+            if left is writer:
+                return
+            del self._connections[left]
+        self._connections[writer] = False
         try:
             patience = _REQUEST_S
             while await self._serve(reader, writer, patience):
@@ -265,7 +271,7 @@ class Server:
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # it has left, or takes too long
         finally:
-            self._connections -= 1
+            self._connections.pop(writer, None)
             writer.transport.abort()
 
     async def _serve(
@@ -276,6 +282,8 @@ class Server:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), patience)
             request = Request(head)
             cookie = self._guard.check(request)
+            if writer in self._connections:
+                self._connections[writer] = True
             if cookie is not None:
                 extra = [("Set-Cookie", cookie)]
                 await _write(writer, _OK, _HTML, go_on("/").encode(), request.keeps_alive, extra)
