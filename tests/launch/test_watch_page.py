@@ -531,6 +531,22 @@ def test_it_goes_with_other_options(launch):
     assert result.code == 0 and (launch.folder / "t.json").exists() and "virtual" in result.err
 
 
+def test_a_node_in_pdb_is_shown(launch):
+    """The prompt has the terminal, the page has the others, and both come to the same end."""
+    process = launch.start(
+        "-n", 3, "--watch=browser", "--debug=1", launch.script(TOLD.replace("sys.stdin.readline()", "pass")),
+        stdin=subprocess.PIPE,
+    )  # fmt: skip
+    link = re.search(rb":(\d+)/\?token=(\w+)\n", process.stderr.readline())
+    client = Client(int(link[1]), link[2].decode())
+    client.until(lambda news: [row[1] for row in news["state"]["rows"]] == ["waits", "sleeps", "waits"])
+    process.stdin.write(b"continue\n")
+    assert client.until(lambda news: news["state"].get("is_over"))["state"]["code"] == 0
+    assert client.get("/trace?page=5")[0] == 200
+    result = launch.finish(process)
+    assert result.code == 0 and "watch" not in result.out + result.err, result
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
