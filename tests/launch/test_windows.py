@@ -213,6 +213,8 @@ def debug(launch, *options, script=STEPS):
 def test_debugged_nodes_have_panes_with_keyboards_and_one_that_types_to_all(launch, start):
     process, panes = debug(launch, "-n", 4, "--debug=pdb:0-2", "--window", "0-2", *start)
     assert list(panes.ids) == ["node 0", "node 1", "node 2", "to several nodes"]
+    chosen = panes.tmux("display-message", "-p", "-t", "spcomm:debug", "#{pane_title}")
+    assert chosen == "to several nodes\n", "where one types when a terminal attaches"
     for rank in "012":
         panes.until_shows(f"node {rank}", "(Pdb)")
     panes.until_shows("to several nodes", "nodes 0-2>")

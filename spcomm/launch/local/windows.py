@@ -137,6 +137,7 @@ class Windows:
         self._pipes.append(fd)
         self._control = ControlPane(terminal, self.keyboards, groups, names)
         self._ask_tmux("select-pane", "-t", pane, "-T", "to several nodes")
+        self._ask_tmux("select-pane", "-t", pane)  # -T only gives it a title
 
     def _open_in_window(self, *options: str) -> "tuple[int, str, str]":
         """Open a pane in the window of the debugged nodes, which the first one makes; return the result of `_open`."""
