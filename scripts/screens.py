@@ -87,7 +87,9 @@ class Terminal:
         self._feed(text.replace("\n", "\r\n").encode())
 
     def _feed(self, data: bytes) -> None:
-        for found, shown in SHOWN_AS.items():
+        # A path of the same length, for programs that draw at columns.
+        home = "/home/ann/programming".ljust(len(str(self.folder)), "s")[: len(str(self.folder))]
+        for found, shown in {**SHOWN_AS, str(self.folder): home}.items():
             data = data.replace(found.encode(), shown.encode())
         self._stream.feed(data)
 
@@ -115,9 +117,17 @@ class Terminal:
             os.execvpe("/bin/sh", ["sh", "-c", f"exec {line}"], environment(self.folder))
         self._running.append((pid, fd))
         if until:
-            self._follow(fd, lambda: re.search(until, self.text()) is not None)
-            if not re.search(until, self.text()):
-                raise SystemExit(f"{line} never showed {until}, but:\n{self.text()}")
+            self._wait(fd, line, until)
+
+    def type(self, text: str, until: str) -> None:
+        """Type into the command that was started last."""
+        os.write(self._running[-1][1], text.encode())
+        self._wait(self._running[-1][1], text, until)
+
+    def _wait(self, fd: int, line: str, until: str) -> None:
+        self._follow(fd, lambda: re.search(until, self.text()) is not None)
+        if not re.search(until, self.text()):
+            raise SystemExit(f"{line} never showed {until}, but:\n{self.text()}")
 
     def _follow(self, fd: int, done: Callable[[], bool] = lambda: False, shown: bool = True) -> None:
         deadline = time.monotonic() + GIVES_UP_S
@@ -201,8 +211,6 @@ def drawn(name: str, rows: "list[object]") -> None:
 
 def photographed(name: str, pages: "list[Path]", folder: Path, size: tuple[int, int]) -> None:
     """Write a page in Chromium as PNG, in dark and light; `pages`: one for each, or one that adapts."""
-    from PIL import Image
-
     browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
     if browser is None:
         raise SystemExit(f"{name} is a picture of a page: install one of {', '.join(BROWSERS)}")
@@ -217,9 +225,16 @@ def photographed(name: str, pages: "list[Path]", folder: Path, size: tuple[int, 
             ],
             check=True, capture_output=True, timeout=GIVES_UP_S,
         )  # fmt: skip
-        image = cropped(Image.open(picture).convert("RGB"))
-        image = image.quantize(method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-        image.save(PICTURES / f"{name}-{scheme}.png", optimize=True)
+        keep(name, scheme, picture)
+
+
+def keep(name: str, scheme: str, picture: Path) -> None:
+    """Make a picture of what Chromium has photographed."""
+    from PIL import Image
+
+    image = cropped(Image.open(picture).convert("RGB"))
+    image = image.quantize(method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    image.save(PICTURES / f"{name}-{scheme}.png", optimize=True)
 
 
 def cropped(image: "object") -> "object":
@@ -276,6 +291,75 @@ def watch(folder: Path) -> None:
     with Terminal(folder, 100) as terminal:
         terminal.start("spcomm run -n 4 --watch ring.py", until=r"spcomm, 3\.\d s: (?s:.*)node  state")
         drawn("watch", terminal.lines())
+
+
+HALO = """\
+import random
+import time
+
+import spcomm
+
+comm = spcomm.startup()
+right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+dice = random.Random(comm.rank)
+for step in range(1000):
+    with comm.region("inner points"):
+        time.sleep(dice.uniform(0.02, 0.12))  # works for a while, at random
+    comm.send(step, right)
+    comm.recv(source=left)
+    if step % 4 == 3:
+        comm.barrier()
+"""
+
+
+def live(folder: Path) -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "trace"))
+    import browser
+
+    (folder / "halo.py").write_text(HALO)
+    with Terminal(folder, 140) as terminal, browser.Driven(folder) as page:
+        terminal.start("spcomm run -n 4 --watch=browser halo.py", until=r"token=\w{64}\n")
+        port, token = re.search(r":(\d+)/\?token=(\w+)", terminal.text()).groups()
+        page.open(f"http://127.0.0.1:{port}/?token={token}")
+        page.until("document.documentElement.dataset.to > 3")
+        for scheme in SCHEMES:
+            features = [{"name": "prefers-color-scheme", "value": scheme}]
+            page.tell("Emulation.setEmulatedMedia", features=features)
+            page.until(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
+            number = float(page.told("number"))
+            page.until(f"document.documentElement.dataset.number > {number}")
+            page.picture(folder / f"{scheme}.png")
+            keep("live", scheme, folder / f"{scheme}.png")
+
+
+SQUARES = """\
+import spcomm
+
+comm = spcomm.startup()
+x = comm.rank + 1
+total = comm.global_sum(x * x)
+if comm.rank == 0:
+    print("sum of squares:", total)
+"""
+
+
+def panes(folder: Path) -> None:
+    if shutil.which("tmux") is None:
+        print("panes: left out, since tmux is not installed")
+        return
+    (folder / "squares.py").write_text(SQUARES)
+    # The run ends before the terminal that shows its panes, which ends with it.
+    with Terminal(folder, 110, 34) as shown, Terminal(folder, 140) as terminal:
+        terminal.start("spcomm run -n 4 --debug=pdb:all --window all squares.py", until=r"tmux -L .* attach")
+        shown.start(
+            re.search(r"tmux -L .* attach", terminal.text())[0], until=r"(?s)(\(Pdb\).*){4}nodes 0-3>"
+        )
+        shown.type("b 5\nc\n", until=r"(?s)(> .*squares\.py\(5\).*){4}")
+        shown.type("p comm.rank, x\n", until=r"(?s)(\(\d, \d\).*){4}")
+        drawn("panes", shown.lines()[:-1])  # without the status of tmux, which has the time
+        shown.type("q\n", until="the debugger was left")
+        terminal.type("", until="Enter closes its windows")
+        terminal.type("\n", until="")
 
 
 def learn(folder: Path) -> None:
@@ -350,7 +434,10 @@ def room(folder: Path) -> None:
         drawn("room", terminal.lines())
 
 
-SCREENS = {screen.__name__: screen for screen in (deadlock, timeline, notebook, learn, watch, stats, room)}
+SCREENS = {
+    screen.__name__: screen
+    for screen in (deadlock, timeline, notebook, learn, watch, live, panes, stats, room)
+}
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 """Chromium without a window: opens a page, lets its time run, and gives back what has become of it. Or it is driven:
 its DevTools protocol goes over two pipes, which needs no other package."""
 
+import base64
 import contextlib
 import html
 import json
@@ -157,6 +158,10 @@ class Driven:
                 if found := self.evaluate(f"new Promise(requestAnimationFrame).then(() => ({code}))"):
                     return found
         pytest.fail(f"the page never comes to {code}")
+
+    def picture(self, path):
+        """Write what is on the screen as a PNG."""
+        path.write_bytes(base64.b64decode(self.tell("Page.captureScreenshot", format="png")["data"]))
 
     def told(self, name):
         """Return an attribute in which the page reports its state."""
