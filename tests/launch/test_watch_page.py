@@ -250,7 +250,7 @@ def is_hung_up(sock):
 
 
 def test_strangers_make_room_for_the_browser(inside):
-    """Whoever connects and says nothing, or has no cookie, keeps nobody out, and the oldest is hung up on."""
+    """A silent connection, or one without a cookie, keeps nobody out: the oldest of them is dropped."""
     ask = f"GET / HTTP/1.1\r\nHost: {inside.host}\r\nCookie: {inside.cookie}\r\n\r\n".encode()
     with connected(inside, 1) as [known]:
         assert answer(known, ask)[0] == 200

@@ -40,10 +40,10 @@ def test_nodes_on_other_hosts_are_shown(launch, ssh):
 
 @pytest.mark.slow
 def test_nodes_of_a_room_are_on_a_page(room):
-    """What they do is there while they run, and at the end the timelines of all members."""
+    """The page shows what they do while they run, and at the end the timelines of all members."""
     room.serve("--room")
-    room.join("ann", "--slots", 2)
-    room.join("bob", "--slots", 1)
+    room.join("ann", "--nodes", 2)
+    room.join("bob", "--nodes", 1)
     program = room.script(TOLD)
     process = room.start(
         "run", "--room", room.place, "-n", 3, "--watch=browser", program, stdin=subprocess.PIPE
