@@ -57,6 +57,8 @@ def test_what_nodes_did(launch, start, buffers):
     assert [found[node]["received"] for node in ("0", "1", "2", "all")] == ["0", "11", "1", "12"]
     for row in found.values():
         assert all(float(row[name]) >= 0 for name in ("time", *TIMES))
+    for node in "012":  # each number is rounded
+        assert sum(float(found[node][name]) for name in TIMES) <= float(found[node]["time"]) + 0.021, found
 
 
 def test_times_of_a_node_add_up_to_its_life():

@@ -167,7 +167,11 @@ class Server:
         parent = os.getpid()
         mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _ALL_SIGNALS)
         pids: list[int] = []
-        error = 0
+        error, born = 0, 0.0
+        if self._run["stats"]:
+            import time
+
+            born = time.monotonic()  # before the forks: a node may wait for a core from its first moment on
         try:
             # As little as possible between two forks: each page that is written here has to be copied.
             for _rank in ranks:
@@ -179,10 +183,8 @@ class Server:
             error = failure.errno or 0
         for pid, rank in zip(pids, ranks, strict=False):
             self._ranks[pid] = rank
-            if self._run["stats"]:
-                import time
-
-                self._born[pid] = time.monotonic()
+            if born:
+                self._born[pid] = born
             if self._run["debug"].get(rank, {}).get("terminal"):
                 continue  # it makes a session, which the leader of a group cannot
             try:
