@@ -2,9 +2,10 @@
 """Reads the JSON that `spcomm bench --json` writes; `docs/reference/bench_json.md` describes the format."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 FORMAT = 2
 
@@ -67,6 +68,10 @@ class ResultsFile:
     failures: tuple[tuple[str, str, str], ...] = ()
 
 
+_KINDS = get_type_hints(Measurement)
+_LARGEST = 2**63  # of any number but a sample
+
+
 def load(path: str | Path) -> ResultsFile:
     """Read a file.
 
@@ -89,6 +94,8 @@ def load(path: str | Path) -> ResultsFile:
     try:
         found = tuple(measurement(entry) for entry in whole["measurements"])
         parts = (whole["date"], whole["machine"], whole["versions"], whole.get("chosen", {}))
+        if not isinstance(parts[1], dict) or not 1 <= int(parts[1]["cores"]) < _LARGEST:
+            raise ValueError("its machine has no number of cores")
         titles = {row["key"]: row["title"] for row in whole.get("rows", [])}
         thinned = tuple(
             (titles.get(key, key), name, int(rounds)) for key, name, rounds in whole.get("thinned", [])
@@ -97,14 +104,20 @@ def load(path: str | Path) -> ResultsFile:
             (titles.get(key, key), name, reason) for key, name, reason in whole.get("failures", [])
         )
         return ResultsFile(str(path), *parts, found, int(whole.get("planned_rounds", 0)), thinned, failures)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ResultsFileError(f"{str(path)!r} is damaged: {reason}") from error
 
 
 def measurement(entry: dict[str, Any]) -> Measurement:
     fields = {name: entry[name] for name in Measurement.__dataclass_fields__ if name != "samples"}
+    for name, value in fields.items():
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if not isinstance(value, _KINDS[name]) or (is_number and not 0 <= value < _LARGEST):
+            raise ValueError(f"{name} is {value!r:.40}")
     samples = tuple(tuple(float(sample) for sample in batches) for batches in entry["samples"])
+    if not all(0 <= sample < math.inf for batches in samples for sample in batches):
+        raise ValueError(f"{entry['key']!r} of {entry['contender']!r} has a sample that is no time or size")
     if not any(samples):
         raise ValueError(f"{entry['key']!r} of {entry['contender']!r} has no samples")
     return Measurement(**fields, samples=samples)

@@ -2,6 +2,7 @@
 """The table and the JSON."""
 
 import json
+import math
 
 import pytest
 from contenders import answering
@@ -177,12 +178,33 @@ def test_a_file_that_cannot_be_used(tmp_path, text, complaint):
     assert str(raised.value).startswith(complaint.format(path)) and "\n" not in str(raised.value)
 
 
-def test_a_measurement_without_samples_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"samples": [[]]}, "'a' of 'spcomm' has no samples"),
+        ({"samples": [[math.nan]]}, "'a' of 'spcomm' has a sample that is no time or size"),
+        ({"samples": [[1.0, -1.0]]}, "'a' of 'spcomm' has a sample that is no time or size"),
+        ({"nodes": [4]}, "nodes is [4]"),
+        ({"bytes": 10**400}, "bytes is 1000"),
+        ({"transport": None}, "transport is None"),
+    ],
+)
+def test_a_measurement_that_is_none_is_refused(tmp_path, change, complaint):
     whole = report([Row("a", "a", "barrier", 4)], {"a": {"spcomm": [[1.0]]}}).json()
-    whole["measurements"][0]["samples"] = [[]]
+    whole["measurements"][0].update(change)
     path = tmp_path / "a.json"
     path.write_text(json.dumps(whole))
-    with pytest.raises(ResultsFileError, match="is damaged: 'a' of 'spcomm' has no samples"):
+    with pytest.raises(ResultsFileError) as raised:
+        load(path)
+    assert f"is damaged: {complaint}" in str(raised.value)
+
+
+@pytest.mark.parametrize("machine", [None, [], {}, {"cores": "two"}, {"cores": 0}, {"cores": math.inf}])
+def test_a_machine_without_cores_is_refused(tmp_path, machine):
+    whole = report([Row("a", "a", "barrier", 4)], {"a": {"spcomm": [[1.0]]}}).json()
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({**whole, "machine": machine}))
+    with pytest.raises(ResultsFileError, match="is damaged: "):
         load(path)
 
 
