@@ -274,8 +274,7 @@ def _connect(
     piece.givers = [places[key] for key in piece.step.needs]
     ready = max(found[rank][number].end for rank, number in piece.givers)
     delay = piece.end - piece.computes_after - piece.calls_after - ready
-    delay -= sum(max(0.0, end - max(begin, ready)) for begin, end in piece.queued)
-    piece.delay = delay
+    piece.delay = delay - sum(max(0.0, end - max(begin, ready)) for begin, end in piece.queued)
 
 
 def _way(piece: _Piece, world: World) -> float:

@@ -160,7 +160,8 @@ class ScreenWatch(Watch):
         return self._screen
 
     def start(self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin | None" = None) -> None:
-        stdin.typed = self._screen.typed  # type: ignore[union-attr]
+        assert stdin is not None  # a run at a terminal has one; a cell of a notebook has no screen
+        stdin.typed = self._screen.typed
         self._screen.later = lambda: loop.at("printed", _PRINTED_S, self._screen.renew)
         super().start(loop, ended, stdin)
 
