@@ -367,17 +367,6 @@ uint64_t spc_fields_bytes(const spc_field_t *fields, uint32_t field_count) {
     return bytes;
 }
 
-uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count) {
-    uint64_t hash = field_count;
-    for (uint32_t i = 0; i < field_count; i++) {
-        const uint64_t type = fields[i].type == SPC_TYPE_WIDE ? SPC_TYPE_INT : fields[i].type;
-        hash ^= type << 32 | fields[i].count;
-        hash *= UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: odd, and its bits look random */
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
-
 int spc_ops_combine_to(spc_operator_t operator, const spc_field_t *fields, uint32_t field_count, void *to,
                        const void *left, const void *right) {
     uint64_t at = 0;

@@ -117,10 +117,6 @@ uint32_t spc_type_size(uint32_t type);
 /* Bytes of a value of these fields, each rounded up to 8. */
 uint64_t spc_fields_bytes(const spc_field_t *fields, uint32_t field_count);
 
-/* A hash for spc_signature_t.layout: types and counts of the fields. INT and WIDE give the same, since
- * nodes that contribute one and the other match, and all get SPC_EWIDE. */
-uint64_t spc_fields_hash(const spc_field_t *fields, uint32_t field_count);
-
 /* Whether the operator supports this type. INT and WIDE: whether it supports INT64. */
 bool spc_ops_has(spc_operator_t operator, uint32_t type);
 

@@ -180,8 +180,7 @@ void spc_reduce_destroy(spc_reduce_t *reduce);
  * arrive.
  *
  * A field of type WIDE makes the outcome SPC_EWIDE on all nodes, also where the others have INT: these
- * match. So the type is published as INT, and signature.layout must come from spc_fields_hash(), which
- * takes them as equal.
+ * match. So the type is published as INT, and signature.layout must be the same for both.
  *
  * SPC_EINVAL if the value is too long, does not have the fields' length, or an operation, operator or type
  * is unknown; then no phase was taken. */

@@ -12,6 +12,9 @@ cdef extern from "base/spc_process.h" nogil:
 
 
 cdef extern from "net/link/spc_link.h" nogil:
+    ctypedef struct spc_link_limits_t:
+        pass
+    spc_link_limits_t spc_link_limits(uint64_t timeout_ns)
     ctypedef struct spc_link_counts_t:
         uint64_t resent
         uint64_t duplicates
@@ -103,7 +106,7 @@ cdef extern from "net/server/spc_server.h" nogil:
     ctypedef struct spc_server_t:
         pass
     ctypedef struct spc_server_options_t:
-        uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns
+        spc_link_limits_t limits
         void (*report)(void *argument, uint32_t job, const char *sentence) noexcept nogil
         void *argument
         uint32_t disabled
@@ -126,7 +129,7 @@ cdef extern from "net/gateway/spc_gateway.h" nogil:
     ctypedef struct spc_gateway_options_t:
         int segment
         uint32_t job
-        uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns
+        spc_link_limits_t limits
         void (*broken)(void *argument) noexcept nogil
         bint direct
         void (*wanted)(void *argument) noexcept nogil

@@ -32,7 +32,6 @@ ACCEPTED, REFUSED, FULL = SPC_HANDSHAKE_ACCEPTED, SPC_HANDSHAKE_REFUSED, SPC_HAN
 OTHER_VERSION, OTHER_BYTE_ORDER = SPC_HANDSHAKE_OTHER_VERSION, SPC_HANDSHAKE_OTHER_BYTE_ORDER
 STRANGER, LATE, CLOSED = SPC_HANDSHAKE_STRANGER, SPC_HANDSHAKE_LATE, SPC_HANDSHAKE_CLOSED
 VERSION = SPC_HANDSHAKE_VERSION
-LINK_TIMEOUT_S = 30.0
 HANDSHAKE_S = SPC_HANDSHAKE_TIMEOUT_NS / 1e9
 NONCE_BYTES = SPC_HANDSHAKE_NONCE_BYTES
 
@@ -402,11 +401,11 @@ cdef class Server:
     cdef readonly dict failures  # job -> reason for its failure
     cdef public object on_end  # called in the thread that runs it: (job, reason of its failure), (job, None) at its end
 
-    def __cinit__(self, double link_timeout=LINK_TIMEOUT_S, *, uint32_t disable=0, bint keep_running=False):
+    def __cinit__(self, double link_timeout, *, uint32_t disable=0, bint keep_running=False):
         cdef spc_server_options_t options
         self.failures = {}
         memset(&options, 0, sizeof(options))
-        options.heartbeat_ns, options.suspect_ns, options.broken_ns, options.link_timeout_ns = silences(link_timeout)
+        options.limits = spc_link_limits(<uint64_t>(link_timeout * 1e9))
         options.report = note_end
         options.argument = <void *>self
         options.disabled = disable
@@ -497,7 +496,7 @@ cdef class Gateway:
         The descriptor of the box's shared memory; it stays the caller's.
     job : int
         The job that it is part of.
-    link_timeout : float, optional
+    link_timeout : float
         The job fails after this many seconds of silence.
     direct : bool, optional
         Gateways also have links to each other.
@@ -509,7 +508,7 @@ cdef class Gateway:
     cdef readonly int news  # readable when a new connection is needed, or nodes are proven to wait for ever
     cdef int say
 
-    def __cinit__(self, int segment, uint32_t job, double link_timeout=LINK_TIMEOUT_S, bint direct=False):
+    def __cinit__(self, int segment, uint32_t job, double link_timeout, bint direct=False):
         cdef spc_gateway_options_t options
         self.news, self.say = os.pipe()
         os.set_blocking(self.news, False)
@@ -517,7 +516,7 @@ cdef class Gateway:
         memset(&options, 0, sizeof(options))
         options.segment, options.job = segment, job
         self.link_timeout = link_timeout
-        options.heartbeat_ns, options.suspect_ns, options.broken_ns, options.link_timeout_ns = silences(link_timeout)
+        options.limits = spc_link_limits(<uint64_t>(link_timeout * 1e9))
         options.broken, options.wanted, options.direct = say_broken, say_wanted, direct
         options.blocked = say_blocked
         options.argument = <void *><long>self.say
@@ -669,12 +668,6 @@ cdef dict counted(const spc_link_counts_t *counts):
         spcpy_link_moved(counts, spcpy_kinds[i].number, moved)
         found[spcpy_kinds[i].name.decode()] = moved[0], moved[1], moved[2], moved[3]
     return found
-
-
-cdef object silences(double seconds):
-    """Return the times in ns of a link that is lost after that many seconds: heartbeat, suspect, reconnect, lost."""
-    cdef double most = seconds * 1e9
-    return [<uint64_t>min(most / 30, 1e9), <uint64_t>min(most / 6, 5e9), <uint64_t>min(most / 3, 10e9), <uint64_t>most]
 
 
 cdef bytes pack(places):

@@ -11,6 +11,7 @@
 #include "base/spc_error.h"
 #include "base/spc_platform.h"
 #include "comm/spc_comm.h"
+#include "reduction.h"
 
 /* ThreadSanitizer knows addresses, not what they are mapped to: it sees what two ranks do to the same memory only
  * through one mapping, and nothing of what another process does between two accesses of this one. */

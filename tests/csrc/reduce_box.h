@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/spc_error.h"
-#include "reduce/spc_reduce.h"
+#include "reduction.h"
 
 static const uint32_t fanins[] = {2, 4, 8, 64};
 #define FANINS (sizeof fanins / sizeof fanins[0])
@@ -64,19 +64,6 @@ static inline spc_signature_t box_plain(spc_operation_t operation) {
     return (spc_signature_t){.operation = (uint8_t)operation};
 }
 
-/* The signature of a reduction of these fields. */
-static inline spc_signature_t box_reduction(spc_operator_t operator, const spc_field_t *fields,
-                                            uint32_t count) {
-    return (spc_signature_t){
-        .length_bytes = spc_fields_bytes(fields, count),
-        .layout = spc_fields_hash(fields, count),
-        .operation = SPC_OPERATION_REDUCE,
-        .operator = (uint8_t)operator,
-        .type = (uint8_t)fields[0].type,
-        .field_count = (uint8_t)count,
-    };
-}
-
 static inline int box_start(box_t *box, uint32_t rank, const spc_signature_t *signature,
                             const spc_field_t *fields, const void *value, uint64_t *phase) {
     return spc_reduce_start(box->reduce[rank], signature, fields, value, signature->length_bytes, phase);
@@ -115,7 +102,7 @@ static inline void box_check_sum(box_t *box, uint32_t count, uint64_t *state) {
     enum { COUNT_MAX = 100 };
     static double values[BOX_NODES_MAX][COUNT_MAX], column[BOX_NODES_MAX], result[COUNT_MAX];
     const spc_field_t field = {SPC_TYPE_FLOAT64, count};
-    const spc_signature_t signature = box_reduction(SPC_SUM, &field, 1);
+    const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
     uint32_t order[BOX_NODES_MAX];
     uint64_t phase = 0;
     CHECK(count <= COUNT_MAX);

@@ -300,14 +300,7 @@ static void *collect_in_thread(void *argument) {
         if (i % 3 != 1) {
             const spc_field_t field = {SPC_TYPE_INT, 1};
             int64_t value = node->rank + i;
-            const spc_signature_t sum = {
-                .length_bytes = 8,
-                .layout = spc_fields_hash(&field, 1),
-                .operation = SPC_OPERATION_REDUCE,
-                .operator = SPC_SUM,
-                .type = SPC_TYPE_INT,
-                .field_count = 1,
-            };
+            const spc_signature_t sum = reduction_signature(SPC_SUM, &field, 1);
             CHECK_OK(spc_comm_collective(node->comm, &sum, &field, &value, 8, &value, SPC_NO_DEADLINE));
             CHECK_EQ(value, (int64_t)node->stress->size * (node->stress->size - 1) / 2
                                 + (int64_t)node->stress->size * i);

@@ -124,7 +124,7 @@ static void enter_and_leave_all(int times) {
 /* Goes on alone until it may not: SPC_FUZZY_MAX entries, and a sum, whose value is written into the line. */
 static void run_ahead(uint32_t rank) {
     const spc_field_t field = {SPC_TYPE_FLOAT64, 4};
-    const spc_signature_t sum = box_reduction(SPC_SUM, &field, 1);
+    const spc_signature_t sum = reduction_signature(SPC_SUM, &field, 1);
     const double values[4] = {1, 2, 3, 4};
     uint64_t phase = 0;
     for (int i = 0; i < SPC_FUZZY_MAX; i++) {

@@ -4,7 +4,6 @@
 #include "wide_box.h"
 
 #include "net/gateway/spc_gateway_private.h"
-#include "reduce/spc_reduce.h"
 
 static const uint16_t interleaved[] = {0, 0, 1, 0, 1}; /* the paper's Table 1 */
 
@@ -152,12 +151,7 @@ static void sum(spc_comm_t *comm, int rank, int size, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         values[i] = element(rank, (int)i);
     }
-    const spc_signature_t signature = {.length_bytes = 8 * count,
-                                       .layout = spc_fields_hash(&field, 1),
-                                       .operation = SPC_OPERATION_REDUCE,
-                                       .operator = SPC_SUM,
-                                       .type = SPC_TYPE_FLOAT64,
-                                       .field_count = 1};
+    const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
     CHECK_OK(spc_comm_collective(comm, &signature, &field, values, 8 * count, result, SPC_NO_DEADLINE));
     for (uint32_t i = 0; i < count; i++) {
         const double expected = expected_sum(size, (int)i);

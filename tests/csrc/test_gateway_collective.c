@@ -9,7 +9,6 @@
 #include "net/link/spc_channel.h"
 #include "net/server/spc_server.h"
 #include "net/wire/spc_arrival.h"
-#include "reduce/spc_reduce.h"
 #include "reduce/spc_subtree.h"
 
 enum { SEEN_MAX = 64, OPEN = SPC_FUZZY_MAX + 1 };
@@ -225,12 +224,7 @@ enum { LONG = 1000 };
 /* A sum of `count` integers that node 0 has entered, and whose value is with the server. */
 static spc_signature_t enter_sum(lone_box_t *lone, spc_comm_t *comm, const spc_field_t *field,
                                  const int64_t *values) {
-    const spc_signature_t signature = {.length_bytes = spc_fields_bytes(field, 1),
-                                       .layout = spc_fields_hash(field, 1),
-                                       .operation = SPC_OPERATION_REDUCE,
-                                       .operator = SPC_SUM,
-                                       .type = (uint8_t)field->type,
-                                       .field_count = 1};
+    const spc_signature_t signature = reduction_signature(SPC_SUM, field, 1);
     const int seen = lone->count;
     CHECK_EQ(spc_comm_collective_poll(comm, &signature, field, values, signature.length_bytes, NULL),
              SPC_EAGAIN);
@@ -324,11 +318,7 @@ static void totals_that_cannot_be(void) {
         lone_open(&lone, 3);
         spc_comm_t *comm = comm_box_join(&lone.box, 0);
         spc_field_t field = {SPC_TYPE_INT, 5};
-        spc_signature_t signature = {.length_bytes = 40,
-                                     .layout = spc_fields_hash(&field, 1),
-                                     .operation = SPC_OPERATION_REDUCE,
-                                     .type = SPC_TYPE_INT,
-                                     .field_count = 1};
+        spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
         if (i != NOT_ENTERED) {
             signature = enter_sum(&lone, comm, &field, values);
         }
@@ -382,10 +372,8 @@ static void *run_star_server(void *argument) {
 static void star_open(star_t *star) {
     const uint64_t never_ns =
         UINT64_MAX / 4; /* a machine that stands still for a while breaks no connection */
-    const spc_server_options_t options = {.suspect_ns = never_ns,
-                                          .broken_ns = never_ns,
-                                          .link_timeout_ns = never_ns,
-                                          .policy = SPC_WAIT_SHARED_CORES};
+    const spc_link_limits_t never = {.suspect_ns = never_ns, .broken_ns = never_ns, .timeout_ns = never_ns};
+    const spc_server_options_t options = {.limits = never, .policy = SPC_WAIT_SHARED_CORES};
     CHECK_OK(spc_server_create(&options, &star->server));
     CHECK_OK(spc_server_add_job(star->server, 7, STAR_BOXES, star->place, STAR_NODES));
     for (uint16_t i = 0; i < STAR_BOXES; i++) {
@@ -395,9 +383,7 @@ static void star_open(star_t *star) {
         const spc_gateway_options_t given = {.segment = star->box[i].descriptor,
                                              .within = ONE_MAPPING ? &star->box[i].segment : NULL,
                                              .job = 7,
-                                             .suspect_ns = never_ns,
-                                             .broken_ns = never_ns,
-                                             .link_timeout_ns = never_ns};
+                                             .limits = never};
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
         CHECK_OK(spc_gateway_create(&given, &star->gateway[i]));
         CHECK_OK(spc_gateway_attach(star->gateway[i], wide_channel(ends[0])));
@@ -449,12 +435,7 @@ static void star_reduce(spc_comm_t *comm, uint32_t rank, uint64_t seed) {
         star_fill(seed + i, type, values[i], field.count);
         subtrees[i] = (spc_subtree_t){i, 1, values[i]};
     }
-    spc_signature_t signature = {.length_bytes = spc_fields_bytes(&field, 1),
-                                 .layout = spc_fields_hash(&field, 1),
-                                 .operation = SPC_OPERATION_REDUCE,
-                                 .operator = (uint8_t)operator,
-                                 .type = (uint8_t)type,
-                                 .field_count = 1};
+    spc_signature_t signature = reduction_signature(operator, &field, 1);
     signature.root = is_mismatch && rank == other;
     memcpy(result, values[rank], signature.length_bytes);
     const int status = spc_comm_collective(comm, &signature, &field, result, signature.length_bytes, result,

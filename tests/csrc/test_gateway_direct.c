@@ -129,12 +129,8 @@ static void body(int rank, int size, void *argument) {
 }
 
 static void open_ways(ways_t *ways) {
-    const spc_gateway_options_t options = {.direct = true,
-                                           .argument = ways,
-                                           .heartbeat_ns = ways->timeout_ns / 30,
-                                           .suspect_ns = ways->timeout_ns / 6,
-                                           .broken_ns = ways->timeout_ns / 3,
-                                           .link_timeout_ns = ways->timeout_ns};
+    const spc_gateway_options_t options = {
+        .direct = true, .argument = ways, .limits = spc_link_limits(ways->timeout_ns)};
     spc_gateway_options_t given[WIDE_BOXES] = {options, options};
     given[0].wanted = make_wanted;
     given[1].broken = renew;

@@ -155,7 +155,7 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
         .segment = box.descriptor,
         .within = ONE_MAPPING ? &box.segment : NULL,
         .job = 7,
-        .link_timeout_ns = is_told ? 0 : UINT64_C(20000000),
+        .limits.timeout_ns = is_told ? 0 : UINT64_C(20000000),
     };
     int ends[2];
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -35,7 +35,7 @@ static void a_barrier_opens_with_the_last_arrival(void) {
 static void the_figure_of_the_paper(void) {
     static const int64_t values[] = {8, 2, 5, 9, 7};
     const spc_field_t field = {SPC_TYPE_INT, 1};
-    const spc_signature_t signature = box_reduction(SPC_MAX, &field, 1);
+    const spc_signature_t signature = reduction_signature(SPC_MAX, &field, 1);
     for (uint32_t f = 0; f < FANINS; f++) {
         box_t box;
         uint64_t phase = 0;
@@ -80,7 +80,7 @@ static void tuples_are_reduced_field_by_field(void) {
     } value_t;
     const spc_field_t fields[] = {
         {SPC_TYPE_INT, 1}, {SPC_TYPE_FLOAT64, 1}, {SPC_TYPE_UINT8, 3}, {SPC_TYPE_INT64, 3}};
-    const spc_signature_t signature = box_reduction(SPC_MIN, fields, 4);
+    const spc_signature_t signature = reduction_signature(SPC_MIN, fields, 4);
     box_t box;
     uint64_t phase = 0;
     box_open(&box, 3, 2, 64);
@@ -169,7 +169,7 @@ static void who_is_missing_can_be_asked(void) {
 /* A refused call takes no phase. */
 static void calls_outside_the_limits_are_refused(void) {
     const spc_field_t field = {SPC_TYPE_FLOAT64, 9}, unknown = {SPC_TYPE_COUNT, 1};
-    spc_signature_t signature = box_reduction(SPC_SUM, &field, 1);
+    spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
     const double values[9] = {0};
     uint64_t phase = 0;
     box_t box;
@@ -178,7 +178,7 @@ static void calls_outside_the_limits_are_refused(void) {
     CHECK_EQ(spc_reduce_start(box.reduce[0], &signature, &field, values, 64, &phase), SPC_EINVAL);
     signature.operator = SPC_OPERATOR_COUNT;
     CHECK_EQ(spc_reduce_start(box.reduce[0], &signature, &field, values, 72, &phase), SPC_EINVAL);
-    signature = box_reduction(SPC_SUM, &unknown, 1);
+    signature = reduction_signature(SPC_SUM, &unknown, 1);
     CHECK_EQ(spc_reduce_start(box.reduce[0], &signature, &unknown, values, 0, &phase), SPC_EINVAL);
     signature = box_plain(SPC_OPERATION_GATHER);
     CHECK_EQ(spc_reduce_start(box.reduce[0], &signature, NULL, values, 65, &phase), SPC_EINVAL);
@@ -246,8 +246,8 @@ static void a_sum_of_one_time_has_no_priorities(void) {
     const value_t value = {7, {{1.5, {1, 2, 3, 4}}, {-2.5, {-1, 0, 0, 9}}}};
     const value_t plain = {7, {{1.5, {0}}, {-2.5, {0}}}};
     for (int operator = SPC_SUM; operator <= SPC_MAX; operator++) {
-        const spc_signature_t signature = box_reduction((spc_operator_t)operator, fields, 2);
-        const spc_signature_t alone = box_reduction((spc_operator_t)operator, fields + 1, 1);
+        const spc_signature_t signature = reduction_signature((spc_operator_t)operator, fields, 2);
+        const spc_signature_t alone = reduction_signature((spc_operator_t)operator, fields + 1, 1);
         const value_t *expected = operator == SPC_SUM ? &plain : &value;
         box_t box;
         value_t result;

@@ -29,7 +29,7 @@ typedef struct call {
 
 static call_t reduction(spc_operator_t operator, spc_type_t type, uint32_t count) {
     call_t call = {.fields = {{type, count}}};
-    call.signature = box_reduction(operator, call.fields, 1);
+    call.signature = reduction_signature(operator, call.fields, 1);
     return call;
 }
 
@@ -105,8 +105,8 @@ static void a_wide_integer_makes_all_wide(void) {
         for (uint32_t f = 0; f < FANINS; f++) {
             for (uint32_t who = 0; who < 7; who++) {
                 const spc_field_t small = {SPC_TYPE_INT, count}, wide = {SPC_TYPE_WIDE, count};
-                const spc_signature_t signatures[] = {box_reduction(SPC_MAX, &small, 1),
-                                                      box_reduction(SPC_MAX, &wide, 1)};
+                const spc_signature_t signatures[] = {reduction_signature(SPC_MAX, &small, 1),
+                                                      reduction_signature(SPC_MAX, &wide, 1)};
                 const int64_t values[6] = {0};
                 uint32_t order[BOX_NODES_MAX];
                 uint64_t phase = 0;
@@ -128,7 +128,7 @@ static void a_wide_integer_makes_all_wide(void) {
 
 static void an_overflow_makes_all_wide(void) {
     const spc_field_t field = {SPC_TYPE_INT, 1};
-    const spc_signature_t signature = box_reduction(SPC_SUM, &field, 1);
+    const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
     uint64_t state = 6;
     for (uint32_t f = 0; f < FANINS; f++) {
         for (uint32_t who = 1; who < 9; who++) {
@@ -149,7 +149,7 @@ static void an_overflow_makes_all_wide(void) {
 /* Being of another kind weighs more than being wide. */
 static void a_mismatch_outranks_a_wide_integer(void) {
     const spc_field_t wide = {SPC_TYPE_WIDE, 1};
-    const spc_signature_t signature = box_reduction(SPC_SUM, &wide, 1);
+    const spc_signature_t signature = reduction_signature(SPC_SUM, &wide, 1);
     const int64_t value = 0;
     for (uint32_t f = 0; f < FANINS; f++) {
         box_t box;

@@ -98,7 +98,7 @@ static void do_barrier(worker_t *worker) {
 
 static void do_reduction(worker_t *worker, spc_operator_t operator, uint32_t count) {
     const spc_field_t field = {SPC_TYPE_FLOAT64, count};
-    const spc_signature_t signature = box_reduction(operator, &field, 1);
+    const spc_signature_t signature = reduction_signature(operator, &field, 1);
     double values[VALUES_MAX], result[VALUES_MAX];
     for (uint32_t i = 0; i < count; i++) {
         values[i] = value_of(worker, worker->rank, i);
@@ -143,7 +143,7 @@ static void do_gather(worker_t *worker, uint32_t shift) {
 /* The integers 1 on all nodes, but on one something else: an integer too wide, or the largest that fits. */
 static void do_wide(worker_t *worker, uint32_t who, bool overflow) {
     const spc_field_t field = {!overflow && worker->rank == who ? SPC_TYPE_WIDE : SPC_TYPE_INT, 1};
-    const spc_signature_t signature = box_reduction(SPC_SUM, &field, 1);
+    const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
     const int64_t value = worker->rank == who ? INT64_MAX : 1;
     int64_t result = 0;
     const uint64_t phase = start(worker, &signature, &field, &value, sizeof value);
@@ -158,7 +158,7 @@ static void do_mismatch(worker_t *worker, uint32_t who, bool barriers) {
     const bool is_odd = worker->rank == who;
     const spc_field_t field = {SPC_TYPE_FLOAT64, is_odd ? 20 : 1};
     const spc_signature_t signature =
-        barriers && !is_odd ? box_plain(SPC_OPERATION_BARRIER) : box_reduction(SPC_SUM, &field, 1);
+        barriers && !is_odd ? box_plain(SPC_OPERATION_BARRIER) : reduction_signature(SPC_SUM, &field, 1);
     double result[20];
     const uint64_t phase = start(worker, &signature, &field, values, signature.length_bytes);
     wait_for(worker, phase);

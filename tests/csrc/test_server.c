@@ -22,7 +22,7 @@ enum { JOB = 9, BOXES_MAX = 8, MASK = 8 };
 
 typedef struct host {
     spc_server_t *server;
-    uint64_t patience_ns; /* of gateways: nothing is done because of the time before that; 0: as usual */
+    spc_link_limits_t limits; /* of gateways */
     pthread_t thread;
     _Atomic int ended, failed; /* jobs; written by the reports, read by tests (seq_cst) */
     char sentence[SPC_SERVER_SENTENCE_BYTES];
@@ -113,11 +113,7 @@ static void make_gateway(gateway_t *gateway, host_t *host, uint32_t job, uint16_
         .job = job,
         .deliver = receive,
         .argument = gateway,
-        .heartbeat_ns = host->patience_ns,
-        .suspect_ns = host->patience_ns,
-        .broken_ns = host->patience_ns,
-        .timeout_ns = host->patience_ns,
-        .acknowledge_ns = host->patience_ns,
+        .limits = host->limits,
     };
     CHECK_OK(spc_link_create(&options, &gateway->link));
     connect_gateway(gateway);
@@ -255,12 +251,9 @@ static void talk_to_each_other(int boxes, long rounds, bool breaks) {
     host_t host;
     /* No heartbeat, no late acknowledgement: what is not written because of a frame is never written. */
     const uint64_t hour_ns = 3600000 * MS;
-    make_host(&host, (spc_server_options_t){.heartbeat_ns = hour_ns,
-                                            .suspect_ns = hour_ns,
-                                            .broken_ns = hour_ns,
-                                            .link_timeout_ns = hour_ns,
-                                            .acknowledge_ns = hour_ns});
-    host.patience_ns = hour_ns;
+    const spc_link_limits_t limits = {hour_ns, hour_ns, hour_ns, hour_ns, hour_ns};
+    make_host(&host, (spc_server_options_t){.limits = limits});
+    host.limits = limits;
     CHECK_OK(spc_server_add_job(host.server, JOB, (uint16_t)boxes, one_rank_each, (uint32_t)boxes));
     start(&host);
     work_t work = {&host, check_seed(), rounds, breaks};
@@ -447,7 +440,7 @@ static void a_bound_for_each_link(void) {
 static void a_box_that_is_lost(void) {
     host_t host;
     gateway_t gateways[3];
-    make_host(&host, (spc_server_options_t){.link_timeout_ns = 200 * MS, .heartbeat_ns = 20 * MS});
+    make_host(&host, (spc_server_options_t){.limits = {.timeout_ns = 200 * MS, .heartbeat_ns = 20 * MS}});
     CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
     start(&host);
     make_gateway(&gateways[0], &host, JOB, 0);

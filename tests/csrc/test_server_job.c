@@ -8,6 +8,7 @@
 #include "little_endian.h"
 #include "net/wire/spc_arrival.h"
 #include "reduce/spc_subtree.h"
+#include "reduction.h"
 #include "spc_channel_fake.h"
 
 enum { BOXES = 3, RANKS = 6, LOG_MAX = 4096, MASK = 8, LAST = SPC_FRAME_LAST, URGENT = SPC_FRAME_URGENT };
@@ -446,12 +447,7 @@ typedef struct reduction {
 static void make_reduction(reduction_t *made, spc_operator_t operator, uint32_t type, uint32_t count,
                            uint32_t members, uint16_t boxes) {
     *made = (reduction_t){.field = {type, count}, .members = members, .boxes = boxes};
-    made->signature = (spc_signature_t){.length_bytes = spc_fields_bytes(&made->field, 1),
-                                        .layout = spc_fields_hash(&made->field, 1),
-                                        .operation = SPC_OPERATION_REDUCE,
-                                        .operator = (uint8_t)operator,
-                                        .type = (uint8_t)type,
-                                        .field_count = 1};
+    made->signature = reduction_signature(operator, &made->field, 1);
     for (uint32_t i = 0; i < members; i++) {
         made->map[i] = (uint16_t)(i % boxes);
         for (uint32_t k = 0; k < count && type == SPC_TYPE_INT; k++) {

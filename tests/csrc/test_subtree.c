@@ -49,7 +49,7 @@ static int reduce_in_one_box(const operation_t *operation, uint32_t nodes, unsig
     uint64_t phase = 0;
     box_open(&box, nodes, 64, VALUE_MAX);
     const spc_signature_t signature =
-        box_reduction(operation->operator, operation->fields, operation->field_count);
+        reduction_signature(operation->operator, operation->fields, operation->field_count);
     for (uint32_t rank = 0; rank < nodes; rank++) {
         CHECK_OK(box_start(&box, rank, &signature, operation->fields, values[rank], &phase));
     }

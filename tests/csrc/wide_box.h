@@ -55,8 +55,9 @@ static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const u
         options.segment = wide->box[i].descriptor;
         options.within = ONE_MAPPING ? &wide->box[i].segment : NULL;
         options.job = 7;
-        if (options.link_timeout_ns == 0) { /* a machine that stands still for a while breaks no connection */
-            options.suspect_ns = options.broken_ns = options.link_timeout_ns = UINT64_MAX / 4;
+        if (options.limits.timeout_ns
+            == 0) { /* a machine that stands still for a while breaks no connection */
+            options.limits.suspect_ns = options.limits.broken_ns = options.limits.timeout_ns = UINT64_MAX / 4;
         }
         CHECK_OK(spc_gateway_create(&options, &wide->gateway[i]));
         CHECK_OK(spc_gateway_attach(wide->gateway[i], wide_channel(ends[i])));

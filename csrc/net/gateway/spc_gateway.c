@@ -357,10 +357,7 @@ static int create_link(spc_gateway_t *gateway) {
         .job = gateway->options.job,
         .deliver = take_frame,
         .argument = gateway,
-        .heartbeat_ns = gateway->options.heartbeat_ns,
-        .suspect_ns = gateway->options.suspect_ns,
-        .broken_ns = gateway->options.broken_ns,
-        .timeout_ns = gateway->options.link_timeout_ns,
+        .limits = gateway->options.limits,
         .retained_max = UINT64_MAX / 2, /* credit bounds it */
     };
     return spc_link_create(&options, &gateway->link);

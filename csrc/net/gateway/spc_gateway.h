@@ -49,7 +49,7 @@ typedef struct spc_gateway_options {
     int segment; /* descriptor; stays the caller's */
     const spc_segment_t *within; /* borrowed instead of it, until the gateway is destroyed; or NULL */
     uint32_t job;
-    uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns; /* as in spc_link.h */
+    spc_link_limits_t limits;
     void (*broken)(void *argument); /* from a gateway's thread, without its lock: needs a new connection */
     bool direct; /* the same value in all boxes */
     void (*wanted)(void *argument); /* as `broken`: spc_gateway_next_wanted has something */

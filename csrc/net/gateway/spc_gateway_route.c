@@ -385,10 +385,7 @@ static int attach(spc_gateway_peer_t *peer, spc_channel_t *channel) {
         .job = gateway->options.job,
         .deliver = take,
         .argument = peer,
-        .heartbeat_ns = gateway->options.heartbeat_ns,
-        .suspect_ns = gateway->options.suspect_ns,
-        .broken_ns = gateway->options.broken_ns,
-        .timeout_ns = gateway->options.link_timeout_ns,
+        .limits = gateway->options.limits,
         .retained_max = UINT64_MAX / 2, /* credit bounds it */
         .buffer = gateway->peers_buffer,
         .buffer_bytes = BUFFER_BYTES,

@@ -13,7 +13,7 @@
  * connection knows that its leader has chosen it: the leader sends its number over it, and hands in its own end.
  *
  * The leader replaces a connection that breaks later, and the link resumes on the new one. If there is none for
- * `link_timeout_ns`, the run ends: the relay has not seen the numbers of that link, and cannot go on for it.
+ * `limits.timeout_ns`, the run ends: the relay has not seen the numbers of that link, and cannot go on for it.
  *
  * A gateway that has ended, with all of its frames acknowledged, announces it through the server, whose link surely
  * delivers that: then the others keep nothing for it any more.

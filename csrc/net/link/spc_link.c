@@ -207,17 +207,30 @@ static int make_entry(spc_link_t *link, const spc_frame_t *given, const spc_fram
 
 enum { BUFFER_BYTES = 65536, RETAINED_MAX = 1 << 24 };
 
+static void lower(uint64_t *time_ns, uint64_t to_ns) {
+    *time_ns = *time_ns < to_ns ? *time_ns : to_ns;
+}
+
+spc_link_limits_t spc_link_limits(uint64_t timeout_ns) {
+    spc_link_limits_t limits = {1000 * MS, 5000 * MS, 10000 * MS, timeout_ns, 40 * MS};
+    lower(&limits.heartbeat_ns, timeout_ns / 30);
+    lower(&limits.suspect_ns, timeout_ns / 6);
+    lower(&limits.broken_ns, timeout_ns / 3);
+    return limits;
+}
+
 static void set_default(uint64_t *value, uint64_t otherwise) {
     *value = *value != 0 ? *value : otherwise;
 }
 
 static void set_defaults(spc_link_options_t *options) {
+    const spc_link_limits_t usual = spc_link_limits(SPC_LINK_TIMEOUT_NS);
     options->now_ns = options->now_ns != NULL ? options->now_ns : spc_clock_now_ns;
-    set_default(&options->heartbeat_ns, 1000 * MS);
-    set_default(&options->suspect_ns, 5000 * MS);
-    set_default(&options->broken_ns, 10000 * MS);
-    set_default(&options->timeout_ns, 30000 * MS);
-    set_default(&options->acknowledge_ns, 40 * MS);
+    set_default(&options->limits.heartbeat_ns, usual.heartbeat_ns);
+    set_default(&options->limits.suspect_ns, usual.suspect_ns);
+    set_default(&options->limits.broken_ns, usual.broken_ns);
+    set_default(&options->limits.timeout_ns, usual.timeout_ns);
+    set_default(&options->limits.acknowledge_ns, usual.acknowledge_ns);
     set_default(&options->retained_max, RETAINED_MAX);
 }
 
@@ -706,31 +719,27 @@ static uint64_t silent_since_ns(const spc_link_t *link) {
     return link->heard_ns > link->attached_ns ? link->heard_ns : link->attached_ns;
 }
 
-static void lower(uint64_t *deadline_ns, uint64_t to_ns) {
-    *deadline_ns = *deadline_ns < to_ns ? *deadline_ns : to_ns;
-}
-
 /* When the next limit of silence is reached. */
 static uint64_t end_of_silence_ns(const spc_link_t *link) {
-    uint64_t end_ns = link->heard_ns + link->options.timeout_ns;
+    uint64_t end_ns = link->heard_ns + link->options.limits.timeout_ns;
     if (link->channel != NULL) {
         bool is_told = link->is_suspect || !link->is_greeted;
-        lower(&end_ns,
-              silent_since_ns(link) + (is_told ? link->options.broken_ns : link->options.suspect_ns));
+        lower(&end_ns, silent_since_ns(link)
+                           + (is_told ? link->options.limits.broken_ns : link->options.limits.suspect_ns));
     }
     return end_ns;
 }
 
 /* Ends the channel or link that exceeds a limit of silence. */
 static void judge_silence(spc_link_t *link, uint64_t now_ns) {
-    if (link->has_started && now_ns >= link->heard_ns + link->options.timeout_ns) {
+    if (link->has_started && now_ns >= link->heard_ns + link->options.limits.timeout_ns) {
         spc_link_die(link, SPC_ETIMEDOUT);
     } else if (link->channel != NULL) {
         uint64_t since_ns = silent_since_ns(link);
-        if (now_ns >= since_ns + link->options.broken_ns) {
+        if (now_ns >= since_ns + link->options.limits.broken_ns) {
             spc_link_break(link, SPC_ETIMEDOUT, 0);
         } else {
-            link->is_suspect = link->is_greeted && now_ns >= since_ns + link->options.suspect_ns;
+            link->is_suspect = link->is_greeted && now_ns >= since_ns + link->options.limits.suspect_ns;
         }
     }
 }
@@ -744,8 +753,8 @@ spc_link_state_t spc_link_tick(spc_link_t *link, uint64_t now_ns) {
     }
     if (link->is_greeted) {
         bool is_late =
-            link->untold_frames > 0 && now_ns >= link->untold_since_ns + link->options.acknowledge_ns;
-        if (is_late || now_ns >= link->wrote_ns + link->options.heartbeat_ns) {
+            link->untold_frames > 0 && now_ns >= link->untold_since_ns + link->options.limits.acknowledge_ns;
+        if (is_late || now_ns >= link->wrote_ns + link->options.limits.heartbeat_ns) {
             link->owes_acknowledge = true;
         }
         spc_link_flush(link);
@@ -759,9 +768,9 @@ uint64_t spc_link_deadline_ns(const spc_link_t *link) {
     }
     uint64_t deadline_ns = end_of_silence_ns(link);
     if (link->is_greeted && !link->is_full) {
-        lower(&deadline_ns, link->wrote_ns + link->options.heartbeat_ns);
+        lower(&deadline_ns, link->wrote_ns + link->options.limits.heartbeat_ns);
         if (link->untold_frames > 0) {
-            lower(&deadline_ns, link->untold_since_ns + link->options.acknowledge_ns);
+            lower(&deadline_ns, link->untold_since_ns + link->options.limits.acknowledge_ns);
         }
     }
     return deadline_ns;

@@ -42,20 +42,31 @@ typedef enum spc_link_state {
  * a multiple of 16. A status other than SPC_OK: the link is dead, and spc_link_read returns that status. */
 typedef int spc_link_deliver_t(void *argument, const spc_frame_t *frame, const unsigned char *body);
 
+#define SPC_LINK_TIMEOUT_NS UINT64_C(30000000000)
+
+/* A field that is 0 takes the value in brackets. */
+typedef struct spc_link_limits {
+    uint64_t heartbeat_ns;   /* [1 s] silence after which an ACKNOWLEDGE shows that this end is alive */
+    uint64_t suspect_ns;     /* [5 s] nothing heard: SPC_LINK_SUSPECT */
+    uint64_t broken_ns;      /* [10 s] nothing heard: the channel counts as broken */
+    uint64_t
+        timeout_ns; /* [SPC_LINK_TIMEOUT_NS] nothing heard: SPC_LINK_DEAD; counts from the first attach on */
+    uint64_t acknowledge_ns; /* [40 ms] the longest a received frame goes unacknowledged */
+} spc_link_limits_t;
+
+/* The limits of a link that is dead after `timeout_ns`: heartbeat and suspicion come sooner if that is short. */
+spc_link_limits_t spc_link_limits(uint64_t timeout_ns);
+
 /* A field that is 0 takes the value in brackets. */
 typedef struct spc_link_options {
     uint32_t job;
     spc_clock_fn now_ns; /* [spc_clock_now_ns] */
     spc_link_deliver_t *deliver;
     void *argument;
-    uint64_t heartbeat_ns;   /* [1 s] silence after which an ACKNOWLEDGE shows that this end is alive */
-    uint64_t suspect_ns;     /* [5 s] nothing heard: SPC_LINK_SUSPECT */
-    uint64_t broken_ns;      /* [10 s] nothing heard: the channel counts as broken */
-    uint64_t timeout_ns;     /* [30 s] nothing heard: SPC_LINK_DEAD; counts from the first attach on */
-    uint64_t acknowledge_ns; /* [40 ms] the longest a received frame goes unacknowledged */
-    uint64_t retained_max;   /* [16 MiB] bytes of frames not yet acknowledged, headers included */
-    unsigned char *buffer;   /* reading buffer, free between calls; links of one thread may share it */
-    size_t buffer_bytes;     /* [64 KiB of the link's own] */
+    spc_link_limits_t limits;
+    uint64_t retained_max; /* [16 MiB] bytes of frames not yet acknowledged, headers included */
+    unsigned char *buffer; /* reading buffer, free between calls; links of one thread may share it */
+    size_t buffer_bytes; /* [64 KiB of the link's own] */
     spc_pool_t *pool; /* [the link's own] memory for long frames; links of one thread may share it */
 } spc_link_options_t;
 

@@ -67,7 +67,7 @@ struct spc_server {
 _Static_assert((int)SPC_SERVER_BOXES_MAX == (int)SPC_SERVER_JOB_BOXES_MAX,
                "a job's boxes fit into its masks");
 
-enum { KEPT_MAX = 1 << 24, LINK_TIMEOUT_S = 30 };
+enum { KEPT_MAX = 1 << 24 };
 
 static void spc_server_enter(spc_server_t *server) {
     pthread_mutex_lock(&server->gate);
@@ -96,11 +96,7 @@ static int spc_server_port_init(spc_server_port_t *port, spc_server_group_t *gro
         .now_ns = server->options.now_ns,
         .deliver = deliver,
         .argument = port,
-        .heartbeat_ns = server->options.heartbeat_ns,
-        .suspect_ns = server->options.suspect_ns,
-        .broken_ns = server->options.broken_ns,
-        .timeout_ns = server->options.link_timeout_ns,
-        .acknowledge_ns = server->options.acknowledge_ns,
+        .limits = server->options.limits,
         .retained_max = group->retained_max,
         .buffer = server->buffer,
         .buffer_bytes = SPC_SERVER_BUFFER_BYTES,
@@ -204,7 +200,7 @@ static void explain(const spc_server_port_t *port, char sentence[SPC_SERVER_SENT
     switch (reason) {
     case SPC_ETIMEDOUT:
         snprintf(sentence, room, "box %u is lost: nothing was heard of it for %g seconds", box,
-                 (double)options->link_timeout_ns / 1e9);
+                 (double)options->limits.timeout_ns / 1e9);
         break;
     case SPC_EAGAIN:
         snprintf(sentence, room,
@@ -286,9 +282,8 @@ static void spc_server_flush(spc_server_t *server) {
 static void set_defaults(spc_server_options_t *options) {
     options->now_ns = options->now_ns != NULL ? options->now_ns : spc_clock_now_ns;
     options->collected_max = options->collected_max != 0 ? options->collected_max : KEPT_MAX;
-    if (options->link_timeout_ns == 0) {
-        options->link_timeout_ns = LINK_TIMEOUT_S * UINT64_C(1000000000);
-    }
+    options->limits.timeout_ns =
+        options->limits.timeout_ns != 0 ? options->limits.timeout_ns : SPC_LINK_TIMEOUT_NS;
 }
 
 int spc_server_create(const spc_server_options_t *options, spc_server_t **server) {

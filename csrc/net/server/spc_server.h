@@ -6,7 +6,7 @@
  * One thread calls spc_server_run, which serves all jobs; any thread may call the others, at any time, before, during
  * or after it. Connections arrive authenticated: spc_server_adopt takes the first and every renewed one of a box. A
  * box has ended when its link has finished (spc_link_finish); a job, when all of its boxes have. A box that is silent
- * for link_timeout_ns, breaks the protocol or makes another link exceed its bound is dead: each other box of the job
+ * for limits.timeout_ns, breaks the protocol or makes another link exceed its bound is dead: each other box of the job
  * gets one FAIL frame (source: that box; body: a sentence that names it, no zero at its end), and the server no longer
  * reads from the dead box.
  *
@@ -37,7 +37,7 @@ typedef void spc_server_report_t(void *argument, uint32_t job, const char *sente
 typedef struct spc_server_options {
     spc_clock_fn now_ns;      /* [spc_clock_now_ns] */
     spc_wait_policy_t policy; /* [SPC_WAIT_FREE_CORES] */
-    uint64_t heartbeat_ns, suspect_ns, broken_ns, link_timeout_ns, acknowledge_ns; /* as in spc_link.h */
+    spc_link_limits_t limits;
     uint64_t retained_max;  /* [16 MiB, or as in spc_credit.h] of each link */
     uint64_t collected_max; /* [16 MiB] of each job: arrivals at phases that are not complete */
     spc_server_report_t *report; /* may be NULL */

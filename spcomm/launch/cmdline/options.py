@@ -3,7 +3,7 @@
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.table import ALONE, BUFFERS, TABLE, WHOLE
-from spcomm.launch.cmdline.values import MOST_NODES, TRACE_EVENTS, size_text
+from spcomm.launch.cmdline.values import LINK_TIMEOUT_S, MOST_NODES, TRACE_EVENTS, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Options:
         self.members: int | None = None  # the number to wait for
         self.fetch: str | None = None  # the folder for files of a room
         self.fetch_limit: int | None = None  # bytes
-        self.link_timeout = 30.0
+        self.link_timeout = LINK_TIMEOUT_S
         self.route = "relay"
         self.label: bool | None = None
         self.color: bool | None = None

@@ -10,6 +10,7 @@ from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR, duration_s, size_bytes, whol
 MOST_NODES = 1024  # of one group: segments.NODES_MAX, known before the core is loaded
 MOST_GROUP = 2**31 - 1
 MOST_BOXES = 64
+LINK_TIMEOUT_S = 30.0  # by default
 TRACE_EVENTS = 1 << 16  # events that each node of a traced run keeps by default
 RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # an executed node learns its place from them
 

@@ -9,6 +9,7 @@ import time
 
 from spcomm.command_help import CommandHelp
 from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline import values
 from spcomm.launch.room import join_code
 from spcomm.launch.room.prompt import PORT, place
 from spcomm.text import TIME_GRAMMAR, duration_s, whole_number
@@ -56,7 +57,7 @@ class Settings:
         self.listen: tuple[str, int] | None = None
         self.expires = 8 * 3600.0
         self.max_members = _MEMBERS
-        self.link_timeout = 30.0
+        self.link_timeout = values.LINK_TIMEOUT_S
 
 
 def main(words: "list[str]") -> int:
@@ -82,8 +83,6 @@ def main(words: "list[str]") -> int:
 
 
 def _read(words: "list[str]") -> Settings:
-    from spcomm.launch.cmdline import values
-
     settings, rest = Settings(), list(words)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
