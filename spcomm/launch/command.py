@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from spcomm.launch.base.process import WHERE_SIGNAL, signal_name
+from spcomm.launch.base.process import WHERE_SIGNAL
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import options as command_line
 from spcomm.launch.cmdline import plan as plans
@@ -189,13 +189,6 @@ def _finish_trace(options: Options, group: "Any", code: int, watch: "Any") -> in
     _signals_end(True)
     try:
         return tracing.finish(options, group, code, watch.page if options.watch == "browser" else None)
-    except tracing.PageInterrupt as error:
-        return code or 128 + error.args[0]
-    except KeyboardInterrupt as error:
-        what = "no virtual times" if options.virtual else "the page has no trace"
-        what = f"the trace was not written to {options.trace}" if options.trace is not None else what
-        _complain(f"spcomm: {what}: {signal_name(error.args[0])} came before its end")
-        return code or 128 + error.args[0]
     finally:
         _signals_end(False)
 

@@ -4,6 +4,8 @@
 import os
 import sys
 
+from spcomm.launch.base.process import signal_name
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -12,12 +14,18 @@ if TYPE_CHECKING:
     from spcomm.launch.supervise.watch_page import WatchPage
 
 
-class PageInterrupt(Exception):
-    """A signal came while the page in the browser took the trace."""
-
-
-def finish(options: "Options", group: "Any", code: int, page: "WatchPage | None" = None) -> int:
+def finish(options: "Options", group: "Any", code: int, page: "WatchPage | None") -> int:
     """Write the trace, also of a failed run. The exit code is the run's, unless that was 0 and writing fails."""
+    what = "no virtual times" if options.virtual else "the page has no trace"
+    try:
+        return _finish(what, options, group, code, page)
+    except KeyboardInterrupt as error:
+        what = f"the trace was not written to {options.trace}" if options.trace is not None else what
+        _say(f"spcomm: {what}: {signal_name(error.args[0])} came before its end\n")
+        return code or 128 + error.args[0]
+
+
+def _finish(what: str, options: "Options", group: "Any", code: int, page: "WatchPage | None") -> int:
     if options.trace is not None:
         return _complete(options.trace, options, group, code, page)
     if code and page is None:  # it has no virtual times, and its failure report must come last
@@ -27,7 +35,6 @@ def finish(options: "Options", group: "Any", code: int, page: "WatchPage | None"
     try:
         folder = tempfile.TemporaryDirectory(prefix="spcomm-")
     except OSError as error:
-        what = "no virtual times" if options.virtual else "the page has no trace"
         _say(f"spcomm: {what}: a folder for the trace cannot be made ({error.strerror}); set TMPDIR to one\n")
         return code or 125
     with folder as place:
@@ -50,7 +57,7 @@ def _complete(path: str, options: "Options", group: "Any", code: int, page: "Wat
         try:
             page.finish(path, options.trace or "", code, _say)
         except KeyboardInterrupt as error:
-            raise PageInterrupt(*error.args) from None
+            return code or 128 + error.args[0]
     return code
 
 
