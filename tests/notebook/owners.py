@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that own a cluster, in processes of their own, and whether processes have ended."""
+"""Programs that own a cluster, in processes of their own; whether processes have ended, and nodes are well."""
 
 import os
 import select
@@ -8,6 +8,7 @@ import sys
 import textwrap
 
 WATCHDOG_S = 60.0
+KEPT = "The nodes were interrupted, and keep their variables."
 
 
 class Owner:
@@ -44,3 +45,7 @@ def have_ended(processes):
         finally:
             os.close(descriptor)
     return True
+
+
+def is_well(cluster):
+    return cluster.execute("comm.global_sum(comm.rank)") == [sum(range(cluster.size))] * cluster.size

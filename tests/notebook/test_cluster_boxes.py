@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Nodes of a cluster in several boxes: calls that cross them, what goes wrong, and what is left."""
+"""Nodes of a cluster in several boxes, also on members of a room: calls, failures, and processes that are left."""
 
 import json
 import os
+import re
 
 import pytest
 
 import spcomm
-from owners import Owner, have_ended
+from owners import KEPT, Owner, have_ended, is_well
 from spcomm.notebook import calls
-
-KEPT = "The nodes were interrupted, and keep their variables."
 
 
 @pytest.fixture
@@ -20,53 +19,53 @@ def boxes():
         yield found
 
 
-def is_well(cluster):
-    return cluster.execute("comm.global_sum(comm.rank)") == [sum(range(cluster.size))] * cluster.size
-
-
-def test_calls_cross_boxes_and_variables_stay(boxes):
-    assert repr(boxes) == "<Cluster: 3 nodes in 2 boxes>" and boxes.boxes == 2
-    before = boxes.processes
-    assert boxes.execute("comm.box, comm.local_rank, comm.sendrecv(comm.rank, (comm.rank + 1) % 3)") == [
+def test_calls_cross_boxes_and_variables_stay(spread):
+    assert spread.boxes == 2
+    before = spread.processes
+    assert spread.execute("comm.box, comm.local_rank, comm.sendrecv(comm.rank, (comm.rank + 1) % 3)") == [
         (0, 0, 2),
         (0, 1, 0),
         (1, 0, 1),
     ]
-    boxes.push(base=10)
-    boxes.execute("x = base + comm.bcast(comm.rank, root=2)")
-    assert boxes.pull("x") == [12, 12, 12] and boxes.map(abs, [-1, 2]) == [1, 2]
-    assert boxes.processes == before
+    spread.push(base=10)
+    spread.execute("x = base + comm.bcast(comm.rank, root=2)")
+    assert spread.pull("x") == [12, 12, 12] and spread.map(abs, [-1, 2, -3, 4]) == [1, 2, 3, 4]
+    assert spread.processes == before
 
 
-def test_a_deadlock_over_boxes_is_reported(boxes):
-    with pytest.raises(spcomm.DeadlockError) as error:
-        boxes.execute("comm.recv(source=(comm.rank + 1) % 3)")
-    assert "all 3 nodes wait" in str(error.value) and str(error.value).endswith(KEPT)
-    assert is_well(boxes)
+def test_a_deadlock_over_boxes_is_reported(spread):
+    with pytest.raises(spcomm.DeadlockError, match="all 3 nodes wait") as error:
+        spread.execute("comm.recv(source=(comm.rank + 1) % 3)")
+    assert str(error.value).endswith(KEPT) and is_well(spread)
 
 
-def test_a_failure_reaches_the_nodes_of_all_boxes(monkeypatch):
-    monkeypatch.setattr(calls, "SETTLE_S", 10.0)  # nobody is interrupted before it hears of the failure
-    text = "node 3 raised ZeroDivisionError; nodes 0-2 raised NodeLostError because of it"
-    with spcomm.Cluster(4, boxes=2) as cluster:
-        with pytest.raises(spcomm.ClusterError, match=text):
-            cluster.execute("1 / 0 if comm.rank == 3 else comm.recv(source=3)")
-        assert is_well(cluster)
+def test_a_failure_has_its_line_and_reaches_the_nodes_of_all_boxes(spread, monkeypatch):
+    monkeypatch.setattr(calls, "SETTLE_S", 60.0)  # nobody is interrupted before it hears of the failure
+    spread.execute("mark = 100 + comm.rank")
+    with pytest.raises(spcomm.ClusterError) as error:
+        spread.execute("x = comm.rank\nif x == 2:\n    y = 1 / 0\ncomm.recv(source=2)", name="In[7]")
+    text = str(error.value)
+    assert text.startswith("node 2 raised ZeroDivisionError; nodes 0-1 raised NodeLostError because of it\n")
+    assert '[2]   File "In[7]", line 3, in <module>' in text and "y = 1 / 0" in text
+    assert error.value.rank == 2 and isinstance(error.value.error, ZeroDivisionError)
+    assert is_well(spread) and spread.pull("mark") == [100, 101, 102]
 
 
-def test_a_timeout_keeps_the_nodes(boxes):
-    boxes.execute("x = 1")
-    with pytest.raises(spcomm.WaitTimeoutError):
-        boxes.execute("while comm.rank == 2: pass\ncomm.recv(source=2)", 0.5)
-    assert is_well(boxes) and boxes.pull("x") == [1, 1, 1]
+def test_a_timeout_shows_lines_and_keeps_the_nodes(spread):
+    spread.execute("x = 1")
+    with pytest.raises(spcomm.WaitTimeoutError) as error:
+        spread.execute("while comm.rank == 2:\n    pass\ncomm.recv(source=2)", 1.0, name="In[2]")
+    shown = r"nodes 0-1  recv\(source=2, tag=ANY\)  In\[2\]:3\n  node 2     In\[2\]:[12]\n"
+    assert re.search(shown, str(error.value))
+    assert is_well(spread) and spread.pull("x") == [1, 1, 1]
 
 
-def test_ctrl_c_keeps_the_nodes(boxes):
-    boxes.execute("import signal, os")
-    boxes.push(owner=os.getpid())
+def test_ctrl_c_keeps_the_nodes(spread):
+    spread.execute("import signal, os")
+    spread.push(owner=os.getpid())  # the members of a room are processes of the same machine
     with pytest.raises(KeyboardInterrupt):
-        boxes.execute("if comm.rank == 2: os.kill(owner, signal.SIGINT)\nwhile True: pass")
-    assert is_well(boxes) and boxes.pull("owner") == [os.getpid()] * 3
+        spread.execute("if comm.rank == 2: os.kill(owner, signal.SIGINT)\nwhile True: pass")
+    assert is_well(spread) and spread.pull("owner") == [os.getpid()] * 3
 
 
 def test_a_killed_node_is_replaced_and_all_boxes_hear_of_it(monkeypatch, capsys):
@@ -89,21 +88,36 @@ except spcomm.NodeLostError as error:
         assert is_well(cluster)
 
 
-def test_a_crash_names_the_line_and_the_box(boxes):
+def test_a_crash_names_the_line_and_the_box(spread):
     with pytest.raises(spcomm.NodeLostError) as error:
-        boxes.execute(
+        spread.execute(
             "import ctypes\nif comm.rank == 2:\n    ctypes.string_at(0)\ncomm.barrier()", name="In[3]"
         )
-    assert str(error.value).startswith("node 2 was killed (SIGSEGV) at In[3]:3 in box 1: the nodes are new")
-    assert is_well(boxes)
+    place = "in box 1" if spread.room is None else "on bob"
+    assert str(error.value).startswith(
+        f"node 2 was killed (SIGSEGV) at In[3]:3 {place}: the nodes are new, and their variables are gone"
+    ), error.value
+    assert error.value.rank == 2 and is_well(spread)
 
 
-def test_messages_that_nobody_received_are_told(boxes, capsys):
-    boxes.execute(
+def test_messages_that_nobody_received_are_told(spread, capsys):
+    spread.execute(
         "if comm.rank == 0: comm.send('lost', 2, 1); comm.send('read', 2, 2)\n"
         "if comm.rank == 2: comm.recv(tag=2)  # so that the other one has arrived before the node is done"
     )
     assert "1 message  from node 0  to node 2  tag 1" in capsys.readouterr().err
+    assert is_well(spread) and not capsys.readouterr().err
+
+
+def test_a_trace_has_the_nodes_of_all_boxes(spread, tmp_path, capsys):
+    path = tmp_path / "t.json"
+    for _call in range(2):
+        spread.execute("comm.sendrecv(comm.rank, (comm.rank + 1) % 3)", trace=path)
+        trace = json.loads(path.read_text())
+        assert trace["otherData"]["map"] == [0, 0, 1]
+        named = [one for one in trace["traceEvents"] if one.get("name") == "sendrecv" and one["ph"] == "X"]
+        assert sorted((one["pid"], one["tid"]) for one in named) == [(0, 0), (0, 1), (1, 2)], named
+    assert is_well(spread) and "trace" not in capsys.readouterr().err
 
 
 def transports(cluster):
@@ -140,6 +154,7 @@ def test_the_process_that_starts_gateways_is_replaced(boxes):
 
 
 def test_boxes_change_with_a_restart(boxes):
+    assert repr(boxes) == "<Cluster: 3 nodes in 2 boxes>"
     boxes.restart(2)
     assert boxes.execute("comm.box") == [0, 1]
     boxes.restart(boxes=1)
@@ -159,12 +174,6 @@ def test_numbers_of_boxes_that_cannot_be(wrong):
 def test_boxes_are_a_whole_number(wrong):
     with pytest.raises(TypeError, match="the number of boxes is an int"):
         spcomm.Cluster(2, boxes=wrong)
-
-
-def test_a_trace_has_the_nodes_of_all_boxes(boxes, tmp_path):
-    path = tmp_path / "t.json"
-    boxes.execute("comm.sendrecv(comm.rank, (comm.rank + 1) % 3)", trace=path)
-    assert json.loads(path.read_text())["otherData"]["map"] == [0, 0, 1]
 
 
 def test_nothing_outlives_the_caller(tmp_path):

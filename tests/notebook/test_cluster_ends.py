@@ -8,13 +8,10 @@ import threading
 import pytest
 
 import spcomm
-from owners import Owner, have_ended
+from owners import KEPT, Owner, have_ended
 from spcomm.notebook import calls
 from spcomm.notebook.nodes import Nodes
 from spcomm.notebook.screen import Screen
-
-KEPT = "The nodes were interrupted, and keep their variables."
-
 
 # ---- a call has one reason to end early
 

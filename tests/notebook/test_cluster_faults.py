@@ -7,11 +7,10 @@ import signal
 import pytest
 
 import spcomm
-from owners import WATCHDOG_S, Owner, have_ended
+from owners import KEPT, WATCHDOG_S, Owner, have_ended
 from pairwise import each
 from spcomm.notebook import calls
 
-KEPT = "The nodes were interrupted, and keep their variables."
 NEW = "the nodes are new, and their variables are gone"
 
 

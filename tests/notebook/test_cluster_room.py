@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Nodes of a cluster on the members of a room: calls, what goes wrong there, what is refused, and what is left."""
 
-import json
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
@@ -13,37 +11,13 @@ import numpy as np
 import pytest
 
 import spcomm
-from owners import Owner, have_ended
-from rooming import CODE, OTHER_CODE, Room, read_until
+from owners import KEPT, Owner, have_ended, is_well
+from rooming import CODE, OTHER_CODE, read_until
 from spcomm.launch.base.wire import LENGTH_BYTES
 from spcomm.launch.room import join_code
-from spcomm.notebook import calls, channel, pickling, room_nodes
+from spcomm.notebook import channel, pickling
 
-KEPT = "The nodes were interrupted, and keep their variables."
 NEW = "the nodes are new, and their variables are gone"
-
-
-@pytest.fixture
-def room(tmp_path, monkeypatch):
-    """A room, and its code in the environment."""
-    monkeypatch.setenv(join_code.VARIABLE, CODE)
-    monkeypatch.setattr(room_nodes, "_keys", {})
-    found = Room(tmp_path)
-    yield found
-    found.close()
-
-
-def with_two(room, *options):
-    room.serve("--room", *options)
-    room.join("ann", "--nodes", 2)
-    room.join("bob", "--nodes", 1)
-    return room
-
-
-@pytest.fixture
-def two(room):
-    """A room with two members, which take two nodes and one."""
-    return with_two(room)
 
 
 @pytest.fixture
@@ -52,31 +26,16 @@ def cluster(two):
         yield found
 
 
-def is_well(cluster):
-    return cluster.execute("comm.global_sum(comm.rank)") == [sum(range(cluster.size))] * cluster.size
-
-
-def test_calls_cross_machines_and_variables_stay(two, capsys):
+def test_functions_run_on_the_members(two, capsys):
     with spcomm.Cluster(room=two.place) as cluster:
         assert repr(cluster) == f"<Cluster: 3 nodes in the room at {two.place}>"
         assert (cluster.size, cluster.boxes, cluster.room) == (3, 2, two.place)
-        before = cluster.processes
-        assert cluster.execute(
-            "comm.box, comm.local_rank, comm.sendrecv(comm.rank, (comm.rank + 1) % 3)"
-        ) == [
-            (0, 0, 2),
-            (0, 1, 0),
-            (1, 0, 1),
-        ]
-        cluster.push(base=10)
-        cluster.execute("print('node', comm.rank); x = base + comm.bcast(comm.rank, root=2)")
-        assert sorted(capsys.readouterr().out.splitlines()) == [f"[{rank}] node {rank}" for rank in range(3)]
-        assert cluster.pull("x") == [12, 12, 12] and cluster.map(abs, [-1, 2, -3, 4]) == [1, 2, 3, 4]
-        factor = 3
+        before, factor = cluster.processes, 3
         assert cluster.run(lambda comm, more: comm.allreduce(comm.rank * factor) + more, 1) == [10, 10, 10]
         (array, _, _) = cluster.run(lambda comm: np.arange(6.0).reshape(2, 3).T)
         assert np.array_equal(array, np.arange(6.0).reshape(2, 3).T)
-        assert cluster.processes == before
+        cluster.execute("print('node', comm.rank)")
+        assert sorted(capsys.readouterr().out.splitlines()) == [f"[{rank}] node {rank}" for rank in range(3)]
     assert have_ended(before)
     server, *members = two.close_room()
     assert "runs a Cluster" in server.err and all("runs a Cluster here" in one.err for one in members)
@@ -118,75 +77,13 @@ def test_the_modules_of_the_caller_go_with_its_functions(two, tmp_path, monkeypa
 # ---- calls that go wrong
 
 
-def test_a_failure_has_its_line_and_reaches_all_members(cluster, monkeypatch):
-    monkeypatch.setattr(calls, "SETTLE_S", 60.0)  # nobody is interrupted before it hears of the failure
-    cluster.execute("mark = 100 + comm.rank")
-    with pytest.raises(spcomm.ClusterError) as error:
-        cluster.execute("x = comm.rank\nif x == 2:\n    y = 1 / 0\ncomm.recv(source=2)", name="In[7]")
-    text = str(error.value)
-    assert text.startswith("node 2 raised ZeroDivisionError; nodes 0-1 raised NodeLostError because of it\n")
-    assert '[2]   File "In[7]", line 3, in <module>' in text and "y = 1 / 0" in text
-    assert error.value.rank == 2 and isinstance(error.value.error, ZeroDivisionError)
-    assert is_well(cluster) and cluster.pull("mark") == [100, 101, 102]
-
-
-@pytest.mark.parametrize("names", [("ann", "bob"), ("ann",)], ids=["two members", "one member"])
-def test_a_deadlock_is_reported(room, names):
+def test_a_deadlock_of_one_member_is_reported(room):
     room.serve("--room")
-    for name in names:
-        room.join(name)
+    room.join("ann")
     with spcomm.Cluster(3, room=room.place) as cluster:
-        with pytest.raises(spcomm.DeadlockError) as error:
-            cluster.execute("comm.recv(source=(comm.rank + 1) % 3)", name="In[1]")
-        assert "all 3 nodes wait" in str(error.value) and str(error.value).endswith(KEPT)
-        assert is_well(cluster)
-
-
-def test_a_timeout_shows_lines_and_keeps_the_nodes(cluster):
-    cluster.execute("x = 1")
-    with pytest.raises(spcomm.WaitTimeoutError) as error:
-        cluster.execute("while comm.rank == 2:\n    pass\ncomm.recv(source=2)", 1.0, name="In[2]")
-    assert re.search(
-        r"nodes 0-1  recv\(source=2, tag=ANY\)  In\[2\]:3\n  node 2     In\[2\]:[12]\n", str(error.value)
-    )
-    assert is_well(cluster) and cluster.pull("x") == [1, 1, 1]
-
-
-def test_ctrl_c_keeps_the_nodes(cluster):
-    cluster.execute("import signal, os")
-    cluster.push(owner=os.getpid())  # the members of this room are processes of the same machine
-    with pytest.raises(KeyboardInterrupt):
-        cluster.execute("if comm.rank == 2: os.kill(owner, signal.SIGINT)\nwhile True: pass")
-    assert is_well(cluster) and cluster.pull("owner") == [os.getpid()] * 3
-
-
-def test_a_crash_names_the_line_and_the_member(cluster):
-    with pytest.raises(spcomm.NodeLostError) as error:
-        cluster.execute(
-            "import ctypes\nif comm.rank == 2:\n    ctypes.string_at(0)\ncomm.barrier()", name="In[3]"
-        )
-    assert str(error.value).startswith(f"node 2 was killed (SIGSEGV) at In[3]:3 on bob: {NEW}"), error.value
-    assert error.value.rank == 2 and is_well(cluster)
-
-
-def test_messages_that_nobody_received_are_told(cluster, capsys):
-    cluster.execute(
-        "if comm.rank == 0: comm.send('lost', 2, 1); comm.send('read', 2, 2)\n"
-        "if comm.rank == 2: comm.recv(tag=2)  # so that the other one has arrived before the node is done"
-    )
-    assert "1 message  from node 0  to node 2  tag 1" in capsys.readouterr().err
-    assert is_well(cluster) and not capsys.readouterr().err
-
-
-def test_a_trace_has_the_nodes_of_all_members(cluster, tmp_path, capsys):
-    path = tmp_path / "t.json"
-    for _call in range(2):
-        cluster.execute("comm.sendrecv(comm.rank, (comm.rank + 1) % 3)", trace=path)
-        trace = json.loads(path.read_text())
-        assert trace["otherData"]["map"] == [0, 0, 1]
-        named = [one for one in trace["traceEvents"] if one.get("name") == "sendrecv" and one["ph"] == "X"]
-        assert sorted((one["pid"], one["tid"]) for one in named) == [(0, 0), (0, 1), (1, 2)], named
-    assert is_well(cluster) and "trace" not in capsys.readouterr().err
+        with pytest.raises(spcomm.DeadlockError, match="all 3 nodes wait") as error:
+            cluster.execute("comm.recv(source=(comm.rank + 1) % 3)")
+        assert str(error.value).endswith(KEPT) and is_well(cluster)
 
 
 def test_nodes_of_members_are_shown_while_they_run(cluster, tmp_path):
@@ -223,8 +120,8 @@ def test_a_member_that_leaves_is_named_and_the_others_go_on(two, capsys):
     two.close_room()
 
 
-def test_a_member_that_is_killed_ends_the_call_with_its_name(room):
-    two = with_two(room, "--link-timeout", 3)
+@pytest.mark.parametrize("two", [("--link-timeout", 3)], indirect=True)
+def test_a_member_that_is_killed_ends_the_call_with_its_name(two):
     with spcomm.Cluster(2, room=two.place) as cluster:
         cluster.push(member=two.members[1].pid)
         with pytest.raises(spcomm.NodeLostError, match="node 1 was lost: member bob"):
@@ -249,9 +146,9 @@ def test_the_end_of_the_room_is_told(two):
         assert have_ended(processes)
 
 
-def test_a_pause_longer_than_the_link_timeout_is_no_silence(room):
+@pytest.mark.parametrize("two", [("--link-timeout", 1)], indirect=True)
+def test_a_pause_longer_than_the_link_timeout_is_no_silence(two):
     """Between two calls the caller does nothing at all; it is stopped here to make sure."""
-    with_two(room, "--link-timeout", 1)
     owner = Owner(
         """
         import os, signal, sys, spcomm
@@ -260,11 +157,11 @@ def test_a_pause_longer_than_the_link_timeout_is_no_silence(room):
             os.kill(os.getpid(), signal.SIGSTOP)
             print(cluster.execute("comm.global_sum(x)"))
         """,
-        room.place,
+        two.place,
     )
     assert owner.line() == "[0, 1]"
     os.waitid(os.P_PID, owner.process.pid, os.WSTOPPED | os.WNOWAIT)
-    other = room.run("-n", 2, "-m", "this")  # more of a run than a second of silence
+    other = two.run("-n", 2, "-m", "this")  # more of a run than a second of silence
     assert other.code == 0, other
     subprocess.run([sys.executable, "-c", "import select; select.select([], [], [], 2.0)"], check=True)
     owner.process.send_signal(signal.SIGCONT)

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from kernel import Kernel
-from owners import have_ended
+from owners import KEPT, have_ended
 
 pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install ipykernel")
 pytest.importorskip("jupyter_client", reason="jupyter_client is not installed: pip install ipykernel")
@@ -16,7 +16,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.leaves("the client of the kernel keeps sockets and threads until it is collected"),
 ]
-KEPT = "The nodes were interrupted, and keep their variables."
 NEW = "the nodes are new, and their variables are gone"
 
 
