@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spcomm.h: spcomm for programs in C and C++. docs/reference/c.md has the long version, with examples.
+ * spcomm.h: spcomm for programs in C and C++. docs/reference/c.md has examples.
  *
  *     cc program.c $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program
  *
@@ -350,8 +350,8 @@ static inline spcomm_data_t spcomm_pairs(const spcomm_pair_t *data, int32_t elem
 
 /* ---- sending (2.3) ----
  * They wait only while messages that this node has sent and no node has received reach --queue-limit. Messages of one
- * node to another arrive in the order in which they were sent. SPCOMM_ERANK, SPCOMM_ETAG, SPCOMM_EINVAL: nothing was
- * sent. */
+ * node to another arrive in the order in which they were sent. SPCOMM_ERANK, SPCOMM_ETAG, SPCOMM_EINVAL,
+ * SPCOMM_ETIMEDOUT: nothing was sent. An empty set is nobody. */
 int spcomm_send(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns);
 int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t tag, spcomm_data_t data,
                     int64_t timeout_ns);
