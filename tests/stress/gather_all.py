@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One node's part of a list of collectives that move data (test_random_gatherings.py), checked against the list."""
+"""One node's part of a list of collectives that move data (test_random_steps.py), checked against the list."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One node's part of a list of cycles (test_random_cycles.py), checked against what the list says."""
+"""One node's part of a list of cycles (test_random_steps.py), checked against what the list says."""
 
 import os
 import random
@@ -144,5 +144,5 @@ class Traveller:
             self.refused(lambda: self.comm.coordinated_send(bytes(size), spcomm.ALL))
 
 
-def go_through(comm, cycles, seed):
-    Traveller(comm, cycles, seed).run()
+def go_through(comm, steps, seed):
+    Traveller(comm, steps, seed).run()

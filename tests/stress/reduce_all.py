@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One node's part of a list of reductions and other collectives (test_random_reductions.py), checked against NumPy."""
+"""One node's part of a list of reductions and other collectives (test_random_steps.py), checked against NumPy."""
 
 import random
 
