@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""reduce, allreduce, scan, exscan and reduce_scatter of arrays, against NumPy along the fixed tree."""
+"""Reductions of arrays: every dtype, shape and length, against NumPy along the fixed tree."""
 
 import numpy as np
 import pytest
@@ -94,6 +94,54 @@ def test_operators_and_dtypes(comm, name):
             check_all(comm, name, shape, dtype)
 
 
+GLOBAL_SHAPES = [(), (1,), (0,), (3,), (4,), (5,), (31,), (32,), (33,), (6, 7), (2, 3, 4), (1000,)]
+GLOBAL_LENGTHS = [4096, 8191, 8192, 8193, 16_384, 70_000, 300_001]  # in the scratch, in tiles
+
+
+@pytest.mark.parametrize("name", ["SUM", "MIN", "MAX"])
+def test_global_operators_and_dtypes(comm, name):
+    cases = [(shape, dtype) for shape in GLOBAL_SHAPES for dtype in (*INTEGERS, "f4", "f8", ">i4", ">f8")]
+    for shape, dtype in [
+        *cases,
+        *(((length,), dtype) for length in GLOBAL_LENGTHS for dtype in ("f8", "i2")),
+    ]:
+        mine = contribution(comm.rank, shape, dtype)
+        before = mine.copy()
+        got = getattr(comm, f"global_{name.lower()}")(mine)
+        everybody = [prepared(contribution(rank, shape, dtype), name) for rank in range(comm.size)]
+        assert type(got) is np.ndarray and same(prepared(got, name), tree(everybody, operator_of(name)))
+        assert mine.tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "c8", "c16", "g", "?", "M8[s]", "m8[s]", "S3", "U2"])
+def test_other_dtypes_are_summed_rightly_or_refused_by_name(comm, dtype):
+    """Nothing in between: either NumPy's result, or an error on every node before it enters."""
+    array = np.ones(6, dtype="i8").astype(dtype)
+    try:
+        result = comm.global_sum(array)
+    except (TypeError, ValueError) as error:
+        assert str(array.dtype) in str(error) and "global_sum" in str(error)
+    else:
+        expected = np.ones(6, dtype=int) if dtype == "?" else array  # bools are counted
+        assert np.array_equal(result, tree([expected] * comm.size, np.add))
+    comm.barrier()
+
+
+def test_object_and_structured_arrays_are_refused(comm):
+    for array in (np.array([1, 2], dtype=object), np.zeros(3, dtype=[("a", "i4")])):
+        with refused((TypeError, ValueError), "global_sum"):
+            comm.global_sum(array)
+    comm.barrier()
+
+
+@pytest.mark.smoke
+def test_long_ones_in_a_row(comm):
+    for step in range(12):
+        total = comm.global_sum(np.full(20_000 + 777 * step, comm.rank + step))
+        assert (total == sum(rank + step for rank in range(comm.size))).all()
+        assert comm.global_sum(step) == step * comm.size
+
+
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "c16"])
 def test_every_algorithm_gives_the_same_bits(comm, dtype):
     """Just below and above each crossover, and with a rest."""
@@ -167,7 +215,7 @@ def test_times(comm):
 
 
 @pytest.mark.parametrize(
-    "layout", ["strided", "fortran", "transposed", "read-only", "unaligned", "shared", "matrix"]
+    "layout", ["strided", "fortran", "transposed", "reversed", "read-only", "unaligned", "shared", "matrix"]
 )
 def test_memory_layouts(comm, layout):
     """One node's array lies otherwise than that of the others."""
@@ -181,13 +229,15 @@ def test_memory_layouts(comm, layout):
         mine = {
             "strided": np.repeat(plain, 2, 1)[:, ::2], "fortran": np.asfortranarray(plain), "unaligned": unaligned,
             "transposed": plain.T.copy().T, "read-only": np.frombuffer(plain.tobytes()).reshape(plain.shape),
-            "shared": shared, "matrix": plain.view(np.matrix),
+            "shared": shared, "matrix": plain.view(np.matrix), "reversed": plain[::-1].copy()[::-1],
         }[layout]  # fmt: skip
-        for algorithm in ALGORITHMS:
-            got = comm.allreduce(mine if comm.rank == 0 else plain, algorithm=algorithm)
+        given = mine if comm.rank == 0 else plain
+        for got in [comm.global_sum(given), *(comm.allreduce(given, algorithm=one) for one in ALGORITHMS)]:
             assert type(got) is np.ndarray
             assert np.array_equal(got, tree([plain - comm.rank + rank for rank in range(comm.size)], np.add))
         assert np.array_equal(mine, plain)
+    flat = np.broadcast_to(np.arange(10.0), (4, 10))
+    assert np.array_equal(comm.global_sum(flat), flat * comm.size)
 
 
 @pytest.mark.parametrize("length", [3, 3000, 100_000])
@@ -195,7 +245,7 @@ def test_results_are_private_and_writable(comm, length):
     mine = np.full(length, comm.rank)
     for algorithm in ALGORITHMS:
         results = [comm.allreduce(mine, algorithm=algorithm) for _ in range(3)]
-        results.append(comm.scan(mine))
+        results += [comm.global_sum(mine), comm.scan(mine)]
         results.append(comm.reduce_scatter(mine))
         for number, result in enumerate(results):
             assert result.flags.writeable and not np.shares_memory(result, mine)
