@@ -3,11 +3,13 @@
 
 ``{api}``      the docstrings of public names, one a line
 ``{drawing}``  boxes and arrows, from the text in the block or, by ``:source:``, from the sources of spcomm
+``{listing}``  files as they are, without the line of the licence; ``:class:`` is that of outputs
 
 Others are in pieces.py, the teacher's slides in slides.py. And there is the role of single backquotes in
 docstrings, which are names or parameters.
 """
 
+from pathlib import Path
 from typing import ClassVar
 
 import drawing
@@ -71,6 +73,28 @@ class Drawing(SphinxDirective):
         return [figure]
 
 
+class Listing(SphinxDirective):
+    """The arguments are programs and their outputs, relative to the page."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec: ClassVar = {"class": directives.class_option}
+    languages: ClassVar = {".py": "python", ".c": "c"}
+
+    def run(self):
+        shown = []
+        for name in self.arguments[0].split():
+            _, path = self.env.relfn2path(name)
+            self.env.note_dependency(path)
+            text = Path(path).read_text(encoding="utf-8")
+            first, _, rest = text.partition("\n")
+            text = rest if "SPDX-License-Identifier" in first else text
+            language = self.languages.get(Path(name).suffix)
+            classes = [] if language else self.options.get("class", [])
+            shown.append(nodes.literal_block(text, text, language=language or "text", classes=classes))
+        return shown
+
+
 class Name(SphinxRole):
     """A public name becomes a link; a parameter stays what it is. What is dotted has to be a name."""
 
@@ -129,6 +153,7 @@ def elsewhere(_app, env, node, content):
 def setup(app):
     app.add_directive("api", Api)
     app.add_directive("drawing", Drawing)
+    app.add_directive("listing", Listing)
     app.add_role("name", Name())
     app.connect("missing-reference", elsewhere)
     app.add_transform(BothSchemes)
