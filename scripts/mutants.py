@@ -127,8 +127,8 @@ def verdict(mutant, broken):
 
 
 def main(words):
-    mutants = tomllib.loads(TABLE.read_text())["mutant"]
-    chosen = [mutant for mutant in mutants if not words or any(word in mutant["name"] for word in words)]
+    mutants = tomllib.loads(TABLE.read_text())
+    chosen = {name: mutants[name] for name in mutants if not words or any(word in name for word in words)}
     if not chosen:
         sys.exit(f"no mutant is named so: {' '.join(words)}; {TABLE.relative_to(ROOT)} has {len(mutants)}")
     COPY.parent.mkdir(exist_ok=True)
@@ -148,12 +148,12 @@ def judge(chosen):
         build()
     except Unusable as problem:
         sys.exit(f"without any mutant, {problem}")
-    broken, wrong = unsound(chosen), 0
-    for mutant in chosen:
+    broken, wrong = unsound(chosen.values()), 0
+    for name, mutant in chosen.items():
         start = time.monotonic()
         answer = verdict(mutant, broken)
         wrong += answer != "caught"
-        print(f"{mutant['name']:44} {time.monotonic() - start:5.0f} s  {answer}", flush=True)
+        print(f"{name:44} {time.monotonic() - start:5.0f} s  {answer}", flush=True)
     print(f"{len(chosen) - wrong} of {len(chosen)} mutants are caught")
     return wrong != 0
 
