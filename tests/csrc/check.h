@@ -2,8 +2,9 @@
 /*
  * check: tools of a C test, in one header and without a framework.
  *
- * A test is a program: `int main(void)` that calls its cases with RUN(case) and returns check_done(). The first CHECK
- * that fails prints where and what, and ends the program with status 1. Status 77 means skipped: SKIP("why").
+ * A test is a program. TEST(case) { ... } defines a case, and TEST_MAIN() at the end of the file runs all of them, in
+ * their order there. A program whose main does more calls its cases with RUN(case) and returns check_done(). The first
+ * CHECK that fails prints where and what, and ends the program with status 1. Status 77 means skipped: SKIP("why").
  *
  * Every program that includes this header has a watchdog: after 120 seconds (CHECK_TIMEOUT=seconds) it is ended with
  * status 124, naming the running case. A test never measures time and never sleeps to wait for something.
@@ -134,18 +135,43 @@ static const char *check_case __attribute__((unused)) = "(before the first case)
         _exit(77);           \
     } while (0)
 
-#define RUN(function)                  \
-    do {                               \
-        check_case = #function;        \
-        function();                    \
-        printf("ok  %s\n", #function); \
-        fflush(stdout);                \
-    } while (0)
+/* ---- cases */
+
+static inline void check_run(const char *name, void (*function)(void)) {
+    check_case = name;
+    function();
+    printf("ok  %s\n", name);
+    fflush(stdout);
+}
 
 static inline int check_done(void) {
     check_case = "(after the last case)";
     return 0;
 }
+
+#define RUN(function) check_run(#function, function)
+
+/* By line. A constructor adds each before main runs. */
+#define CHECK_MAX_LINES 2000
+static struct check_test {
+    const char *name;
+    void (*function)(void);
+} check_tests[CHECK_MAX_LINES] __attribute__((unused));
+
+#define TEST(name)                                                    \
+    static void name(void);                                           \
+    __attribute__((constructor)) static void check_add_##name(void) { \
+        check_tests[__LINE__] = (struct check_test){#name, name};     \
+    }                                                                 \
+    static void name(void)
+
+#define TEST_MAIN()                                                            \
+    int main(void) {                                                           \
+        for (int line = 0; line < CHECK_MAX_LINES; line++)                     \
+            if (check_tests[line].name != NULL)                                \
+                check_run(check_tests[line].name, check_tests[line].function); \
+        return check_done();                                                   \
+    }
 
 /* ---- the watchdog */
 

@@ -66,7 +66,7 @@ static void is_full(store_t *store, uint64_t length_bytes) {
 /* Header and pins take a line here, so this many blocks of 64 bytes fit. */
 #define SMALL 128
 
-static void lowest_address_first(void) {
+TEST(lowest_address_first) {
     store_t store = make_store(4 * SMALL);
     spc_block_shared_t *block[4];
     for (int i = 0; i < 4; i++) {
@@ -83,7 +83,7 @@ static void lowest_address_first(void) {
     free_store(&store);
 }
 
-static void neighbours_are_joined(void) {
+TEST(neighbours_are_joined) {
     store_t store = make_store(4 * SMALL);
     spc_block_shared_t *block[4];
     for (int i = 0; i < 4; i++) {
@@ -104,7 +104,7 @@ static void neighbours_are_joined(void) {
     free_store(&store);
 }
 
-static void small_rests_are_not_cut_off(void) {
+TEST(small_rests_are_not_cut_off) {
     store_t store = make_store(3 * 64);
     spc_block_shared_t *block = take(&store, 64);
     CHECK_EQ_U(block->capacity_bytes, 128); /* one more line could hold no block */
@@ -112,7 +112,7 @@ static void small_rests_are_not_cut_off(void) {
     free_store(&store);
 }
 
-static void impossible_lengths_do_not_fit(void) {
+TEST(impossible_lengths_do_not_fit) {
     store_t store = make_store(4096);
     is_full(&store, 4096);
     is_full(&store, UINT64_MAX);
@@ -121,7 +121,7 @@ static void impossible_lengths_do_not_fit(void) {
     free_store(&store);
 }
 
-static void no_memory_no_blocks(void) {
+TEST(no_memory_no_blocks) {
     spc_arena_t *arena;
     spc_block_shared_t *block;
     CHECK_OK(spc_arena_create(NULL, 0, OWNER, NODES, NULL, &arena));
@@ -133,7 +133,7 @@ static void no_memory_no_blocks(void) {
 
 /* ---- pins */
 
-static void last_pin_frees(void) {
+TEST(last_pin_frees) {
     store_t store = make_store(SMALL);
     spc_block_shared_t *block = take(&store, 64);
     spc_block_pin(block, 0);
@@ -148,7 +148,7 @@ static void last_pin_frees(void) {
     free_store(&store);
 }
 
-static void nodes_that_are_gone_pin_nothing(void) {
+TEST(nodes_that_are_gone_pin_nothing) {
     store_t store = make_store(2 * SMALL);
     spc_block_shared_t *one = take(&store, 64);
     spc_block_shared_t *two = take(&store, 64);
@@ -171,7 +171,7 @@ static void nodes_that_are_gone_pin_nothing(void) {
     free_store(&store);
 }
 
-static void what_comes_back_is_used_again(void) {
+TEST(what_comes_back_is_used_again) {
     store_t store = make_store(1 << 20);
     spc_block_shared_t *first = take(&store, 1000);
     for (int i = 0; i < 1000; i++) {
@@ -182,7 +182,7 @@ static void what_comes_back_is_used_again(void) {
 }
 
 /* Somebody keeps thousands; all others find room, and all of it comes back. */
-static void many_may_be_kept(void) {
+TEST(many_may_be_kept) {
     enum { KEPT = 10000 };
     store_t store = make_store((KEPT + 100) * SMALL);
     spc_block_shared_t **kept = calloc(KEPT, sizeof *kept);
@@ -222,7 +222,7 @@ static void check_mark(const held_t *held) {
     CHECK_EQ(payload[held->block->capacity_bytes - 1], held->mark);
 }
 
-static void random_blocks_never_overlap(void) {
+TEST(random_blocks_never_overlap) {
     store_t store = make_store(200000);
     held_t held[HELD_MAX];
     int count = 0;
@@ -322,7 +322,7 @@ static void send_or_receive(int rank, int size, void *argument) {
     }
 }
 
-static void receivers_free_from_other_threads(void) {
+TEST(receivers_free_from_other_threads) {
     traffic_t *traffic = calloc(1, sizeof *traffic);
     CHECK(traffic != NULL);
     traffic->store = make_store(4096);
@@ -402,7 +402,7 @@ static void pass_around(int rank, int size, void *argument) {
     }
 }
 
-static void nobody_loses_what_was_passed_on(void) {
+TEST(nobody_loses_what_was_passed_on) {
     hands_t *hands = calloc(1, sizeof *hands);
     CHECK(hands != NULL);
     hands->store = make_store(6 * SMALL);
@@ -433,7 +433,7 @@ static void pass_or_look(int rank, int size, void *argument) {
     }
 }
 
-static void what_is_passed_on_is_never_free(void) {
+TEST(what_is_passed_on_is_never_free) {
     hands_t *hands = calloc(1, sizeof *hands);
     CHECK(hands != NULL);
     hands->store = make_store_of(1024, MANY);
@@ -450,7 +450,7 @@ static void what_is_passed_on_is_never_free(void) {
 }
 
 /* Eight of sixteen blocks may be kept; they count until they are found free, and sends have the other half. */
-static void half_may_be_kept(void) {
+TEST(half_may_be_kept) {
     store_t store = make_store(16 * SMALL);
     spc_block_shared_t *kept[8], *block;
     for (uint32_t lap = 0; lap < 3; lap++) {
@@ -474,7 +474,7 @@ static void half_may_be_kept(void) {
     free_store(&store);
 }
 
-static void the_last_pin_is_sole(void) {
+TEST(the_last_pin_is_sole) {
     store_t store = make_store(2 * SMALL);
     spc_block_shared_t *block = take(&store, 64);
     spc_block_pin(block, 0);
@@ -487,7 +487,7 @@ static void the_last_pin_is_sole(void) {
     free_store(&store);
 }
 
-static void passing_on_leaves_one_pin(void) {
+TEST(passing_on_leaves_one_pin) {
     store_t store = make_store(2 * SMALL);
     spc_block_shared_t *block = take(&store, 64);
     spc_block_pass(block, OWNER, 3);
@@ -503,22 +503,4 @@ static void passing_on_leaves_one_pin(void) {
     free_store(&store);
 }
 
-int main(void) {
-    RUN(lowest_address_first);
-    RUN(neighbours_are_joined);
-    RUN(small_rests_are_not_cut_off);
-    RUN(impossible_lengths_do_not_fit);
-    RUN(no_memory_no_blocks);
-    RUN(last_pin_frees);
-    RUN(nodes_that_are_gone_pin_nothing);
-    RUN(what_comes_back_is_used_again);
-    RUN(many_may_be_kept);
-    RUN(random_blocks_never_overlap);
-    RUN(receivers_free_from_other_threads);
-    RUN(half_may_be_kept);
-    RUN(the_last_pin_is_sole);
-    RUN(passing_on_leaves_one_pin);
-    RUN(what_is_passed_on_is_never_free);
-    RUN(nobody_loses_what_was_passed_on);
-    return check_done();
-}
+TEST_MAIN()

@@ -55,13 +55,13 @@ static void check_is(const spc_board_shared_t *board, uint32_t number) {
     CHECK_MEM(found_pairs, expected_pairs, sizeof found_pairs);
 }
 
-static void zero_is_not_stuck(void) {
+TEST(zero_is_not_stuck) {
     spc_board_shared_t *board = make_board();
     CHECK(!spc_board_is_stuck(spc_board_stuck(board)));
     free(board);
 }
 
-static void what_is_published_can_be_read(void) {
+TEST(what_is_published_can_be_read) {
     spc_board_shared_t *board = make_board();
     for (uint32_t number = 1; number < 100; number += 7) {
         publish(board, number);
@@ -73,7 +73,7 @@ static void what_is_published_can_be_read(void) {
     free(board);
 }
 
-static void an_old_stuck_is_told(void) {
+TEST(an_old_stuck_is_told) {
     spc_board_shared_t *board = make_board();
     spc_board_entry_t entry;
     publish(board, 1);
@@ -86,7 +86,7 @@ static void an_old_stuck_is_told(void) {
     free(board);
 }
 
-static void texts_end(void) {
+TEST(texts_end) {
     spc_board_shared_t *board = make_board();
     spc_board_entry_t entry = {.line = 1};
     spc_board_pair_t pairs[NODES + 1] = {{0}};
@@ -153,17 +153,10 @@ static void traffic_body(int rank, int size, void *argument) {
     }
 }
 
-static void nothing_torn_is_believed(void) {
+TEST(nothing_torn_is_believed) {
     traffic_t traffic = {.board = make_board(), .rounds = (uint32_t)check_scale(50000)};
     check_threads(4, traffic_body, &traffic);
     free(traffic.board);
 }
 
-int main(void) {
-    RUN(zero_is_not_stuck);
-    RUN(what_is_published_can_be_read);
-    RUN(an_old_stuck_is_told);
-    RUN(texts_end);
-    RUN(nothing_torn_is_believed);
-    return check_done();
-}
+TEST_MAIN()

@@ -30,7 +30,7 @@ static void make_pair(spc_channel_t *ends[2]) {
     }
 }
 
-static void bytes_go_both_ways(void) {
+TEST(bytes_go_both_ways) {
     spc_channel_t *ends[2];
     char buffer[64];
     size_t bytes;
@@ -50,7 +50,7 @@ static void bytes_go_both_ways(void) {
 }
 
 /* More than a socket takes: neither end waits, and nothing is lost. */
-static void a_full_socket(void) {
+TEST(a_full_socket) {
     enum { PIECES = 100, BYTES = 10000 };
     spc_channel_t *ends[2];
     unsigned char *data = malloc(BYTES), *buffer = malloc(BYTES);
@@ -90,7 +90,7 @@ static void a_full_socket(void) {
 }
 
 /* Broken at both ends, and no signal: this process would be gone. */
-static void a_closed_socket_is_broken(void) {
+TEST(a_closed_socket_is_broken) {
     spc_channel_t *ends[2];
     char buffer[8];
     size_t bytes;
@@ -117,7 +117,7 @@ static int connect_to(int listener) {
     return descriptor;
 }
 
-static void options_of_tcp(void) {
+TEST(options_of_tcp) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(listener >= 0);
@@ -136,7 +136,7 @@ static void options_of_tcp(void) {
     close(listener);
 }
 
-static void what_is_no_stream_socket(void) {
+TEST(what_is_no_stream_socket) {
     int pipes[2], datagrams[2];
     spc_channel_t *channel;
     CHECK_OK(pipe(pipes));
@@ -152,7 +152,7 @@ static void what_is_no_stream_socket(void) {
 
 /* ---- the fake */
 
-static void delays_are_on_the_given_clock(void) {
+TEST(delays_are_on_the_given_clock) {
     const spc_channel_fake_options_t options = {
         .seed = 1, .now_ns = now_ns, .delay_min_ns = 10, .delay_max_ns = 10};
     spc_channel_t *ends[2];
@@ -210,7 +210,7 @@ static uint64_t stream(uint64_t seed) {
     return splits;
 }
 
-static void splits_keep_the_order_and_repeat(void) {
+TEST(splits_keep_the_order_and_repeat) {
     uint64_t seed = check_seed();
     for (uint64_t i = 0; i < 20; i++) {
         CHECK_EQ_U(stream(seed + i), stream(seed + i));
@@ -218,7 +218,7 @@ static void splits_keep_the_order_and_repeat(void) {
     CHECK(stream(seed) != stream(seed + 1));
 }
 
-static void faults_by_hand(void) {
+TEST(faults_by_hand) {
     const spc_channel_fake_options_t options = {.seed = 5};
     spc_channel_t *ends[2];
     unsigned char zeros[64] = {0}, buffer[64];
@@ -250,14 +250,4 @@ static void faults_by_hand(void) {
     spc_channel_destroy(ends[1]);
 }
 
-int main(void) {
-    RUN(bytes_go_both_ways);
-    RUN(a_full_socket);
-    RUN(a_closed_socket_is_broken);
-    RUN(options_of_tcp);
-    RUN(what_is_no_stream_socket);
-    RUN(delays_are_on_the_given_clock);
-    RUN(splits_keep_the_order_and_repeat);
-    RUN(faults_by_hand);
-    return check_done();
-}
+TEST_MAIN()

@@ -114,11 +114,11 @@ static void on_all_sizes(check_body_t body) {
     }
 }
 
-static void every_length_with_every_algorithm(void) {
+TEST(every_length_with_every_algorithm) {
     on_all_sizes(all_lengths);
 }
 
-static void every_operator_on_every_type(void) {
+TEST(every_operator_on_every_type) {
     on_all_sizes(all_types);
 }
 
@@ -142,13 +142,8 @@ static void halves(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void in_parts_of_a_run(void) {
+TEST(in_parts_of_a_run) {
     run_ranks(7, (spc_config_t){.arena_bytes = ARENA_BYTES}, halves);
 }
 
-int main(void) {
-    RUN(every_length_with_every_algorithm);
-    RUN(every_operator_on_every_type);
-    RUN(in_parts_of_a_run);
-    return check_done();
-}
+TEST_MAIN()

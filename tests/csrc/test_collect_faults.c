@@ -68,7 +68,7 @@ static bool is_possible(spc_operation_t operation, int algorithm) {
 /* ---- going on */
 
 /* Every call is given up again and again, on each node after the other, forwards and backwards. */
-static void what_was_left_goes_on(void) {
+TEST(what_was_left_goes_on) {
     FOR_ALL_CALLS(call) {
         play_t play = play_open(call);
         bool over[NODES] = {false};
@@ -94,7 +94,7 @@ static void what_was_left_goes_on(void) {
     }
 }
 
-static void nothing_comes_of_what_is_not_over(void) {
+TEST(nothing_comes_of_what_is_not_over) {
     play_t play = play_open(
         (spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE, .algorithm = SPC_COLLECT_SLICES});
     spc_block_shared_t *block;
@@ -118,7 +118,7 @@ static int try_barrier(spc_comm_t *comm) {
     return spc_comm_collective(comm, &signature, NULL, NULL, 0, NULL, AT_ONCE);
 }
 
-static void another_call_is_refused_meanwhile(void) {
+TEST(another_call_is_refused_meanwhile) {
     play_t play = play_open(
         (spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE, .algorithm = SPC_COLLECT_SLICES});
     int status = SPC_ETIMEDOUT;
@@ -160,7 +160,7 @@ static void check_mismatch(spc_collect_call_t call, spc_collect_call_t other) {
     }
 }
 
-static void different_calls_are_a_mismatch(void) {
+TEST(different_calls_are_a_mismatch) {
     FOR_ALL_CALLS(call) {
         spc_collect_call_t other = call;
         other.operator = SPC_MAX;
@@ -190,7 +190,7 @@ static void different_calls_are_a_mismatch(void) {
     }
 }
 
-static void parts_of_different_lengths_are_a_mismatch(void) {
+TEST(parts_of_different_lengths_are_a_mismatch) {
     const spc_collect_call_t call = {.operation = SPC_OPERATION_ARRAY_REDUCE_SCATTER,
                                      .algorithm = SPC_COLLECT_SLICES};
     play_t play = play_open(call);
@@ -210,7 +210,7 @@ static void parts_of_different_lengths_are_a_mismatch(void) {
         CHECK_EQ(spc_collect_create(comm, &changed, &made), SPC_EINVAL); \
     } while (0)
 
-static void wrong_calls_are_refused(void) {
+TEST(wrong_calls_are_refused) {
     play_t play = play_open((spc_collect_call_t){.operation = SPC_OPERATION_ARRAY_ALLREDUCE});
     spc_comm_t *comm = play.party.comm[0];
     uint64_t counts[NODES] = {10, 20, 30, 40}, wrong[NODES] = {10, 20, 30, 41},
@@ -246,7 +246,7 @@ static void wrong_calls_are_refused(void) {
 
 /* ---- without room */
 
-static void one_without_room_is_known_to_all(void) {
+TEST(one_without_room_is_known_to_all) {
     FOR_ALL_CALLS(call) {
         if (call.algorithm != SPC_COLLECT_SLICES && call.algorithm != SPC_COLLECT_BINARY_SWAP) {
             continue;
@@ -287,7 +287,7 @@ static void without_arenas(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void a_run_without_arenas_uses_the_tree(void) {
+TEST(a_run_without_arenas_uses_the_tree) {
     run_ranks(3, (spc_config_t){.arena_bytes = 1}, without_arenas);
 }
 
@@ -339,7 +339,7 @@ static void check_death(spc_collect_call_t call, int dead, bool in_block) {
 }
 
 /* Nobody will ever write anywhere, and asking again gives the same. */
-static void a_node_dies_before_it_comes(void) {
+TEST(a_node_dies_before_it_comes) {
     for (int dead = 0; dead < NODES; dead++) {
         FOR_ALL_CALLS(call) {
             play_t play = play_open(call);
@@ -356,7 +356,7 @@ static void a_node_dies_before_it_comes(void) {
     }
 }
 
-static void a_node_dies_in_the_middle(void) {
+TEST(a_node_dies_in_the_middle) {
     for (int dead = 0; dead < NODES; dead++) {
         for (int i = 0; i < OPERATIONS; i++) {
             check_death((spc_collect_call_t){.operation = operations[i], .algorithm = SPC_COLLECT_SLICES},
@@ -368,16 +368,4 @@ static void a_node_dies_in_the_middle(void) {
     }
 }
 
-int main(void) {
-    RUN(what_was_left_goes_on);
-    RUN(nothing_comes_of_what_is_not_over);
-    RUN(another_call_is_refused_meanwhile);
-    RUN(different_calls_are_a_mismatch);
-    RUN(parts_of_different_lengths_are_a_mismatch);
-    RUN(wrong_calls_are_refused);
-    RUN(one_without_room_is_known_to_all);
-    RUN(a_run_without_arenas_uses_the_tree);
-    RUN(a_node_dies_before_it_comes);
-    RUN(a_node_dies_in_the_middle);
-    return check_done();
-}
+TEST_MAIN()

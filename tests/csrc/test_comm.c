@@ -28,13 +28,13 @@ static void every_length_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void every_length(void) {
+TEST(every_length) {
     run_ranks(3, (spc_config_t){0}, every_length_body);
     run_ranks(3, (spc_config_t){.arena_bytes = 1, .ring_bytes = 16384, .slots = 3}, every_length_body);
     run_ranks(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, every_length_body);
 }
 
-static void large_messages_are_read_where_they_were_written(void) {
+TEST(large_messages_are_read_where_they_were_written) {
     party_t party = party_open(3, (spc_config_t){0});
     const int32_t both[2] = {1, 2};
     spc_message_t one, two;
@@ -56,7 +56,7 @@ static void large_messages_are_read_where_they_were_written(void) {
 }
 
 /* The receiver keeps every block; then messages come in parts, and what is kept stays what it was. */
-static void blocks_held_for_ever_block_nobody(void) {
+TEST(blocks_held_for_ever_block_nobody) {
     enum { KEPT = 12, BYTES = 20000 };
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 4096, .slots = 4});
     spc_message_t message[KEPT];
@@ -83,7 +83,7 @@ static void blocks_held_for_ever_block_nobody(void) {
 
 /* ---- taking, probing, putting back */
 
-static void take_finds_what_was_moved_into_the_queues(void) {
+TEST(take_finds_what_was_moved_into_the_queues) {
     party_t party = party_open(2, (spc_config_t){0});
     spc_message_t message;
     uint64_t waiting, bytes;
@@ -110,7 +110,7 @@ static void take_finds_what_was_moved_into_the_queues(void) {
     party_close(&party);
 }
 
-static void contexts_are_apart(void) {
+TEST(contexts_are_apart) {
     party_t party = party_open(2, (spc_config_t){0});
     spc_message_t message;
     const int32_t to = 1;
@@ -160,13 +160,13 @@ static void limit_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void a_full_queue_makes_send_wait(void) {
+TEST(a_full_queue_makes_send_wait) {
     run_ranks(3, (spc_config_t){.slots = 2, .ring_bytes = 1024, .queue_limit_bytes = 4096, .arena_bytes = 1},
               limit_body);
 }
 
 /* Parts that have come before a timeout are kept. */
-static void a_timeout_keeps_what_has_come(void) {
+TEST(a_timeout_keeps_what_has_come) {
     party_t party = party_open(2, (spc_config_t){.slots = 2, .ring_bytes = 1024, .arena_bytes = 1});
     spc_message_t message;
     uint64_t waiting;
@@ -182,7 +182,7 @@ static void a_timeout_keeps_what_has_come(void) {
     party_close(&party);
 }
 
-static void close_names_what_it_could_not_send(void) {
+TEST(close_names_what_it_could_not_send) {
     party_t party = party_open(2, (spc_config_t){.slots = 1, .ring_bytes = 1024});
     for (int i = 0; i < 20; i++) {
         send_content(party.comm[0], 1, i, 1, 100);
@@ -232,13 +232,13 @@ static void finished_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void finished_after_all_was_delivered(void) {
+TEST(finished_after_all_was_delivered) {
     run_ranks(2, (spc_config_t){.slots = 1, .ring_bytes = 1024, .arena_bytes = 65536}, finished_body);
     run_ranks(2, (spc_config_t){.slots = 32}, finished_body);
 }
 
 /* Messages that a node took stay its own after close, while others go on. */
-static void closed_nodes_keep_what_they_took(void) {
+TEST(closed_nodes_keep_what_they_took) {
     party_t party = party_open(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 8});
     spc_message_t block, ring;
     send_content(party.comm[0], 1, 1, 1, 30000);
@@ -267,7 +267,7 @@ static void closed_nodes_keep_what_they_took(void) {
     party_close(&party);
 }
 
-static void a_forked_child_is_no_node(void) {
+TEST(a_forked_child_is_no_node) {
     party_t party = party_open(2, (spc_config_t){0});
     spc_message_t message;
     send_content(party.comm[0], 1, 1, 1, 100000);
@@ -294,7 +294,7 @@ static void a_forked_child_is_no_node(void) {
 
 /* ---- collectives among messages */
 
-static void collectives_resume_after_a_timeout(void) {
+TEST(collectives_resume_after_a_timeout) {
     party_t party = party_open(2, (spc_config_t){0});
     const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
     const spc_signature_t other = {.operation = SPC_OPERATION_GATHER};
@@ -327,7 +327,7 @@ static void mix_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void fuzzy_barriers_collectives_and_messages(void) {
+TEST(fuzzy_barriers_collectives_and_messages) {
     run_ranks(3, (spc_config_t){.slots = 1, .ring_bytes = 1024, .arena_bytes = 65536}, mix_body);
 }
 
@@ -355,27 +355,11 @@ static void many_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void seventy_nodes(void) {
+TEST(seventy_nodes) {
     comm_box_t box =
         comm_box_open((spc_config_t){.nodes = 70, .slots = 2, .ring_bytes = 8192, .arena_bytes = 1});
     check_threads(70, many_body, &box);
     comm_box_close(&box);
 }
 
-int main(void) {
-    RUN(every_length);
-    RUN(large_messages_are_read_where_they_were_written);
-    RUN(blocks_held_for_ever_block_nobody);
-    RUN(take_finds_what_was_moved_into_the_queues);
-    RUN(contexts_are_apart);
-    RUN(a_full_queue_makes_send_wait);
-    RUN(a_timeout_keeps_what_has_come);
-    RUN(close_names_what_it_could_not_send);
-    RUN(finished_after_all_was_delivered);
-    RUN(closed_nodes_keep_what_they_took);
-    RUN(a_forked_child_is_no_node);
-    RUN(collectives_resume_after_a_timeout);
-    RUN(fuzzy_barriers_collectives_and_messages);
-    RUN(seventy_nodes);
-    return check_done();
-}
+TEST_MAIN()

@@ -71,7 +71,7 @@ static void give_back_body(int rank, int size, void *argument) {
     spc_comm_destroy(comm);
 }
 
-static void what_is_taken_comes_back(void) {
+TEST(what_is_taken_comes_back) {
     run_ranks(3, (spc_config_t){.arena_bytes = 1 << 20}, give_back_body);
 }
 
@@ -111,7 +111,7 @@ static void around_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void one_block_goes_around(void) {
+TEST(one_block_goes_around) {
     run_ranks(1, (spc_config_t){.arena_bytes = 1 << 20}, around_body);
     run_ranks(2, (spc_config_t){.arena_bytes = 4096, .slots = 1}, around_body);
     run_ranks(5, (spc_config_t){.arena_bytes = 1 << 20}, around_body);
@@ -144,12 +144,12 @@ static void ended_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void who_has_ended_holds_nothing(void) {
+TEST(who_has_ended_holds_nothing) {
     run_ranks(2, (spc_config_t){.arena_bytes = 1 << 20}, ended_body);
 }
 
 /* Killed with blocks announced, queued and taken: its pins count no more, and its own arena serves on. */
-static void who_is_killed_holds_nothing(void) {
+TEST(who_is_killed_holds_nothing) {
     party_t party = party_open(3, (spc_config_t){.arena_bytes = 1 << 20, .slots = 1});
     spc_comm_t *sender = party.comm[0], *other = party.comm[2];
     move(party.comm[1], 0, 1, 1000, take(party.comm[1], 1000));
@@ -196,7 +196,7 @@ static void rendezvous_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void moves_wait_where_sends_do(void) {
+TEST(moves_wait_where_sends_do) {
     run_ranks(2, (spc_config_t){.arena_bytes = 1 << 20, .perturb = SPC_PERTURB_RENDEZVOUS}, rendezvous_body);
 }
 
@@ -261,13 +261,13 @@ static void random_body(int rank, int size, void *argument) {
     spc_comm_destroy(comm);
 }
 
-static void random_moves_lose_nothing(void) {
+TEST(random_moves_lose_nothing) {
     run_ranks(3, (spc_config_t){.arena_bytes = 8 * 1152, .slots = 2}, random_body);
     run_ranks(6, (spc_config_t){.arena_bytes = 1 << 20, .slots = 4}, random_body);
 }
 
 /* The end of a process that ended without a word, and the memory that it leaves, are one piece of news. */
-static void an_end_finds_the_memory_free(void) {
+TEST(an_end_finds_the_memory_free) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20});
     move(party.comm[0], 1, 1, 1000, take(party.comm[0], 1000));
     spc_message_t message = receive(party.comm[1], 0, 1);
@@ -280,7 +280,7 @@ static void an_end_finds_the_memory_free(void) {
 }
 
 /* A node that has reported its failure may still read what it received. */
-static void a_reported_failure_frees_nothing(void) {
+TEST(a_reported_failure_frees_nothing) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20});
     move(party.comm[0], 1, 1, 1000, take(party.comm[0], 1000));
     spc_message_t message = receive(party.comm[1], 0, 1);
@@ -295,14 +295,4 @@ static void a_reported_failure_frees_nothing(void) {
     party_close(&party);
 }
 
-int main(void) {
-    RUN(an_end_finds_the_memory_free);
-    RUN(a_reported_failure_frees_nothing);
-    RUN(what_is_taken_comes_back);
-    RUN(one_block_goes_around);
-    RUN(who_has_ended_holds_nothing);
-    RUN(who_is_killed_holds_nothing);
-    RUN(moves_wait_where_sends_do);
-    RUN(random_moves_lose_nothing);
-    return check_done();
-}
+TEST_MAIN()

@@ -28,7 +28,7 @@ static void expect_from(spc_comm_t *comm, uint32_t sources, const uint64_t *byte
     }
 }
 
-static void messages_come_while_others_have_not_entered(void) {
+TEST(messages_come_while_others_have_not_entered) {
     party_t party = party_open(3, plain);
     const uint64_t bytes[] = {8, 60000, 40};
     coordinated(party.comm[0], 1, 0, bytes[0]);
@@ -50,7 +50,7 @@ static void send_pair(spc_comm_t *comm, uint64_t cycle) {
 }
 
 /* Node 0 is through, sends the next cycle's and enters it, before node 1 has taken all of the first. */
-static void a_fast_node_is_one_cycle_ahead_and_no_more(void) {
+TEST(a_fast_node_is_one_cycle_ahead_and_no_more) {
     party_t party = party_open(2, plain);
     send_pair(party.comm[0], 0);
     for (uint64_t cycle = 0; cycle < 20; cycle++) {
@@ -64,7 +64,7 @@ static void a_fast_node_is_one_cycle_ahead_and_no_more(void) {
     party_close(&party);
 }
 
-static void ordinary_messages_are_something_else(void) {
+TEST(ordinary_messages_are_something_else) {
     party_t party = party_open(2, plain);
     spc_message_t message;
     send_content(party.comm[0], 1, 0, 1, 8);
@@ -82,7 +82,7 @@ static void ordinary_messages_are_something_else(void) {
 
 /* ---- what is refused, and loses nothing */
 
-static void sending_after_the_first_receive_is_refused(void) {
+TEST(sending_after_the_first_receive_is_refused) {
     party_t party = party_open(2, plain);
     const int32_t to = 1;
     const spc_payload_t empty = {.format = SPC_FORMAT_RAW};
@@ -103,7 +103,7 @@ static void sending_after_the_first_receive_is_refused(void) {
 }
 
 /* A refused large message gives its block back: there is room for just two. */
-static void refused_large_messages_take_no_memory(void) {
+TEST(refused_large_messages_take_no_memory) {
     party_t party = party_open(1, (spc_config_t){.arena_bytes = 65536});
     const int32_t to = 0;
     expect_over(party.comm[0]);
@@ -134,7 +134,7 @@ static void expect_no_synchronising(spc_comm_t *comm, uint64_t older) {
     CHECK_EQ(spc_comm_fuzzy_done(comm, older), SPC_EAGAIN);
 }
 
-static void synchronising_inside_a_cycle_is_refused(void) {
+TEST(synchronising_inside_a_cycle_is_refused) {
     party_t party = party_open(2, plain);
     const spc_payload_t empty = {.format = SPC_FORMAT_RAW};
     uint64_t older[2];
@@ -167,7 +167,7 @@ static void synchronising_inside_a_cycle_is_refused(void) {
 }
 
 /* Eight fuzzy barriers open, the most there may be, and the cycle's phase. */
-static void eight_fuzzy_barriers_may_be_open(void) {
+TEST(eight_fuzzy_barriers_may_be_open) {
     party_t party = party_open(2, plain);
     for (int round = 0; round < 3; round++) {
         uint64_t phase[2][SPC_FUZZY_MAX];
@@ -191,7 +191,7 @@ static void eight_fuzzy_barriers_may_be_open(void) {
 }
 
 /* A barrier that a timeout has left must be ended first, and can be. */
-static void a_left_collective_comes_first(void) {
+TEST(a_left_collective_comes_first) {
     party_t party = party_open(2, plain);
     const int32_t to = 1;
     CHECK_EQ(barrier_at_once(party.comm[0]), SPC_ETIMEDOUT);
@@ -220,7 +220,7 @@ static void expect_mismatch(spc_comm_t *comm) {
 }
 
 /* Node 1 calls a barrier instead, first or last: all are told, and the cycle stays open with what was sent. */
-static void a_mismatch_leaves_the_cycle_open(void) {
+TEST(a_mismatch_leaves_the_cycle_open) {
     party_t party = party_open(3, plain);
     for (uint64_t cycle = 0; cycle < 20; cycle++) {
         coordinated(party.comm[0], 1, cycle, 8);
@@ -253,7 +253,7 @@ static void a_mismatch_leaves_the_cycle_open(void) {
 
 /* ---- giving back */
 
-static void a_message_given_back_comes_again(void) {
+TEST(a_message_given_back_comes_again) {
     party_t party = party_open(2, plain);
     const uint64_t bytes[] = {8, 500, 60000};
     spc_message_t message;
@@ -276,16 +276,4 @@ static void a_message_given_back_comes_again(void) {
     party_close(&party);
 }
 
-int main(void) {
-    RUN(messages_come_while_others_have_not_entered);
-    RUN(a_fast_node_is_one_cycle_ahead_and_no_more);
-    RUN(ordinary_messages_are_something_else);
-    RUN(sending_after_the_first_receive_is_refused);
-    RUN(refused_large_messages_take_no_memory);
-    RUN(synchronising_inside_a_cycle_is_refused);
-    RUN(eight_fuzzy_barriers_may_be_open);
-    RUN(a_left_collective_comes_first);
-    RUN(a_mismatch_leaves_the_cycle_open);
-    RUN(a_message_given_back_comes_again);
-    return check_done();
-}
+TEST_MAIN()

@@ -34,7 +34,7 @@ static uint64_t send_until_refused(spc_comm_t *comm, uint32_t count) {
 }
 
 /* A send that finds no room within its time was not sent, and is not waited for. */
-static void what_was_not_sent_is_not_waited_for(void) {
+TEST(what_was_not_sent_is_not_waited_for) {
     party_t party = party_open(3, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 8192});
     for (int cycle = 0; cycle < 10; cycle++) {
         spc_message_t message;
@@ -62,7 +62,7 @@ static void what_was_not_sent_is_not_waited_for(void) {
 }
 
 /* If the first message of a cycle finds no room, no cycle has begun. */
-static void a_refused_first_message_begins_no_cycle(void) {
+TEST(a_refused_first_message_begins_no_cycle) {
     party_t party = party_open(2, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 8192});
     const int32_t to = 1;
     int32_t tag = 0;
@@ -131,7 +131,7 @@ static void half_a_multicast_body(int rank, int size, void *argument) {
     party_close(&party);
 }
 
-static void half_a_multicast_counts_where_it_came(void) {
+TEST(half_a_multicast_counts_where_it_came) {
     /* Sanitizers have a malloc of their own. */
     if (!CHECK_SANITIZED && access("/proc/self/statm", R_OK) == 0) {
         CHECK_EQ(check_wait(check_fork(0, 1, half_a_multicast_body, NULL)), 0);
@@ -161,7 +161,7 @@ static void split_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void split_communicators_have_cycles_of_their_own(void) {
+TEST(split_communicators_have_cycles_of_their_own) {
     run_ranks(5, plain, split_body);
 }
 
@@ -188,15 +188,8 @@ static void leave_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void who_leaves_a_split_communicator_is_named(void) {
+TEST(who_leaves_a_split_communicator_is_named) {
     run_ranks(3, plain, leave_body);
 }
 
-int main(void) {
-    RUN(what_was_not_sent_is_not_waited_for);
-    RUN(a_refused_first_message_begins_no_cycle);
-    RUN(half_a_multicast_counts_where_it_came);
-    RUN(split_communicators_have_cycles_of_their_own);
-    RUN(who_leaves_a_split_communicator_is_named);
-    return check_done();
-}
+TEST_MAIN()

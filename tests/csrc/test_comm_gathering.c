@@ -103,7 +103,7 @@ static void everything_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void every_operation_root_and_length(void) {
+TEST(every_operation_root_and_length) {
     for (int n = 1; n <= 5; n += n == 3 ? 2 : 1) {
         run_ranks(n, (spc_config_t){0}, everything_body);
     }
@@ -125,7 +125,7 @@ static void many_nodes_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void forty_nodes_with_little_scratch(void) {
+TEST(forty_nodes_with_little_scratch) {
     comm_box_t box = comm_box_open((spc_config_t){.nodes = 40, .arena_bytes = 1, .scratch_bytes = 256});
     check_threads(40, many_nodes_body, &box);
     comm_box_close(&box);
@@ -139,7 +139,7 @@ static int go(party_t *party, int rank, gift_t *gift) {
     return spc_comm_gathering_poll(party->comm[rank], &gift->call);
 }
 
-static void it_stays_entered_until_its_data_are_here(void) {
+TEST(it_stays_entered_until_its_data_are_here) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1});
     uint64_t phase;
     for (int number = 5; number < 8; number++) {
@@ -169,7 +169,7 @@ static void check_room(party_t *party) {
     spc_message_release(party->comm[1], &message);
 }
 
-static void refused_calls_send_nothing_and_keep_nothing(void) {
+TEST(refused_calls_send_nothing_and_keep_nothing) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 19});
     for (int i = 0; i < 5; i++) {
         gift_t *zero = gift_make(party.comm[0], 8, SPC_OPERATION_DATA_ALLGATHER, 0);
@@ -190,7 +190,7 @@ static void refused_calls_send_nothing_and_keep_nothing(void) {
 }
 
 /* It has entered, so it has given: the others may come later, and then its block is free. */
-static void a_call_given_up_has_given_all_the_same(void) {
+TEST(a_call_given_up_has_given_all_the_same) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 19});
     unsigned char *content = content_make(1, 300000);
     spc_payload_t large = content_payload(content, 300000);
@@ -211,7 +211,7 @@ static void a_call_given_up_has_given_all_the_same(void) {
 }
 
 /* Within a cycle it is refused before it has entered: nothing stays in the arena. */
-static void a_call_that_may_not_enter_keeps_nothing(void) {
+TEST(a_call_that_may_not_enter_keeps_nothing) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 19});
     unsigned char *content = content_make(1, 300000);
     spc_payload_t large = content_payload(content, 300000);
@@ -229,7 +229,7 @@ static void a_call_that_may_not_enter_keeps_nothing(void) {
 }
 
 /* Node 1 never comes: its pin is taken back. Several receivers share a block, and nobody is its sole owner. */
-static void blocks_of_a_call_that_cannot_complete(void) {
+TEST(blocks_of_a_call_that_cannot_complete) {
     party_t party = party_open(3, (spc_config_t){.arena_bytes = 1 << 19});
     unsigned char *content = content_make(1, 300000);
     spc_payload_t large = content_payload(content, 300000);
@@ -260,7 +260,7 @@ static void blocks_of_a_call_that_cannot_complete(void) {
     party_close(&party);
 }
 
-static void who_cannot_give_says_so(void) {
+TEST(who_cannot_give_says_so) {
     static const char reason[] = "it has nothing";
     party_t party = party_open(2, (spc_config_t){0});
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
@@ -282,7 +282,7 @@ static void who_cannot_give_says_so(void) {
     party_close(&party);
 }
 
-static void wrong_calls(void) {
+TEST(wrong_calls) {
     party_t party = party_open(2, (spc_config_t){0});
     const spc_payload_t payload = {.format = SPC_FORMAT_NONE};
     spc_gathering_t wrong[] = {
@@ -306,7 +306,7 @@ static void wrong_calls(void) {
 }
 
 /* Node 1 has entered, and leaves without having sent; what node 2 gave before it finished counts. */
-static void who_leaves_before_it_has_sent(void) {
+TEST(who_leaves_before_it_has_sent) {
     party_t party = party_open(3, (spc_config_t){.arena_bytes = 1});
     spc_node_state_t state;
     int32_t reason;
@@ -327,16 +327,4 @@ static void who_leaves_before_it_has_sent(void) {
     party_close(&party);
 }
 
-int main(void) {
-    RUN(every_operation_root_and_length);
-    RUN(forty_nodes_with_little_scratch);
-    RUN(it_stays_entered_until_its_data_are_here);
-    RUN(refused_calls_send_nothing_and_keep_nothing);
-    RUN(a_call_given_up_has_given_all_the_same);
-    RUN(a_call_that_may_not_enter_keeps_nothing);
-    RUN(blocks_of_a_call_that_cannot_complete);
-    RUN(who_cannot_give_says_so);
-    RUN(wrong_calls);
-    RUN(who_leaves_before_it_has_sent);
-    return check_done();
-}
+TEST_MAIN()

@@ -48,7 +48,7 @@ static void check_owner(party_t *party, uint64_t seed) {
     CHECK_EQ_U(spc_comm_block_bytes(owner), 0);
 }
 
-static void while_it_is_sent(void) {
+TEST(while_it_is_sent) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20, .trace_events = 64});
     receives_at_once = &party;
     send_content(party.comm[0], 1, 4, 7, BYTES);
@@ -57,7 +57,7 @@ static void while_it_is_sent(void) {
     party_close(&party);
 }
 
-static void while_its_giver_is_in_the_collective(void) {
+TEST(while_its_giver_is_in_the_collective) {
     party_t party = party_open(2, (spc_config_t){.arena_bytes = 1 << 20});
     unsigned char *content = content_make(8, BYTES);
     spc_payload_t payload = content_payload(content, BYTES);
@@ -75,8 +75,4 @@ static void while_its_giver_is_in_the_collective(void) {
     party_close(&party);
 }
 
-int main(void) {
-    RUN(while_it_is_sent);
-    RUN(while_its_giver_is_in_the_collective);
-    return check_done();
-}
+TEST_MAIN()

@@ -51,7 +51,7 @@ static void everybody_asks(int rank, int size, void *box) {
     comm_box_leave(person.comm);
 }
 
-static void waits_answer(void) {
+TEST(waits_answer) {
     for (int n = 2; n <= 4; n++) {
         comm_box_t box = comm_box_open((spc_config_t){.nodes = (uint32_t)n, .slots = 2});
         check_threads(n, everybody_asks, &box);
@@ -83,7 +83,7 @@ static void one_that_fails(int rank, int size, void *box) {
     comm_box_leave(person.comm);
 }
 
-static void a_handler_that_fails_ends_the_wait(void) {
+TEST(a_handler_that_fails_ends_the_wait) {
     for (int i = 0; i < check_scale(20); i++) {
         comm_box_t box = comm_box_open((spc_config_t){.nodes = 2});
         check_threads(2, one_that_fails, &box);
@@ -91,8 +91,4 @@ static void a_handler_that_fails_ends_the_wait(void) {
     }
 }
 
-int main(void) {
-    RUN(waits_answer);
-    RUN(a_handler_that_fails_ends_the_wait);
-    return check_done();
-}
+TEST_MAIN()

@@ -30,7 +30,7 @@ static void receive_all(uint64_t seed, int32_t sources[COUNT]) {
     party_close(&party);
 }
 
-static void seeds_decide(void) {
+TEST(seeds_decide) {
     int32_t first[COUNT], again[COUNT], other[COUNT];
     receive_all(7, first);
     receive_all(7, again);
@@ -45,7 +45,7 @@ static void seeds_decide(void) {
 }
 
 /* A call that never waits may find nothing, but not for ever, and not where a node sends to itself. */
-static void looking_often_enough(void) {
+TEST(looking_often_enough) {
     party_t party = party_open(2, perturbed(1));
     spc_message_t message;
     int blind = 0;
@@ -76,7 +76,7 @@ static void everything_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void everything_else_stays(void) {
+TEST(everything_else_stays) {
     run_ranks(3, perturbed(3), everything_body);
 }
 
@@ -112,11 +112,11 @@ static void waits_for_all_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void waits_for_all(void) {
+TEST(waits_for_all) {
     run_ranks(3, by_rendezvous(100), waits_for_all_body);
 }
 
-static void a_timeout_is_no_failure(void) {
+TEST(a_timeout_is_no_failure) {
     party_t party = party_open(2, by_rendezvous(0));
     const int32_t to = 1;
     CHECK_OK(send_until(party.comm[0], &to, 1, 1, 1, 8, AT_ONCE));
@@ -129,7 +129,7 @@ static void a_timeout_is_no_failure(void) {
 }
 
 /* More than can be asked for at a time, all given up: they are sent all the same. */
-static void more_than_can_be_asked_for(void) {
+TEST(more_than_can_be_asked_for) {
     spc_config_t config = by_rendezvous(0);
     config.slots = 2 * SPC_RECEIPTS_MAX;
     party_t party = party_open(2, config);
@@ -143,12 +143,4 @@ static void more_than_can_be_asked_for(void) {
     party_close(&party);
 }
 
-int main(void) {
-    RUN(seeds_decide);
-    RUN(looking_often_enough);
-    RUN(everything_else_stays);
-    RUN(waits_for_all);
-    RUN(a_timeout_is_no_failure);
-    RUN(more_than_can_be_asked_for);
-    return check_done();
-}
+TEST_MAIN()

@@ -63,7 +63,7 @@ static void there_and_back_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void there_and_back(void) {
+TEST(there_and_back) {
     run_ranks(2, in_parts, there_and_back_body);
 }
 
@@ -82,7 +82,7 @@ static void an_arena_is_used_as_ever_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void an_arena_is_used_as_ever(void) {
+TEST(an_arena_is_used_as_ever) {
     run_ranks(2, (spc_config_t){0}, an_arena_is_used_as_ever_body);
 }
 
@@ -103,7 +103,7 @@ static void impatient_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void giving_up_and_again(void) {
+TEST(giving_up_and_again) {
     run_ranks(2, in_parts, impatient_body);
 }
 
@@ -165,14 +165,8 @@ static void crowd_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void many_threads_want_the_same(void) {
+TEST(many_threads_want_the_same) {
     run_ranks(3, in_parts, crowd_body);
 }
 
-int main(void) {
-    RUN(there_and_back);
-    RUN(an_arena_is_used_as_ever);
-    RUN(giving_up_and_again);
-    RUN(many_threads_want_the_same);
-    return check_done();
-}
+TEST_MAIN()

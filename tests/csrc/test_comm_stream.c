@@ -73,7 +73,7 @@ static void there_and_back_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void there_and_back(void) {
+TEST(there_and_back) {
     run_pair(small_ring, false, there_and_back_body);
     run_pair((spc_config_t){.slots = 3, .ring_bytes = 1 << 16, .arena_bytes = 16 << 20}, false,
              there_and_back_body);
@@ -105,19 +105,19 @@ static void waits_before_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void who_waits_gets_it_in_place(void) {
+TEST(who_waits_gets_it_in_place) {
     expected = true;
     run_pair(small_ring, false, waits_before_body);
 }
 
 /* Two copies at once would keep the other side's core from it. */
-static void not_on_shared_cores(void) {
+TEST(not_on_shared_cores) {
     expected = false;
     run_pair(small_ring, true, waits_before_body);
 }
 
 /* The receiver posts, and never looks at what comes. The send ends all the same, and the message is in a block. */
-static void a_receiver_that_never_comes(void) {
+TEST(a_receiver_that_never_comes) {
     comm_box_t box = open_box(small_ring, false);
     spc_comm_t *sender = comm_box_join(&box, 0), *receiver = comm_box_join(&box, 1);
     spc_mailbox_shared_t *mailbox = spc_segment_part(&box.segment, SPC_REGION_MAILBOX, 1);
@@ -134,7 +134,7 @@ static void a_receiver_that_never_comes(void) {
 }
 
 /* It dies in its send: the parts that have come are dropped, and the receive is told. */
-static void a_sender_that_dies_between_parts(void) {
+TEST(a_sender_that_dies_between_parts) {
     comm_box_t box = open_box(small_ring, false);
     spc_comm_t *sender = comm_box_join(&box, 0), *receiver = comm_box_join(&box, 1);
     spc_mailbox_shared_t *mailbox = spc_segment_part(&box.segment, SPC_REGION_MAILBOX, 1);
@@ -157,11 +157,4 @@ static void a_sender_that_dies_between_parts(void) {
     free(data);
 }
 
-int main(void) {
-    RUN(who_waits_gets_it_in_place);
-    RUN(not_on_shared_cores);
-    RUN(a_receiver_that_never_comes);
-    RUN(a_sender_that_dies_between_parts);
-    RUN(there_and_back);
-    return check_done();
-}
+TEST_MAIN()

@@ -50,7 +50,7 @@ static void run_stage(int n, spc_config_t config, check_body_t body) {
     }
 }
 
-static void every_length(void) {
+TEST(every_length) {
     run_stage(2, (spc_config_t){0}, every_length_body);
     run_stage(2, (spc_config_t){.arena_bytes = 1, .ring_bytes = 16384, .slots = 3}, every_length_body);
     run_stage(2, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, every_length_body);
@@ -72,13 +72,13 @@ static void many_to_one_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void many_to_one(void) {
+TEST(many_to_one) {
     run_ranks(4, (spc_config_t){.slots = 2, .ring_bytes = 16384}, many_to_one_body);
 }
 
 /* ---- one thread plays both: what was sent and given up tells what counts as received */
 
-static void only_the_matching_receive_counts(void) {
+TEST(only_the_matching_receive_counts) {
     party_t party = party_open(2, (spc_config_t){0});
     spc_message_t message;
     uint64_t waiting;
@@ -108,7 +108,7 @@ static void *ssend_in_thread(void *argument) {
 }
 
 /* Threads of one node wait for messages of different tags; each goes on when its own is taken, last first. */
-static void threads_are_told_of_their_own(void) {
+TEST(threads_are_told_of_their_own) {
     enum { THREADS = 6 };
     party_t party = party_open(2, (spc_config_t){.slots = 2});
     helper_t helpers[THREADS];
@@ -124,7 +124,7 @@ static void threads_are_told_of_their_own(void) {
     party_close(&party);
 }
 
-static void too_many_given_up(void) {
+TEST(too_many_given_up) {
     party_t party = party_open(2, (spc_config_t){.slots = 2 * SPC_RECEIPTS_MAX});
     for (uint32_t i = 0; i < SPC_RECEIPTS_MAX; i++) {
         CHECK_EQ(ssend_until(party.comm[0], 1, 1, i, 8, AT_ONCE), SPC_ETIMEDOUT);
@@ -157,7 +157,7 @@ static void receiver_ends_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void receiver_ends(void) {
+TEST(receiver_ends) {
     run_ranks(2, (spc_config_t){0}, receiver_ends_body);
 }
 
@@ -178,7 +178,7 @@ static void receiver_dies_body(int rank, int size, void *argument) {
     }
 }
 
-static void receiver_dies(void) {
+TEST(receiver_dies) {
     run_ranks(2, (spc_config_t){0}, receiver_dies_body);
 }
 
@@ -203,11 +203,11 @@ static void receiver_closes_the_part_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
-static void receiver_closes_the_part(void) {
+TEST(receiver_closes_the_part) {
     run_ranks(2, (spc_config_t){0}, receiver_closes_the_part_body);
 }
 
-static void who_ended_before_is_told_at_once(void) {
+TEST(who_ended_before_is_told_at_once) {
     party_t party = party_open(2, (spc_config_t){0});
     CHECK_OK(spc_comm_close(party.comm[1], SPC_NO_DEADLINE));
     CHECK_EQ(ssend_until(party.comm[0], 1, 1, 1, 8, SPC_NO_DEADLINE), SPC_EFINISHED);
@@ -218,15 +218,4 @@ static void who_ended_before_is_told_at_once(void) {
     comm_box_close(&party.box);
 }
 
-int main(void) {
-    RUN(every_length);
-    RUN(many_to_one);
-    RUN(only_the_matching_receive_counts);
-    RUN(threads_are_told_of_their_own);
-    RUN(too_many_given_up);
-    RUN(receiver_ends);
-    RUN(receiver_dies);
-    RUN(receiver_closes_the_part);
-    RUN(who_ended_before_is_told_at_once);
-    return check_done();
-}
+TEST_MAIN()

@@ -62,7 +62,7 @@ static void hand_over_body(int rank, int size, void *box) {
     comm_box_leave(team.comm);
 }
 
-static void threads_hand_over_the_lead(void) {
+TEST(threads_hand_over_the_lead) {
     run_ranks(2, (spc_config_t){0}, hand_over_body);
     run_ranks(2, (spc_config_t){.slots = 1, .ring_bytes = 1024, .sleep_at_once = 1}, hand_over_body);
 }
@@ -102,7 +102,7 @@ static void *sleep_closing(void *argument) {
 static const spc_config_t sleepy = {
     .slots = 64, .ring_bytes = 1024, .arena_bytes = 1, .queue_limit_bytes = 1024, .sleep_at_once = 1};
 
-static void put_back_wakes(void) {
+TEST(put_back_wakes) {
     sleeper_t sleeper = {.party = party_open(2, sleepy)};
     pthread_t thread;
     spc_message_t message;
@@ -118,7 +118,7 @@ static void put_back_wakes(void) {
 }
 
 /* It sleeps at its limit, for what it has sent was taken in by its receiver, and not received. */
-static void a_take_wakes_the_sender(void) {
+TEST(a_take_wakes_the_sender) {
     sleeper_t sleeper = {.party = party_open(2, sleepy)};
     pthread_t thread;
     spc_message_t message;
@@ -137,7 +137,7 @@ static void a_take_wakes_the_sender(void) {
     party_close(&sleeper.party);
 }
 
-static void a_release_wakes_the_sender(void) {
+TEST(a_release_wakes_the_sender) {
     sleeper_t sleeper = {.party = party_open(2, sleepy)};
     pthread_t thread;
     spc_message_t message[2];
@@ -156,7 +156,7 @@ static void a_release_wakes_the_sender(void) {
     party_close(&sleeper.party);
 }
 
-static void a_stored_part_wakes_the_sender(void) {
+TEST(a_stored_part_wakes_the_sender) {
     sleeper_t sleeper = {.party = party_open(2, sleepy)};
     pthread_t thread;
     uint64_t waiting = 0;
@@ -191,7 +191,7 @@ static void put_back_in_thread(int number, int size, void *argument) {
     }
 }
 
-static void putting_back_while_others_wait(void) {
+TEST(putting_back_while_others_wait) {
     party_t party = party_open(2, (spc_config_t){.sleep_at_once = 1});
     team_t team = {.comm = party.comm[0], .other = party.comm[1]};
     check_threads(3, put_back_in_thread, &team);
@@ -213,7 +213,7 @@ static void close_in_thread(int number, int size, void *argument) {
     }
 }
 
-static void closing_ends_the_waits_of_other_threads(void) {
+TEST(closing_ends_the_waits_of_other_threads) {
     for (int i = 0; i < 20; i++) {
         party_t party = party_open(2, (spc_config_t){.sleep_at_once = 1});
         team_t team = {.comm = party.comm[0]};
@@ -241,7 +241,7 @@ static void busy_in_thread(int number, int size, void *argument) {
     }
 }
 
-static void two_collectives_at_once_are_refused(void) {
+TEST(two_collectives_at_once_are_refused) {
     party_t party = party_open(2, (spc_config_t){0});
     team_t team = {.comm = party.comm[0], .other = party.comm[1]};
     check_threads(2, busy_in_thread, &team);
@@ -255,7 +255,7 @@ static int refuse(void *argument) {
     return -1;
 }
 
-static void a_check_ends_a_wait(void) {
+TEST(a_check_ends_a_wait) {
     comm_box_t box = comm_box_open((spc_config_t){.nodes = 2, .slots = 1});
     int calls = 0;
     spc_comm_t *comm;
@@ -303,20 +303,8 @@ static void nested_body(int rank, int size, void *argument) {
     comm_box_leave(team.comm);
 }
 
-static void a_check_may_wait_itself(void) {
+TEST(a_check_may_wait_itself) {
     run_ranks(2, (spc_config_t){.sleep_at_once = 1}, nested_body);
 }
 
-int main(void) {
-    RUN(threads_hand_over_the_lead);
-    RUN(put_back_wakes);
-    RUN(a_take_wakes_the_sender);
-    RUN(a_release_wakes_the_sender);
-    RUN(a_stored_part_wakes_the_sender);
-    RUN(putting_back_while_others_wait);
-    RUN(closing_ends_the_waits_of_other_threads);
-    RUN(two_collectives_at_once_are_refused);
-    RUN(a_check_ends_a_wait);
-    RUN(a_check_may_wait_itself);
-    return check_done();
-}
+TEST_MAIN()

@@ -58,7 +58,7 @@ static void end_cycle(spc_coordinated_t *node, uint32_t nodes) {
     CHECK(!spc_coordinated_is_open(node));
 }
 
-static void a_cycle_is_over_when_all_have_been_handed_over(void) {
+TEST(a_cycle_is_over_when_all_have_been_handed_over) {
     nodes_t nodes = nodes_open(3, 0);
     const int32_t all[] = {0, 1, 2};
     CHECK(!spc_coordinated_is_open(nodes.node[0]));
@@ -87,7 +87,7 @@ static void a_cycle_is_over_when_all_have_been_handed_over(void) {
     nodes_close(&nodes);
 }
 
-static void an_empty_cycle_is_over_at_once(void) {
+TEST(an_empty_cycle_is_over_at_once) {
     nodes_t nodes = nodes_open(2, 0);
     publish_all(&nodes);
     CHECK(spc_coordinated_is_open(nodes.node[0]));
@@ -97,7 +97,7 @@ static void an_empty_cycle_is_over_at_once(void) {
     nodes_close(&nodes);
 }
 
-static void nothing_is_sent_after_publishing(void) {
+TEST(nothing_is_sent_after_publishing) {
     nodes_t nodes = nodes_open(2, 0);
     const int32_t to = 1;
     send_one(nodes.node[0], to);
@@ -112,7 +112,7 @@ static void nothing_is_sent_after_publishing(void) {
     nodes_close(&nodes);
 }
 
-static void what_was_not_sent_is_undone(void) {
+TEST(what_was_not_sent_is_undone) {
     nodes_t nodes = nodes_open(3, 0);
     const int32_t both[] = {1, 2};
     CHECK_OK(spc_coordinated_note_send(nodes.node[0], both, 2));
@@ -126,7 +126,7 @@ static void what_was_not_sent_is_undone(void) {
     nodes_close(&nodes);
 }
 
-static void a_send_that_came_to_nothing_begins_no_cycle(void) {
+TEST(a_send_that_came_to_nothing_begins_no_cycle) {
     nodes_t nodes = nodes_open(2, 0);
     send_one(nodes.node[0], 1);
     spc_coordinated_undo_send(nodes.node[0], 1);
@@ -139,7 +139,7 @@ static void a_send_that_came_to_nothing_begins_no_cycle(void) {
 }
 
 /* A node that asks too early is told so: somebody's row is of an older cycle, or there is none. */
-static void rows_of_another_cycle_are_not_counted(void) {
+TEST(rows_of_another_cycle_are_not_counted) {
     nodes_t nodes = nodes_open(2, 0);
     spc_coordinated_publish(nodes.node[0]);
     CHECK(!spc_coordinated_count(nodes.node[0]));
@@ -157,7 +157,7 @@ static void rows_of_another_cycle_are_not_counted(void) {
 }
 
 /* Node 0 is through with a cycle, sends and publishes the next, before node 1 has looked at the rows of the first. */
-static void a_fast_node_leaves_the_rows_that_a_slow_one_reads(void) {
+TEST(a_fast_node_leaves_the_rows_that_a_slow_one_reads) {
     nodes_t nodes = nodes_open(2, 0);
     for (int cycle = 0; cycle < 7; cycle++) {
         if (cycle == 0) {
@@ -178,7 +178,7 @@ static void a_fast_node_leaves_the_rows_that_a_slow_one_reads(void) {
 }
 
 /* Over the wrap of the cycle's 32 bits and of the tag's 31. */
-static void cycles_go_on_when_their_number_wraps(void) {
+TEST(cycles_go_on_when_their_number_wraps) {
     const uint32_t first[] = {UINT32_MAX - 4, INT32_MAX - UINT32_C(4)};
     for (int i = 0; i < 2; i++) {
         nodes_t nodes = nodes_open(2, first[i]);
@@ -203,7 +203,7 @@ static void cycles_go_on_when_their_number_wraps(void) {
 }
 
 /* Random rows, in random order, against a plain matrix. */
-static void random_cycles_agree_with_a_matrix(void) {
+TEST(random_cycles_agree_with_a_matrix) {
     uint64_t state = check_seed();
     for (uint32_t size = 1; size <= NODES_MAX; size++) {
         nodes_t nodes = nodes_open(size, 0);
@@ -234,7 +234,7 @@ static void random_cycles_agree_with_a_matrix(void) {
     }
 }
 
-static void wrong_arguments_are_refused(void) {
+TEST(wrong_arguments_are_refused) {
     static _Alignas(SPC_CACHE_LINE) unsigned char shared[4096];
     spc_coordinated_t *node;
     CHECK_EQ(spc_coordinated_create(shared, 2, 2, 0, &node), SPC_EINVAL);
@@ -243,16 +243,4 @@ static void wrong_arguments_are_refused(void) {
     spc_coordinated_destroy(NULL);
 }
 
-int main(void) {
-    RUN(a_cycle_is_over_when_all_have_been_handed_over);
-    RUN(an_empty_cycle_is_over_at_once);
-    RUN(nothing_is_sent_after_publishing);
-    RUN(what_was_not_sent_is_undone);
-    RUN(a_send_that_came_to_nothing_begins_no_cycle);
-    RUN(rows_of_another_cycle_are_not_counted);
-    RUN(a_fast_node_leaves_the_rows_that_a_slow_one_reads);
-    RUN(cycles_go_on_when_their_number_wraps);
-    RUN(random_cycles_agree_with_a_matrix);
-    RUN(wrong_arguments_are_refused);
-    return check_done();
-}
+TEST_MAIN()

@@ -326,16 +326,12 @@ static void run_all(check_body_t body, uint64_t cycles) {
     }
 }
 
-static void nodes(void) {
+TEST(nodes) {
     run_all(nodes_body, (uint64_t)check_scale(16));
 }
 
-static void threads(void) {
+TEST(threads) {
     run_all(crowd_body, (uint64_t)check_scale(16));
 }
 
-int main(void) {
-    RUN(nodes);
-    RUN(threads);
-    return check_done();
-}
+TEST_MAIN()

@@ -44,14 +44,14 @@ static void copy_all(uint64_t length_bytes) {
     free(target);
 }
 
-static void lengths_around_the_threshold(void) {
+TEST(lengths_around_the_threshold) {
     for (int more = -1; more <= 130; more += more < 1 ? 1 : 43) {
         copy_all(SPC_COPY_PAST_BYTES + (size_t)more);
     }
 }
 
 /* Meta, pieces with a gap, for one receiver and for several. */
-static void payloads_in_pieces(void) {
+TEST(payloads_in_pieces) {
     const uint64_t length = SPC_COPY_PAST_BYTES + 5;
     unsigned char *source = make_source(length), *block = malloc(8 + 3 + length);
     CHECK(block != NULL);
@@ -67,8 +67,4 @@ static void payloads_in_pieces(void) {
     free(block);
 }
 
-int main(void) {
-    RUN(lengths_around_the_threshold);
-    RUN(payloads_in_pieces);
-    return check_done();
-}
+TEST_MAIN()

@@ -29,7 +29,7 @@ static void fill(unsigned char *bytes, size_t length_bytes, uint64_t *random) {
 }
 
 /* The check value of the catalogues, and the examples of RFC 3720, appendix B.4. */
-static void published_values(void) {
+TEST(published_values) {
     unsigned char zeros[32] = {0}, ones[32], up[32], down[32];
     for (int i = 0; i < 32; i++) {
         ones[i] = 0xff;
@@ -48,7 +48,7 @@ static void published_values(void) {
 }
 
 /* All lengths, at all alignments. */
-static void every_length_and_alignment(void) {
+TEST(every_length_and_alignment) {
     unsigned char bytes[LONGEST + 16];
     uint64_t random = check_seed();
     fill(bytes, sizeof bytes, &random);
@@ -63,7 +63,7 @@ static void every_length_and_alignment(void) {
 }
 
 /* One byte that is not zero, before so many zeros: every entry of the table. */
-static void every_byte_at_every_place(void) {
+TEST(every_byte_at_every_place) {
     for (size_t place = 0; place < 16; place++) {
         for (int value = 0; value < 256; value++) {
             unsigned char bytes[16] = {0};
@@ -75,7 +75,7 @@ static void every_byte_at_every_place(void) {
     }
 }
 
-static void made_of_pieces(void) {
+TEST(made_of_pieces) {
     unsigned char bytes[LONGEST];
     uint64_t random = check_seed();
     fill(bytes, sizeof bytes, &random);
@@ -88,7 +88,7 @@ static void made_of_pieces(void) {
 }
 
 /* Long enough for whatever a fast way does with long inputs: at random, and around the multiples of its lanes. */
-static void long_ones(void) {
+TEST(long_ones) {
     enum { MOST = 1 << 18 };
     unsigned char *bytes = malloc(MOST + 8);
     uint64_t random = check_seed();
@@ -112,11 +112,4 @@ static void long_ones(void) {
     free(bytes);
 }
 
-int main(void) {
-    RUN(published_values);
-    RUN(every_length_and_alignment);
-    RUN(every_byte_at_every_place);
-    RUN(made_of_pieces);
-    RUN(long_ones);
-    return check_done();
-}
+TEST_MAIN()

@@ -40,7 +40,7 @@ static void check_map(const uint16_t *place, uint32_t nodes, uint32_t boxes) {
 }
 
 /* In blocks, in turns, and all in one box but one in each other. */
-static void every_map(void) {
+TEST(every_map) {
     static const uint32_t sizes[] = {2, 3, 4, 8, 63, 64, 65, 100, 256, 512, 1023, SPC_NODES_MAX};
     uint16_t place[SPC_NODES_MAX];
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -65,7 +65,7 @@ static void every_map(void) {
 }
 
 /* On the link a frame is never more than what it takes of all its destinations' credit. */
-static void a_frame_is_never_more_than_its_credit(void) {
+TEST(a_frame_is_never_more_than_its_credit) {
     for (uint64_t count = 1; count <= SPC_NODES_MAX; count++) {
         for (uint64_t length = 0; length < 3; length++) {
             const uint64_t frame =
@@ -76,7 +76,7 @@ static void a_frame_is_never_more_than_its_credit(void) {
 }
 
 /* One node here, 63 there: the gateway takes the window, and the server the bound, of the same map. */
-static void both_ask_for_the_same_map(void) {
+TEST(both_ask_for_the_same_map) {
     enum { NODES = 64 };
     uint16_t place[NODES];
     for (uint32_t rank = 0; rank < NODES; rank++) {
@@ -109,7 +109,7 @@ static uint64_t bound(uint64_t retained_max, const uint16_t *place, uint32_t nod
     return asked_for;
 }
 
-static void the_server_keeps_as_much(void) {
+TEST(the_server_keeps_as_much) {
     uint16_t place[SPC_NODES_MAX];
     for (uint32_t rank = 0; rank < SPC_NODES_MAX; rank++) {
         place[rank] = (uint16_t)(rank < SPC_BOXES_MAX ? rank : 5);
@@ -123,10 +123,4 @@ static void the_server_keeps_as_much(void) {
     CHECK_EQ_U(bound(0, NULL, 0, 2), 16 * MIB);
 }
 
-int main(void) {
-    RUN(every_map);
-    RUN(a_frame_is_never_more_than_its_credit);
-    RUN(both_ask_for_the_same_map);
-    RUN(the_server_keeps_as_much);
-    return check_done();
-}
+TEST_MAIN()

@@ -121,7 +121,7 @@ static table_t *open_circle(void) {
 
 /* ---- who waits for whom ---- */
 
-static void a_circle_is_proven_by_two_looks(void) {
+TEST(a_circle_is_proven_by_two_looks) {
     table_t *table = open_circle();
     CHECK_PROVEN(table, 7u);
     spc_board_retract(board_of(table, 1));
@@ -131,13 +131,13 @@ static void a_circle_is_proven_by_two_looks(void) {
     close_table(table);
 }
 
-static void nobody_waits(void) {
+TEST(nobody_waits) {
     table_t *table = open_table();
     CHECK_NOTHING(table);
     close_table(table);
 }
 
-static void who_needs_an_able_one_is_able(void) {
+TEST(who_needs_an_able_one_is_able) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_RECEIVE, 1);
     publish_wait(table, 1, SPC_BOARD_RECEIPT, 2);
@@ -147,7 +147,7 @@ static void who_needs_an_able_one_is_able(void) {
     close_table(table);
 }
 
-static void the_part_of_one_in_a_collective(void) {
+TEST(the_part_of_one_in_a_collective) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_GATHERING, 1);
     CHECK_NOTHING(table); /* node 1 computes, and may send its part yet */
@@ -158,7 +158,7 @@ static void the_part_of_one_in_a_collective(void) {
     close_table(table);
 }
 
-static void a_closed_subset(void) {
+TEST(a_closed_subset) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_RECEIPT, 1);
     publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
@@ -167,7 +167,7 @@ static void a_closed_subset(void) {
 }
 
 /* The receiver sleeps again, and the sender has not been woken yet. */
-static void a_receipt_that_was_given(void) {
+TEST(a_receipt_that_was_given) {
     table_t *table = open_table();
     const spc_segment_t *segment = &table->box.segment;
     spc_row_shared_t *row = spc_mailbox_row(spc_segment_part(segment, SPC_REGION_MAILBOX, 1), 0, 4);
@@ -181,7 +181,7 @@ static void a_receipt_that_was_given(void) {
     close_table(table);
 }
 
-static void any_of_several_is_enough(void) {
+TEST(any_of_several_is_enough) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_RECEIVE, ALL_OTHERS);
     publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
@@ -191,7 +191,7 @@ static void any_of_several_is_enough(void) {
     close_table(table);
 }
 
-static void a_phase_waits_for_the_absent(void) {
+TEST(a_phase_waits_for_the_absent) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_PHASE, ALL_OTHERS);
     publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
@@ -205,7 +205,7 @@ static void a_phase_waits_for_the_absent(void) {
 }
 
 /* Then it is completed by nobody; but an end makes it fail. */
-static void a_phase_that_one_in_vain_never_reaches(void) {
+TEST(a_phase_that_one_in_vain_never_reaches) {
     table_t *table = open_table();
     spc_deadlock_t *strict = table->deadlock;
     CHECK_OK(spc_deadlock_create(&table->box.segment, &table->deadlock));
@@ -228,7 +228,7 @@ static void a_phase_that_one_in_vain_never_reaches(void) {
     close_table(table);
 }
 
-static void handlers_may_end_what_seems_in_vain(void) {
+TEST(handlers_may_end_what_seems_in_vain) {
     table_t *table = open_table();
     spc_deadlock_find_vain(table->deadlock);
     plan_wait(table, 0, SPC_BOARD_PHASE, ALL_OTHERS);
@@ -243,7 +243,7 @@ static void handlers_may_end_what_seems_in_vain(void) {
     close_table(table);
 }
 
-static void a_cycle_may_still_get_messages(void) {
+TEST(a_cycle_may_still_get_messages) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_CYCLE, ALL_OTHERS);
     publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
@@ -257,7 +257,7 @@ static void a_cycle_may_still_get_messages(void) {
     close_table(table);
 }
 
-static void anybody_may_give_back_room(void) {
+TEST(anybody_may_give_back_room) {
     table_t *table = open_table();
     for (uint32_t rank = 0; rank < 2; rank++) {
         plan_wait(table, rank, SPC_BOARD_SEND, NOBODY);
@@ -271,7 +271,7 @@ static void anybody_may_give_back_room(void) {
 }
 
 /* It sends to node 0, whose handler then sends to node 1. */
-static void a_handler_may_do_anything_for_anybody(void) {
+TEST(a_handler_may_do_anything_for_anybody) {
     table_t *table = open_table();
     plan_wait(table, 0, SPC_BOARD_RECEIVE, 1);
     table->entry[0].flags = SPC_BOARD_HANDLES;
@@ -285,7 +285,7 @@ static void a_handler_may_do_anything_for_anybody(void) {
 
 /* ---- why a wait may end although nobody does anything ---- */
 
-static void a_doubt_is_no_proof(void) {
+TEST(a_doubt_is_no_proof) {
     for (uint32_t doubt = SPC_BOARD_TIMED; doubt <= SPC_BOARD_UNKNOWN; doubt *= 2) {
         table_t *table = open_circle();
         table->entry[2].doubts = doubt;
@@ -298,7 +298,7 @@ static void a_doubt_is_no_proof(void) {
     }
 }
 
-static void an_unknown_wait_is_no_proof(void) {
+TEST(an_unknown_wait_is_no_proof) {
     table_t *table = open_circle();
     table->entry[0].kind = SPC_BOARD_NOTHING;
     change(table, 0);
@@ -307,7 +307,7 @@ static void an_unknown_wait_is_no_proof(void) {
 }
 
 /* As if it were stopped: it has been told, and does not look. */
-static void who_was_told_of_something_will_look(void) {
+TEST(who_was_told_of_something_will_look) {
     table_t *table = open_circle();
     CHECK_PROVEN(table, 7u);
     atomic_fetch_add(&event_of(table, 1)->word, 1);
@@ -324,7 +324,7 @@ static void announce(table_t *table, uint32_t from, uint32_t to) {
     spc_mailbox_announce(&writer);
 }
 
-static void a_message_on_its_way(void) {
+TEST(a_message_on_its_way) {
     table_t *table = open_circle();
     announce(table, 1, 0); /* its receiver has not been told so far */
     CHECK_NOTHING(table);
@@ -340,7 +340,7 @@ static void a_message_on_its_way(void) {
 }
 
 /* A node that waits reads what comes: there will be room. */
-static void what_is_queued_will_be_sent(void) {
+TEST(what_is_queued_will_be_sent) {
     table_t *table = open_circle();
     table->pair[2][1].queued = 1;
     change(table, 2);
@@ -357,7 +357,7 @@ static void end(table_t *table, uint32_t rank, spc_node_state_t state) {
     spc_status_end(status_of(table), rank, state, 0, event_of(table, 0), NODES + 1, 0);
 }
 
-static void an_end_counts_when_it_was_considered(void) {
+TEST(an_end_counts_when_it_was_considered) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_RECEIVE, ALL_OTHERS);
     publish_wait(table, 1, SPC_BOARD_RECEIVE, ALL_OTHERS);
@@ -376,7 +376,7 @@ static void an_end_counts_when_it_was_considered(void) {
 }
 
 /* It is stopped, or killed, while it ends: nobody has been told so far, and who waits for it will fail. */
-static void an_end_that_was_not_told(void) {
+TEST(an_end_that_was_not_told) {
     table_t *table = open_table();
     publish_wait(table, 0, SPC_BOARD_RECEIVE, 2);
     publish_wait(table, 1, SPC_BOARD_RECEIVE, 0);
@@ -390,7 +390,7 @@ static void an_end_that_was_not_told(void) {
     close_table(table);
 }
 
-static void who_has_ended_does_not_wait(void) {
+TEST(who_has_ended_does_not_wait) {
     table_t *table = open_circle();
     end(table, 1, SPC_NODE_DIED);
     CHECK_NOTHING(table);
@@ -451,34 +451,10 @@ static void ball_body(int rank, int size, void *argument) {
     }
 }
 
-static void no_look_is_taken_in_by_a_game(void) {
+TEST(no_look_is_taken_in_by_a_game) {
     ball_t ball = {.table = open_table(), .rounds = (uint32_t)check_scale(3000), .left = NODES};
     check_threads(NODES + 1, ball_body, &ball);
     close_table(ball.table);
 }
 
-int main(void) {
-    RUN(nobody_waits);
-    RUN(a_circle_is_proven_by_two_looks);
-    RUN(who_needs_an_able_one_is_able);
-    RUN(the_part_of_one_in_a_collective);
-    RUN(a_closed_subset);
-    RUN(a_receipt_that_was_given);
-    RUN(any_of_several_is_enough);
-    RUN(a_phase_waits_for_the_absent);
-    RUN(a_phase_that_one_in_vain_never_reaches);
-    RUN(handlers_may_end_what_seems_in_vain);
-    RUN(a_cycle_may_still_get_messages);
-    RUN(anybody_may_give_back_room);
-    RUN(a_handler_may_do_anything_for_anybody);
-    RUN(a_doubt_is_no_proof);
-    RUN(an_unknown_wait_is_no_proof);
-    RUN(who_was_told_of_something_will_look);
-    RUN(a_message_on_its_way);
-    RUN(what_is_queued_will_be_sent);
-    RUN(an_end_counts_when_it_was_considered);
-    RUN(an_end_that_was_not_told);
-    RUN(who_has_ended_does_not_wait);
-    RUN(no_look_is_taken_in_by_a_game);
-    return check_done();
-}
+TEST_MAIN()

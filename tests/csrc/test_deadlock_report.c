@@ -78,7 +78,7 @@ static void says(told_t *told, const char *why, const char *what) {
 
 /* ---- receives ---- */
 
-static void receives_at_one_line(void) {
+TEST(receives_at_one_line) {
     told_t told = {.known = {false}}, in_c = {.known = {false}};
     for (uint32_t rank = 0; rank < 2; rank++) {
         message(&told, rank, SPC_BOARD_RECEIVE, 1 - rank, 0);
@@ -93,7 +93,7 @@ static void receives_at_one_line(void) {
          "let one node send before it receives, or use sendrecv().");
 }
 
-static void receives_at_several_lines(void) {
+TEST(receives_at_several_lines) {
     told_t told = {.known = {false}};
     for (uint32_t rank = 0; rank < 2; rank++) {
         message(&told, rank, SPC_BOARD_RECEIVE, 1 - rank, 0);
@@ -105,7 +105,7 @@ static void receives_at_several_lines(void) {
          "loop?");
 }
 
-static void what_one_node_shows(void) {
+TEST(what_one_node_shows) {
     told_t itself = {.known = {false}}, near = {.known = {false}};
     message(&itself, 2, SPC_BOARD_RECEIPT, 2, 0);
     says(&itself, "Node 2 sends synchronously to itself, and nobody else can.",
@@ -121,7 +121,7 @@ static void what_one_node_shows(void) {
 
 /* ---- sends ---- */
 
-static void full_queues(void) {
+TEST(full_queues) {
     told_t all = {.known = {false}}, some = {.known = {false}};
     message(&all, 0, SPC_BOARD_SEND, 1, 0);
     message(&all, 1, SPC_BOARD_SEND, 0, 0);
@@ -142,7 +142,7 @@ static void full_queues(void) {
          "receive before waiting for anything else; a higher limit only moves the point where it stops.");
 }
 
-static void synchronous_sends(void) {
+TEST(synchronous_sends) {
     told_t all = {.known = {false}}, in_c = {.known = {false}};
     for (uint32_t rank = 0; rank < 2; rank++) {
         message(&all, rank, SPC_BOARD_RECEIPT, 1 - rank, 0);
@@ -159,7 +159,7 @@ static void synchronous_sends(void) {
          "let one node receive before it sends.");
 }
 
-static void synchronous_sends_and_receives(void) {
+TEST(synchronous_sends_and_receives) {
     told_t told = {.known = {false}};
     message(&told, 0, SPC_BOARD_RECEIPT, 1, IN_C);
     message(&told, 1, SPC_BOARD_RECEIVE, 2, IN_C);
@@ -177,7 +177,7 @@ static void synchronous_sends_and_receives(void) {
 
 /* ---- collective operations ---- */
 
-static void one_operation(void) {
+TEST(one_operation) {
     told_t told = {.known = {false}};
     operation(&told, 0, SPC_OPERATION_BARRIER, 1, 0);
     message(&told, 1, SPC_BOARD_RECEIPT, 0, 0);
@@ -189,7 +189,7 @@ static void one_operation(void) {
          "have every node call barrier(), also those that take another branch, before it waits for them.");
 }
 
-static void several_operations(void) {
+TEST(several_operations) {
     told_t told = {.known = {false}};
     operation(&told, 0, SPC_OPERATION_BARRIER, 1, 0);
     phase(&told, 1, reduction(SPC_KIND_INT), 0, 0);
@@ -214,7 +214,7 @@ static void is_called(spc_signature_t call, const char *words, const char *funct
     says(&told, why, what);
 }
 
-static void functions_of_c(void) {
+TEST(functions_of_c) {
     is_called((spc_signature_t){.operation = SPC_OPERATION_BARRIER}, "barrier()", "spcomm_barrier()");
     is_called((spc_signature_t){.operation = SPC_OPERATION_FUZZY}, "fuzzy_barrier()", "spcomm_fuzzy_enter()");
     is_called((spc_signature_t){.operation = SPC_OPERATION_SPLIT}, "split()", "spcomm_split()");
@@ -233,7 +233,7 @@ static void functions_of_c(void) {
 
 /* ---- forms ---- */
 
-static void headlines(void) {
+TEST(headlines) {
     static const struct {
         spc_deadlock_report_options_t options;
         uint32_t waiting;
@@ -272,7 +272,7 @@ static void headlines(void) {
 }
 
 /* The report mentions nodes that wait in vain only for each other's part in it. */
-static void others_that_still_run(void) {
+TEST(others_that_still_run) {
     for (int in_vain = 0; in_vain < 2; in_vain++) {
         told_t told = {.known = {false}};
         operation(&told, 0, SPC_OPERATION_BARRIER, 1, 0);
@@ -284,7 +284,7 @@ static void others_that_still_run(void) {
     }
 }
 
-static void the_launchers_option_is_named(void) {
+TEST(the_launchers_option_is_named) {
     for (uint64_t enough = 0; enough <= 100000; enough += 100000) {
         told_t told = {.known = {false}};
         for (uint32_t rank = 0; rank < 2; rank++) {
@@ -303,7 +303,7 @@ static void the_launchers_option_is_named(void) {
 }
 
 /* Escape, CSI as one byte and as two of UTF-8 are replaced; letters of several bytes and bytes of Latin-1 stay. */
-static void names_of_files(void) {
+TEST(names_of_files) {
     told_t told = {.known = {false}};
     message(&told, 0, SPC_BOARD_RECEIVE, 1, 0);
     snprintf(told.entry[0].file, sizeof told.entry[0].file,
@@ -316,7 +316,7 @@ static void names_of_files(void) {
 }
 
 /* A box on another machine may have sent anything: nothing is read beyond the entry. */
-static void any_entry(void) {
+TEST(any_entry) {
     uint64_t state = check_seed();
     for (int i = 0; i < 20000; i++) {
         told_t told = {.known = {false}};
@@ -369,7 +369,7 @@ static spc_signature_t reduction_of(spc_operator_t operator, uint64_t kind, spc_
                              .layout = kind << 56};
 }
 
-static void calls_by_name(void) {
+TEST(calls_by_name) {
     call_is((spc_board_entry_t){.kind = SPC_BOARD_CYCLE}, "coordinated_recv()");
     call_is((spc_board_entry_t){.kind = SPC_BOARD_RECEIPT, .source = 3, .tag = 5}, "ssend(dest=3, tag=5)");
     call_is((spc_board_entry_t){.kind = SPC_BOARD_SEND, .source = -1, .tag = 5, .size = 2},
@@ -394,7 +394,7 @@ static void calls_by_name(void) {
     call_is(phase_of(array), "reduce(op=PROD, root=2) of an array of complex64, 40 bytes");
 }
 
-static void collectives_that_move_data(void) {
+TEST(collectives_that_move_data) {
     static const char *const rooted[] = {"bcast(root=3)", "gather(root=3)", "allgather()", "scatter(root=3)",
                                          "alltoall()"};
     for (int i = 0; i < 5; i++) {
@@ -411,30 +411,11 @@ static void collectives_that_move_data(void) {
     call_is(entry, "gather(root=0) for the part of node 2");
 }
 
-static void places(void) {
+TEST(places) {
     call_is((spc_board_entry_t){.kind = SPC_BOARD_CYCLE, .file = "/a/b.py", .line = 3, .function = "step"},
             "coordinated_recv()b.py:3 in step");
     call_is((spc_board_entry_t){.kind = SPC_BOARD_CYCLE, .file = "b.py", .line = 3, .function = "<module>"},
             "coordinated_recv()b.py:3");
 }
 
-int main(void) {
-    RUN(receives_at_one_line);
-    RUN(receives_at_several_lines);
-    RUN(what_one_node_shows);
-    RUN(full_queues);
-    RUN(synchronous_sends);
-    RUN(synchronous_sends_and_receives);
-    RUN(one_operation);
-    RUN(several_operations);
-    RUN(functions_of_c);
-    RUN(headlines);
-    RUN(others_that_still_run);
-    RUN(the_launchers_option_is_named);
-    RUN(names_of_files);
-    RUN(any_entry);
-    RUN(calls_by_name);
-    RUN(collectives_that_move_data);
-    RUN(places);
-    return check_done();
-}
+TEST_MAIN()

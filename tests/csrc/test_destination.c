@@ -8,7 +8,7 @@
 
 enum { RANKS = SPCOMM_DESTINATION_RANKS };
 
-static void zeros_are_the_empty_set(void) {
+TEST(zeros_are_the_empty_set) {
     spcomm_destination_t empty = {{0}, 0, 0}, cleared;
     memset(&cleared, 0xff, sizeof cleared);
     spcomm_destination_clear(&cleared);
@@ -19,7 +19,7 @@ static void zeros_are_the_empty_set(void) {
     CHECK_EQ(spcomm_destination_next(&empty), -1);
 }
 
-static void each_rank_alone(void) {
+TEST(each_rank_alone) {
     for (int rank = 0; rank < RANKS; rank++) {
         spcomm_destination_t one = {{0}, 0, 0};
         int32_t found[2] = {-7, -7};
@@ -41,7 +41,7 @@ static void each_rank_alone(void) {
     }
 }
 
-static void other_ranks_are_refused(void) {
+TEST(other_ranks_are_refused) {
     static const int wrong[] = {-1, RANKS, RANKS + 1, INT32_MAX, INT32_MIN};
     spcomm_destination_t set = {{0}, 0, 0}, before;
     CHECK_OK(spcomm_destination_set(&set, 5));
@@ -75,7 +75,7 @@ static void check_against(spcomm_destination_t *set, const unsigned char member[
     CHECK_EQ(spcomm_destination_count(set), count);
 }
 
-static void random_changes(void) {
+TEST(random_changes) {
     uint64_t state = 5;
     spcomm_destination_t set = {{0}, 0, 0};
     unsigned char member[RANKS] = {0};
@@ -88,7 +88,7 @@ static void random_changes(void) {
     }
 }
 
-static void a_small_array_gets_the_first_ranks(void) {
+TEST(a_small_array_gets_the_first_ranks) {
     spcomm_destination_t set = {{0}, 0, 0};
     int32_t ranks[3] = {-7, -7, -7};
     for (int rank = 100; rank < 1000; rank += 100) {
@@ -101,7 +101,7 @@ static void a_small_array_gets_the_first_ranks(void) {
     CHECK_EQ(spcomm_destination_to_ranks(&set, NULL, 0), 9);
 }
 
-static void changes_during_an_iteration(void) {
+TEST(changes_during_an_iteration) {
     spcomm_destination_t set = {{0}, 0, 0};
     CHECK_OK(spcomm_destination_set(&set, 10));
     CHECK_OK(spcomm_destination_set(&set, 20));
@@ -114,7 +114,7 @@ static void changes_during_an_iteration(void) {
     CHECK_EQ(spcomm_destination_first(&set), 5);
 }
 
-static void equality_is_of_the_ranks_alone(void) {
+TEST(equality_is_of_the_ranks_alone) {
     spcomm_destination_t one = {{0}, 0, 0}, other = {{0}, 0, 0};
     CHECK_OK(spcomm_destination_set(&one, 1023));
     CHECK(!spcomm_destination_equal(&one, &other));
@@ -123,13 +123,4 @@ static void equality_is_of_the_ranks_alone(void) {
     CHECK(spcomm_destination_equal(&one, &other));
 }
 
-int main(void) {
-    RUN(zeros_are_the_empty_set);
-    RUN(each_rank_alone);
-    RUN(other_ranks_are_refused);
-    RUN(random_changes);
-    RUN(a_small_array_gets_the_first_ranks);
-    RUN(changes_during_an_iteration);
-    RUN(equality_is_of_the_ranks_alone);
-    return check_done();
-}
+TEST_MAIN()

@@ -6,7 +6,7 @@
 #include "base/spc_wait.h"
 #include "segment/spc_event.h"
 
-static void notify_disturbs_nobody_awake(void) {
+TEST(notify_disturbs_nobody_awake) {
     spc_event_shared_t event = {0};
     spc_event_notify(&event, spc_platform_features(0));
     CHECK_EQ_U(atomic_load(&event.word), 0);
@@ -16,7 +16,7 @@ static void notify_disturbs_nobody_awake(void) {
     CHECK_EQ_U(atomic_load(&event.sleeping), 1); /* only its owner clears it */
 }
 
-static void raise_bumps_always(void) {
+TEST(raise_bumps_always) {
     spc_event_shared_t event = {0};
     for (uint32_t i = 1; i <= 3; i++) {
         spc_event_raise(&event, 0);
@@ -24,7 +24,7 @@ static void raise_bumps_always(void) {
     }
 }
 
-static void word_may_wrap(void) {
+TEST(word_may_wrap) {
     spc_event_shared_t event = {0};
     atomic_store(&event.word, UINT32_MAX);
     spc_event_raise(&event, 0);
@@ -87,7 +87,7 @@ static void wake_and_be_woken(int rank, int size, void *argument) {
     }
 }
 
-static void each_notification_arrives(void) {
+TEST(each_notification_arrives) {
     for (int size = 2; size <= 8; size += 3) {
         crowd_t crowd = {.rounds = (uint64_t)check_scale(1500), .features = spc_platform_features(0)};
         check_threads(size, wake_and_be_woken, &crowd);
@@ -145,17 +145,10 @@ static void fight(int rank, int size, void *argument) {
     }
 }
 
-static void simultaneous_wakeups_arrive(void) {
+TEST(simultaneous_wakeups_arrive) {
     duel_t duel = {.rounds = (uint64_t)check_scale(60000), .features = spc_platform_features(0)};
     check_threads(2, fight, &duel);
     CHECK_EQ_U(atomic_load(&duel.condition), duel.rounds);
 }
 
-int main(void) {
-    RUN(notify_disturbs_nobody_awake);
-    RUN(raise_bumps_always);
-    RUN(word_may_wrap);
-    RUN(each_notification_arrives);
-    RUN(simultaneous_wakeups_arrive);
-    return check_done();
-}
+TEST_MAIN()

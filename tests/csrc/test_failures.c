@@ -84,7 +84,7 @@ static void check_row(char *row) {
     free(failures.node);
 }
 
-static void rows_of_the_table(void) {
+TEST(rows_of_the_table) {
     char row[256];
     uint32_t count = 0;
     FILE *table = fopen("tests/csrc/failures.txt", "r");
@@ -102,7 +102,7 @@ static void rows_of_the_table(void) {
 
 /* ---- what only a run without a launcher says */
 
-static void a_victim_is_not_first_if_there_is_another(void) {
+TEST(a_victim_is_not_first_if_there_is_another) {
     spc_failures_t failures = fresh(4);
     report(&failures, 1, SPC_REPORT_LOST, "NodeLostError");
     report(&failures, 1, SPC_REPORT_TEXT, "lost\n");
@@ -119,7 +119,7 @@ static void a_victim_is_not_first_if_there_is_another(void) {
         "were stopped");
 }
 
-static void equal_tracebacks_are_shown_once_and_the_first_last(void) {
+TEST(equal_tracebacks_are_shown_once_and_the_first_last) {
     spc_failures_t failures = fresh(4);
     for (uint32_t rank = 0; rank < 4; rank++) {
         report(&failures, rank, SPC_REPORT_RAISED, rank == 3 ? "KeyError" : "ValueError");
@@ -131,7 +131,7 @@ static void equal_tracebacks_are_shown_once_and_the_first_last(void) {
               "nodes 1-2 failed in the same way");
 }
 
-static void what_follows_the_end_does_not_count(void) {
+TEST(what_follows_the_end_does_not_count) {
     spc_failures_t failures = fresh(2);
     spc_failures_vanished(&failures, 0);
     failures.closed = true;
@@ -139,7 +139,7 @@ static void what_follows_the_end_does_not_count(void) {
     concludes(&failures, false, 1, "node 0 died; the other node was stopped");
 }
 
-static void interruptions_show_places(void) {
+TEST(interruptions_show_places) {
     spc_failures_t failures = fresh(4);
     for (uint32_t rank = 1; rank < 4; rank++) {
         report(&failures, rank, SPC_REPORT_INTERRUPTED, rank == 3 ? "b.py:2 in work" : "a.py:1 in <module>");
@@ -152,7 +152,7 @@ static void interruptions_show_places(void) {
               "  node 3      b.py:2 in work\n");
 }
 
-static void long_reports_are_kept_up_to_a_limit(void) {
+TEST(long_reports_are_kept_up_to_a_limit) {
     static char piece[4000];
     spc_failures_t failures = fresh(1);
     memset(piece, 'p', sizeof piece - 1);
@@ -166,19 +166,10 @@ static void long_reports_are_kept_up_to_a_limit(void) {
     free(failures.node);
 }
 
-static void signals_have_names(void) {
+TEST(signals_have_names) {
     char buffer[24];
     CHECK_STR(spc_signal_name(SIGSEGV, buffer, sizeof buffer), "SIGSEGV");
     CHECK_STR(spc_signal_name(63, buffer, sizeof buffer), "signal 63");
 }
 
-int main(void) {
-    RUN(rows_of_the_table);
-    RUN(a_victim_is_not_first_if_there_is_another);
-    RUN(equal_tracebacks_are_shown_once_and_the_first_last);
-    RUN(what_follows_the_end_does_not_count);
-    RUN(interruptions_show_places);
-    RUN(long_reports_are_kept_up_to_a_limit);
-    RUN(signals_have_names);
-    return check_done();
-}
+TEST_MAIN()

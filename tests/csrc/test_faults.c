@@ -194,7 +194,7 @@ static void sender_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void a_sender_is_killed(void) {
+TEST(a_sender_is_killed) {
     for (int point = 0; point < POINTS; point++) {
         run(3, small, sender_body, point, 1);
     }
@@ -215,7 +215,7 @@ static void last_sender_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void the_last_sender_is_killed(void) {
+TEST(the_last_sender_is_killed) {
     run(2, small, last_sender_body, 0, 1);
 }
 
@@ -239,7 +239,7 @@ static void receiver_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void a_receiver_is_killed(void) {
+TEST(a_receiver_is_killed) {
     run(3, (spc_config_t){.slots = 4, .ring_bytes = 1024, .arena_bytes = 65536, .queue_limit_bytes = 4096},
         receiver_body, 0, 1);
 }
@@ -286,7 +286,7 @@ static void barrier_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void a_node_is_killed_in_a_barrier(void) {
+TEST(a_node_is_killed_in_a_barrier) {
     run(3, small, barrier_body, 0, 1);
     run(3, small, barrier_body, 1, 2);
 }
@@ -320,7 +320,7 @@ static void anywhere_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void a_node_is_killed_anywhere(void) {
+TEST(a_node_is_killed_anywhere) {
     uint64_t random = check_seed();
     for (long round = check_scale(40); round > 0; round--) {
         pid_t pid[3];
@@ -380,7 +380,7 @@ static void stopped_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void a_node_is_stopped(void) {
+TEST(a_node_is_stopped) {
     for (int tiny = 0; tiny < 2; tiny++) {
         pid_t pid[3];
         int status;
@@ -400,12 +400,4 @@ static void a_node_is_stopped(void) {
     }
 }
 
-int main(void) {
-    RUN(a_sender_is_killed);
-    RUN(the_last_sender_is_killed);
-    RUN(a_receiver_is_killed);
-    RUN(a_node_is_killed_in_a_barrier);
-    RUN(a_node_is_killed_anywhere);
-    RUN(a_node_is_stopped);
-    return check_done();
-}
+TEST_MAIN()

@@ -65,7 +65,7 @@ static void check_same(const spc_frame_t *found, const spc_frame_t *expected) {
     CHECK_EQ_U(found->length_bytes, expected->length_bytes);
 }
 
-static void bytes_of_a_header(void) {
+TEST(bytes_of_a_header) {
     unsigned char header[HEADER];
     spc_frame_t frame;
     uint32_t body_sum;
@@ -79,7 +79,7 @@ static void bytes_of_a_header(void) {
     CHECK_EQ(spc_frame_check_body(BODY_BYTES, BODY - 1, body_sum), SPC_EINVAL);
 }
 
-static void a_body_in_pieces(void) {
+TEST(a_body_in_pieces) {
     unsigned char header[HEADER];
     for (size_t cut = 0; cut <= BODY; cut++) {
         const spc_frame_piece_t pieces[] = {{BODY_BYTES, cut}, {NULL, 0}, {BODY_BYTES + cut, BODY - cut}};
@@ -88,7 +88,7 @@ static void a_body_in_pieces(void) {
     }
 }
 
-static void no_body(void) {
+TEST(no_body) {
     const spc_frame_t frame = {.kind = SPC_FRAME_ACKNOWLEDGE, .total_bytes = UINT64_MAX};
     unsigned char header[HEADER];
     spc_frame_t found;
@@ -100,7 +100,7 @@ static void no_body(void) {
 }
 
 /* Every single bit of a header, and of a body. */
-static void one_bit_is_wrong(void) {
+TEST(one_bit_is_wrong) {
     unsigned char bytes[HEADER + BODY];
     spc_frame_t frame;
     uint32_t body_sum;
@@ -123,7 +123,7 @@ typedef struct change {
 } change_t;
 
 /* The sum is right, and the header says what it may not. */
-static void wrong_on_purpose(void) {
+TEST(wrong_on_purpose) {
     static const change_t CHANGES[] = {
         {0, 'x', SPC_EINVAL},   {3, 'h', SPC_EINVAL}, {4, 0, SPC_EVERSION},  {4, 1, SPC_EVERSION},
         {4, 255, SPC_EVERSION}, {5, 0, SPC_EINVAL},   {5, 15, SPC_EINVAL},   {5, 255, SPC_EINVAL},
@@ -147,7 +147,7 @@ static void wrong_on_purpose(void) {
     }
 }
 
-static void bounds(void) {
+TEST(bounds) {
     spc_frame_t frame = {.kind = SPC_FRAME_MESSAGE}, found;
     unsigned char header[HEADER];
     uint32_t body_sum;
@@ -234,7 +234,7 @@ static int feed_piece(spc_frame_parser_t *parser, stream_t *stream, size_t from,
     return status;
 }
 
-static void pieces_of_every_size(void) {
+TEST(pieces_of_every_size) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
@@ -251,7 +251,7 @@ static void pieces_of_every_size(void) {
     free(stream.bytes);
 }
 
-static void pieces_at_random(void) {
+TEST(pieces_at_random) {
     uint64_t random = check_seed();
     for (long round = check_scale(400); round > 0; round--) {
         stream_t stream;
@@ -271,7 +271,7 @@ static void pieces_at_random(void) {
 }
 
 /* A frame is delivered with its last byte, neither before nor after. */
-static void not_before_it_is_whole(void) {
+TEST(not_before_it_is_whole) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
@@ -286,7 +286,7 @@ static void not_before_it_is_whole(void) {
 }
 
 /* Bodies that lie whole and at a multiple of 16 in what is fed are not copied. */
-static void copies_only_what_it_must(void) {
+TEST(copies_only_what_it_must) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
@@ -304,7 +304,7 @@ static void copies_only_what_it_must(void) {
 }
 
 /* Whatever bit is wrong: what was whole before is delivered, nothing after. */
-static void nothing_after_a_wrong_bit(void) {
+TEST(nothing_after_a_wrong_bit) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
@@ -330,7 +330,7 @@ static void nothing_after_a_wrong_bit(void) {
     free(stream.bytes);
 }
 
-static void another_version(void) {
+TEST(another_version) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
@@ -346,7 +346,7 @@ static void another_version(void) {
 }
 
 /* An error of the receiver of frames ends the parser, too. */
-static void refused_by_deliver(void) {
+TEST(refused_by_deliver) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
@@ -363,7 +363,7 @@ static void refused_by_deliver(void) {
 }
 
 /* A length beyond the parser's own bound is refused with the header, before any of the body has come. */
-static void too_long_for_this_parser(void) {
+TEST(too_long_for_this_parser) {
     spc_frame_t frame = {.kind = SPC_FRAME_BOARD};
     stream_t stream = {.bytes = malloc(HEADER), .stop_at = -1};
     CHECK(stream.bytes != NULL);
@@ -378,7 +378,7 @@ static void too_long_for_this_parser(void) {
     free(stream.bytes);
 }
 
-static void parsers_that_cannot_be(void) {
+TEST(parsers_that_cannot_be) {
     spc_frame_parser_t *parser = NULL;
     CHECK_EQ(spc_frame_parser_create(SPC_FRAME_BODY_MAX + 1, &parser), SPC_EINVAL);
     CHECK_EQ_PTR(parser, NULL);
@@ -431,7 +431,7 @@ static int read_in_place(const unsigned char *header, unsigned char *body, int f
     return status;
 }
 
-static void in_place(void) {
+TEST(in_place) {
     uint64_t random = 7;
     unsigned char header[HEADER], *body = malloc(LONG);
     CHECK(body != NULL);
@@ -448,7 +448,7 @@ static void in_place(void) {
 }
 
 /* A process that hands on a body that was read writes the same header without reading it. */
-static void the_sum_is_kept(void) {
+TEST(the_sum_is_kept) {
     unsigned char header[HEADER];
     spc_frame_t frame;
     uint32_t body_sum;
@@ -463,23 +463,4 @@ static void the_sum_is_kept(void) {
     CHECK(memcmp(header, WRITTEN, HEADER) != 0);
 }
 
-int main(void) {
-    RUN(bytes_of_a_header);
-    RUN(a_body_in_pieces);
-    RUN(no_body);
-    RUN(one_bit_is_wrong);
-    RUN(wrong_on_purpose);
-    RUN(bounds);
-    RUN(pieces_of_every_size);
-    RUN(pieces_at_random);
-    RUN(not_before_it_is_whole);
-    RUN(copies_only_what_it_must);
-    RUN(nothing_after_a_wrong_bit);
-    RUN(another_version);
-    RUN(refused_by_deliver);
-    RUN(too_long_for_this_parser);
-    RUN(parsers_that_cannot_be);
-    RUN(in_place);
-    RUN(the_sum_is_kept);
-    return check_done();
-}
+TEST_MAIN()

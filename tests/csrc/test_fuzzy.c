@@ -39,7 +39,7 @@ static void barrier_of_all(void) {
     }
 }
 
-static void it_is_done_when_all_have_entered(void) {
+TEST(it_is_done_when_all_have_entered) {
     open_all(2);
     uint64_t phase = enter(2);
     CHECK_EQ_U(enter(0), phase);
@@ -58,7 +58,7 @@ static void it_is_done_when_all_have_entered(void) {
     box_close(&box);
 }
 
-static void eight_may_be_open_and_no_more(void) {
+TEST(eight_may_be_open_and_no_more) {
     open_all(8);
     uint64_t phases[SPC_FUZZY_MAX], listed[SPC_FUZZY_MAX], phase = 0;
     for (uint32_t i = 0; i < SPC_FUZZY_MAX; i++) {
@@ -85,7 +85,7 @@ static void eight_may_be_open_and_no_more(void) {
 }
 
 /* Node 0 runs ahead as far as it may: eight entries and a barrier, before anybody else does anything. */
-static void a_node_may_run_ahead_of_all_others(void) {
+TEST(a_node_may_run_ahead_of_all_others) {
     for (uint32_t fanin = 2; fanin <= 4; fanin *= 2) {
         open_all(fanin);
         for (int round = 0; round < 2 * SPC_BANKS; round++) {
@@ -137,7 +137,7 @@ static void run_ahead(uint32_t rank) {
 
 /* No line of a phase changes before this node has started SPC_BANKS - SPC_FUZZY_MAX - 1 later ones,
  * however far the others are. Each node in turn is the slow one. */
-static void lines_outlive_the_slowest_reader(void) {
+TEST(lines_outlive_the_slowest_reader) {
     const spc_signature_t gather = box_plain(SPC_OPERATION_GATHER);
     const uint64_t values[NODES] = {7, 8, 9};
     for (uint32_t slow = 0; slow < NODES; slow++) {
@@ -167,7 +167,7 @@ static void lines_outlive_the_slowest_reader(void) {
 }
 
 /* A later phase that is complete means that the earlier ones are. */
-static void barriers_between_entry_and_end_complete_it(void) {
+TEST(barriers_between_entry_and_end_complete_it) {
     open_all(2);
     uint64_t phase = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
@@ -182,7 +182,7 @@ static void barriers_between_entry_and_end_complete_it(void) {
 }
 
 /* One node calls something else, once; its outcome outlives the bank, whatever the others have become. */
-static void outcomes_are_kept_until_somebody_asks(void) {
+TEST(outcomes_are_kept_until_somebody_asks) {
     for (uint32_t fanin = 2; fanin <= 4; fanin *= 2) {
         open_all(fanin);
         uint64_t good = 0, bad = 0, later = 0;
@@ -209,7 +209,7 @@ static void outcomes_are_kept_until_somebody_asks(void) {
 }
 
 /* Entering keeps the outcomes of older ones too. */
-static void entering_others_keeps_an_outcome(void) {
+TEST(entering_others_keeps_an_outcome) {
     open_all(2);
     uint64_t bad = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
@@ -222,7 +222,7 @@ static void entering_others_keeps_an_outcome(void) {
 }
 
 /* Eight are always open, and the oldest is left each time. */
-static void a_window_of_eight_slides_over_the_banks(void) {
+TEST(a_window_of_eight_slides_over_the_banks) {
     open_all(2);
     for (uint64_t phase = 1; phase <= 6 * SPC_BANKS; phase++) {
         const bool differs = phase % 5 == 0;
@@ -240,14 +240,4 @@ static void a_window_of_eight_slides_over_the_banks(void) {
     box_close(&box);
 }
 
-int main(void) {
-    RUN(it_is_done_when_all_have_entered);
-    RUN(eight_may_be_open_and_no_more);
-    RUN(a_node_may_run_ahead_of_all_others);
-    RUN(lines_outlive_the_slowest_reader);
-    RUN(barriers_between_entry_and_end_complete_it);
-    RUN(outcomes_are_kept_until_somebody_asks);
-    RUN(entering_others_keeps_an_outcome);
-    RUN(a_window_of_eight_slides_over_the_banks);
-    return check_done();
-}
+TEST_MAIN()

@@ -31,7 +31,7 @@ static void every_length_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void every_length(void) {
+TEST(every_length) {
     wide_run(3, (spc_config_t){0}, NULL, every_length_body);
     wide_run(3, (spc_config_t){.arena_bytes = 1, .ring_bytes = 16384, .slots = 3}, NULL, every_length_body);
     wide_run(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, NULL,
@@ -59,7 +59,7 @@ static void all_with_all_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void all_with_all(void) {
+TEST(all_with_all) {
     wide_run(5, (spc_config_t){0}, interleaved, all_with_all_body);
     wide_run(5, (spc_config_t){.arena_bytes = 1, .ring_bytes = 1024, .slots = 1}, interleaved,
              all_with_all_body);
@@ -82,7 +82,7 @@ static void casts_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void casts(void) {
+TEST(casts) {
     wide_box_t wide;
     spc_link_counts_t counts;
     uint64_t frames = 0;
@@ -120,7 +120,7 @@ static void receipts_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void receipts(void) {
+TEST(receipts) {
     wide_run(2, (spc_config_t){0}, NULL, receipts_body);
 }
 
@@ -177,7 +177,7 @@ static void collectives_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void collectives(void) {
+TEST(collectives) {
     wide_run(2, (spc_config_t){0}, NULL, collectives_body);
     wide_run(5, (spc_config_t){0}, interleaved, collectives_body);
 }
@@ -196,7 +196,7 @@ static void messages_come_before_barriers_body(int rank, int size, void *argumen
     comm_box_leave(comm);
 }
 
-static void messages_come_before_barriers(void) {
+TEST(messages_come_before_barriers) {
     wide_run(3, (spc_config_t){0}, NULL, messages_come_before_barriers_body);
 }
 
@@ -212,7 +212,7 @@ static void mismatch_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void mismatch(void) {
+TEST(mismatch) {
     wide_run(3, (spc_config_t){0}, NULL, mismatch_body);
 }
 
@@ -248,7 +248,7 @@ static void cycles_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void cycles(void) {
+TEST(cycles) {
     wide_run(4, (spc_config_t){0}, NULL, cycles_body);
 }
 
@@ -275,7 +275,7 @@ static void splits_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void splits(void) {
+TEST(splits) {
     wide_run(5, (spc_config_t){0}, interleaved, splits_body);
     wide_run(4, (spc_config_t){0}, NULL, splits_body);
 }
@@ -303,7 +303,7 @@ static void ends_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void ends(void) {
+TEST(ends) {
     wide_run(2, (spc_config_t){0}, NULL, ends_body);
 }
 
@@ -353,7 +353,7 @@ static void killed_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void a_node_is_killed(void) {
+TEST(a_node_is_killed) {
     wide_run(2, (spc_config_t){0}, NULL, killed_body);
 }
 
@@ -393,7 +393,7 @@ static void unread_body(int rank, int size, void *argument) {
 }
 
 /* A gateway touches nothing that was on its way to a node that is gone. */
-static void unread_messages_of_the_gone(void) {
+TEST(unread_messages_of_the_gone) {
     wide_run(2, (spc_config_t){.slots = 2, .arena_bytes = 32 << 20}, NULL, unread_body);
 }
 
@@ -446,7 +446,7 @@ static void gone_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void who_is_gone_had_entered_a_barrier(void) {
+TEST(who_is_gone_had_entered_a_barrier) {
     static const uint16_t place[] = {0, 0, 0, 1, 1};
     atomic_store(&gone_nodes, 0);
     wide_run(5, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 16384, .slots = 3}, place, gone_body);
@@ -514,7 +514,7 @@ static void to_the_ended_with(spc_config_t config) {
     wide_free(&wide);
 }
 
-static void to_the_ended(void) {
+TEST(to_the_ended) {
     for (long round = check_scale(2); round > 0; round--) {
         to_the_ended_with((spc_config_t){0});
         to_the_ended_with((spc_config_t){.arena_bytes = 1, .ring_bytes = 16384, .slots = 3});
@@ -523,7 +523,7 @@ static void to_the_ended(void) {
 }
 
 /* The parts of one message, dropped one after the other: it counts once, with the last one. */
-static void parts_to_the_ended(void) {
+TEST(parts_to_the_ended) {
     wide_box_t wide;
     wide_open(&wide, (spc_config_t){.nodes = 4, .arena_bytes = 1, .ring_bytes = 16384, .slots = 3}, NULL);
     const spc_frame_t end = {.kind = SPC_FRAME_STATUS, .source = 2, .total_bytes = SPC_NODE_FINISHED};
@@ -542,7 +542,7 @@ static void parts_to_the_ended(void) {
 
 /* ---- what no gateway of ours sends */
 
-static void a_receiver_is_named_twice(void) {
+TEST(a_receiver_is_named_twice) {
     enum { BYTES = 20000 };
     static unsigned char body[8 + BYTES];
     wide_box_t wide;
@@ -560,7 +560,7 @@ static void a_receiver_is_named_twice(void) {
 
 /* No length is too long for a message: a peer may queue one that is longer than its limit, and credit counts only what
  * is under way. One that no memory holds is refused, and what its source sends goes on. */
-static void a_message_is_longer_than_any_memory(void) {
+TEST(a_message_is_longer_than_any_memory) {
     static const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX / 2, UINT64_C(1) << 56};
     wide_box_t wide;
     wide_open(&wide, (spc_config_t){.nodes = 4, .arena_bytes = 1 << 20, .ring_bytes = 16384, .slots = 4},
@@ -580,7 +580,7 @@ static void a_message_is_longer_than_any_memory(void) {
 
 /* Somebody who knows the secret says anything: it is refused, or does no harm to memory. Its nodes then look at what
  * has come. */
-static void anything_is_said_by_a_box(void) {
+TEST(anything_is_said_by_a_box) {
     static unsigned char body[ANY_FRAME_BYTES];
     uint64_t state = check_seed();
     for (long round = check_scale(400); round > 0; round--) {
@@ -602,24 +602,4 @@ static void anything_is_said_by_a_box(void) {
     }
 }
 
-int main(void) {
-    RUN(a_receiver_is_named_twice);
-    RUN(a_message_is_longer_than_any_memory);
-    RUN(anything_is_said_by_a_box);
-    RUN(every_length);
-    RUN(all_with_all);
-    RUN(casts);
-    RUN(receipts);
-    RUN(collectives);
-    RUN(messages_come_before_barriers);
-    RUN(mismatch);
-    RUN(cycles);
-    RUN(splits);
-    RUN(ends);
-    RUN(a_node_is_killed);
-    RUN(unread_messages_of_the_gone);
-    RUN(who_is_gone_had_entered_a_barrier);
-    RUN(to_the_ended);
-    RUN(parts_to_the_ended);
-    return check_done();
-}
+TEST_MAIN()

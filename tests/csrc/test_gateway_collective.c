@@ -121,7 +121,7 @@ static void arrive_at_all(lone_box_t *lone, uint32_t member, uint64_t first) {
 }
 
 /* Node 1 is told of at phases whose banks node 0 still uses, because node 2 has not come to them here. */
-static void arrivals_that_are_ahead_wait(void) {
+TEST(arrivals_that_are_ahead_wait) {
     const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
     lone_box_t lone;
     uint64_t fuzzy[SPC_FUZZY_MAX];
@@ -149,7 +149,7 @@ static void arrivals_that_are_ahead_wait(void) {
     lone_close(&lone, SPC_EINTERRUPTED);
 }
 
-static void what_is_ahead_is_bounded(void) {
+TEST(what_is_ahead_is_bounded) {
     lone_box_t lone;
     lone_open(&lone, 3);
     spc_comm_t *comm = comm_box_join(&lone.box, 0);
@@ -167,7 +167,7 @@ static void what_is_ahead_is_bounded(void) {
 }
 
 /* All here have arrived, so the server has it all, and keeps it until all others have, too. */
-static void an_end_is_told_after_a_reminder(void) {
+TEST(an_end_is_told_after_a_reminder) {
     lone_box_t lone;
     uint64_t fuzzy[2];
     lone_open(&lone, 2);
@@ -190,7 +190,7 @@ static void an_end_is_told_after_a_reminder(void) {
 }
 
 /* The gateway has sent all, and sleeps: it has not ended its link, and takes what is on its way. */
-static void a_gateway_stays_until_the_others_have_shut_down(void) {
+TEST(a_gateway_stays_until_the_others_have_shut_down) {
     lone_box_t lone;
     lone_open(&lone, 2);
     const spc_event_shared_t *events = spc_segment_part(&lone.box.segment, SPC_REGION_EVENT, 0);
@@ -243,7 +243,7 @@ static void send_value(lone_box_t *lone, const spc_frame_t *frame, const spc_arr
 
 /* Short and long totals, one after the other, with values of single nodes in between: each node here gets what came,
  * and never what lay there before. */
-static void totals_release_phases(void) {
+TEST(totals_release_phases) {
     static int64_t sent[LONG], result[LONG];
     lone_box_t lone;
     lone_open(&lone, 3);
@@ -280,7 +280,7 @@ static void totals_release_phases(void) {
     lone_close(&lone, SPC_EINTERRUPTED);
 }
 
-static void a_total_that_is_too_wide(void) {
+TEST(a_total_that_is_too_wide) {
     lone_box_t lone;
     lone_open(&lone, 3);
     spc_comm_t *comm = comm_box_join(&lone.box, 0);
@@ -296,7 +296,7 @@ static void a_total_that_is_too_wide(void) {
 }
 
 /* Whatever is wrong with a total ends the run of this box: no node gets it. */
-static void totals_that_cannot_be(void) {
+TEST(totals_that_cannot_be) {
     enum {
         NOT_ENTERED,
         OF_A_BOX,
@@ -492,7 +492,7 @@ static void star_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void reductions_through_a_server(void) {
+TEST(reductions_through_a_server) {
     static const uint16_t PLACES[][STAR_NODES] = {
         {0, 0, 0, 1, 1, 2, 2}, {0, 1, 2, 0, 1, 2, 0}, {0, 0, 1, 0, 1, 2, 2}, {2, 0, 0, 0, 0, 1, 0}};
     uint64_t seed = check_seed();
@@ -505,14 +505,4 @@ static void reductions_through_a_server(void) {
     }
 }
 
-int main(void) {
-    RUN(reductions_through_a_server);
-    RUN(totals_release_phases);
-    RUN(a_total_that_is_too_wide);
-    RUN(totals_that_cannot_be);
-    RUN(arrivals_that_are_ahead_wait);
-    RUN(what_is_ahead_is_bounded);
-    RUN(an_end_is_told_after_a_reminder);
-    RUN(a_gateway_stays_until_the_others_have_shut_down);
-    return check_done();
-}
+TEST_MAIN()

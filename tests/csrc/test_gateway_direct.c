@@ -182,43 +182,43 @@ static spc_gateway_peer_counts_t run(ways_t *ways) {
 
 /* ---- */
 
-static void direct(void) {
+TEST(direct) {
     ways_t ways = {0};
     CHECK(run(&ways).is_direct);
     CHECK_EQ_U(ways.made, 1);
 }
 
-static void no_connection_can_be_made(void) {
+TEST(no_connection_can_be_made) {
     ways_t ways = {.refuses = true};
     CHECK(!run(&ways).is_direct);
 }
 
-static void the_other_listens_nowhere(void) {
+TEST(the_other_listens_nowhere) {
     ways_t ways = {.listens_nowhere = true};
     CHECK(!run(&ways).is_direct);
     CHECK_EQ_U(ways.made, 0);
 }
 
 /* Messages that were sent before are held, and go first. */
-static void the_choice_is_late(void) {
+TEST(the_choice_is_late) {
     for (int refuses = 0; refuses < 2; refuses++) {
         ways_t ways = {.is_late = true, .refuses = refuses != 0};
         CHECK_EQ(run(&ways).is_direct, !ways.refuses);
     }
 }
 
-static void connections_break(void) {
+TEST(connections_break) {
     ways_t ways = {.breaks = true};
     CHECK(run(&ways).link.broken > 0);
     CHECK(ways.made > 1);
 }
 
-static void everything_breaks(void) {
+TEST(everything_breaks) {
     ways_t ways = {.breaks = true, .breaks_server = true};
     CHECK(run(&ways).link.broken > 0);
 }
 
-static void the_relay_breaks(void) {
+TEST(the_relay_breaks) {
     ways_t ways = {.refuses = true, .breaks_server = true};
     CHECK(!run(&ways).is_direct);
 }
@@ -235,7 +235,7 @@ static void send_and_leave(int rank, int size, void *argument) {
 }
 
 /* Gateways whose nodes have ended wait for the choice, too. */
-static void the_choice_comes_after_the_nodes(void) {
+TEST(the_choice_comes_after_the_nodes) {
     for (int refuses = 0; refuses < 2; refuses++) {
         ways_t ways = {.is_late = true, .refuses = refuses != 0};
         open_ways(&ways);
@@ -264,7 +264,7 @@ static void *run_gateway(void *argument) {
 }
 
 /* A connection that breaks, and that cannot be made anew, ends the run. */
-static void a_connection_stays_away(void) {
+TEST(a_connection_stays_away) {
     ways_t ways = {.timeout_ns = UINT64_C(2000000000)};
     gateway_thread_t given[WIDE_BOXES];
     open_ways(&ways);
@@ -286,15 +286,4 @@ static void a_connection_stays_away(void) {
     close_ways(&ways);
 }
 
-int main(void) {
-    RUN(direct);
-    RUN(no_connection_can_be_made);
-    RUN(the_other_listens_nowhere);
-    RUN(the_choice_is_late);
-    RUN(connections_break);
-    RUN(everything_breaks);
-    RUN(the_relay_breaks);
-    RUN(the_choice_comes_after_the_nodes);
-    RUN(a_connection_stays_away);
-    return check_done();
-}
+TEST_MAIN()

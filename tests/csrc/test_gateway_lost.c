@@ -60,7 +60,7 @@ static void breaking_body(int rank, int size, void *argument) {
 }
 
 /* Nothing is lost, doubled or in another order. */
-static void connections_break(void) {
+TEST(connections_break) {
     breaking_t breaking = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = -1};
     const spc_gateway_options_t options[WIDE_BOXES] = {{0}, {.broken = renew, .argument = &breaking}};
     wide_open_with(&breaking.wide, (spc_config_t){.nodes = NODES}, NULL, options);
@@ -115,7 +115,7 @@ static void lost_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-static void lost(void) {
+TEST(lost) {
     wide_box_t wide;
     wide_open(&wide, (spc_config_t){.nodes = NODES}, NULL);
     for (int i = 0; i < WIDE_BOXES; i++) {
@@ -199,14 +199,9 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     comm_box_close(&box);
 }
 
-static void faults(void) {
+TEST(faults) {
     fault_of(true, SPC_ECLOSED, 0);
     fault_of(false, SPC_ETIMEDOUT, 1);
 }
 
-int main(void) {
-    RUN(connections_break);
-    RUN(lost);
-    RUN(faults);
-    return check_done();
-}
+TEST_MAIN()

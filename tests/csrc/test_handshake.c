@@ -157,7 +157,7 @@ static void run_to(const spc_handshake_options_t *client, const spc_handshake_op
 
 /* ---- those who may */
 
-static void the_bytes(void) {
+TEST(the_bytes) {
     pair_t pair = pair_make(NULL, NULL);
     const unsigned char *hello, *to_sign;
     CHECK_EQ_U(spc_handshake_output(pair.side[CLIENT].machine, &hello), MESSAGE);
@@ -189,7 +189,7 @@ static void the_bytes(void) {
     pair_end(&pair);
 }
 
-static void pieces_of_every_size(void) {
+TEST(pieces_of_every_size) {
     for (size_t most = 1; most <= MESSAGE + 1; most++) {
         pair_t pair = pair_make(NULL, NULL);
         exchange(&pair, most);
@@ -208,7 +208,7 @@ static void pieces_of_every_size(void) {
 }
 
 /* A server looks the secret up when it is to sign: then it knows the job and the box. */
-static void every_box_and_job(void) {
+TEST(every_box_and_job) {
     static const uint16_t BOXES[] = {0, 1, 63, 255, 256, UINT16_MAX};
     static const uint32_t JOBS[] = {0, 1, 1 << 16, UINT32_MAX};
     for (size_t i = 0; i < sizeof BOXES / sizeof *BOXES * 4; i++) {
@@ -236,7 +236,7 @@ static void every_box_and_job(void) {
 /* ---- those who may not */
 
 /* Wrong secrets and jobs that do not exist get the same bytes, and nothing made with the secret. */
-static void wrong_secret(void) {
+TEST(wrong_secret) {
     static const uint64_t SECRETS[][2] = {{8, 7}, {7, 8}, {7, 0}};
     unsigned char answers[3][2 * MESSAGE];
     for (int i = 0; i < 3; i++) {
@@ -255,7 +255,7 @@ static void wrong_secret(void) {
 }
 
 /* The client has found no secret of its own. */
-static void no_secret(void) {
+TEST(no_secret) {
     pair_t pair = pair_make(NULL, NULL);
     pair.side[CLIENT].secret = 0;
     exchange(&pair, MESSAGE);
@@ -265,7 +265,7 @@ static void no_secret(void) {
 }
 
 /* A server that lets everybody in, and has not the secret: the client stays out. */
-static void a_false_server(void) {
+TEST(a_false_server) {
     pair_t pair = pair_make(NULL, NULL);
     do {
         move(&pair, CLIENT, MESSAGE);
@@ -293,7 +293,7 @@ static void a_false_server(void) {
 }
 
 /* Every bit of every message: whoever reads it, or what depends on it, does not accept. */
-static void one_bit_on_the_way(void) {
+TEST(one_bit_on_the_way) {
     for (int by = CLIENT; by <= SERVER; by++) {
         for (size_t bit = 0; bit < 2 * MESSAGE * 8; bit++) {
             pair_t pair = pair_make(NULL, NULL);
@@ -328,7 +328,7 @@ static spc_handshake_outcome_t answer_by(const spc_handshake_options_t *options,
 }
 
 /* The bytes that one end sent in an accepted handshake, sent again to an end with another nonce. */
-static void replay(void) {
+TEST(replay) {
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);
     for (int role = CLIENT; role <= SERVER; role++) {
@@ -346,7 +346,7 @@ static void replay(void) {
 }
 
 /* An end hears its own words, as they are or with the kinds that it waits for. */
-static void reflection(void) {
+TEST(reflection) {
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);
     static const unsigned char KINDS[2][2] = {{KIND_CHALLENGE, KIND_SERVER_PROOF}, {1, KIND_CLIENT_PROOF}};
@@ -364,7 +364,7 @@ static void reflection(void) {
 }
 
 /* Not even signed. */
-static void our_own_nonce(void) {
+TEST(our_own_nonce) {
     for (int role = CLIENT; role <= SERVER; role++) {
         spc_handshake_options_t options[2] = {options_of(CLIENT), options_of(SERVER)};
         memcpy(options[SERVER].nonce, options[CLIENT].nonce, sizeof options[CLIENT].nonce);
@@ -386,7 +386,7 @@ static void our_own_nonce(void) {
 }
 
 /* A server that answers somebody else. */
-static void a_challenge_for_another(void) {
+TEST(a_challenge_for_another) {
     pair_t pair = pair_make(NULL, NULL);
     const spc_handshake_options_t options = options_of(CLIENT);
     exchange(&pair, MESSAGE);
@@ -400,7 +400,7 @@ static void a_challenge_for_another(void) {
 }
 
 /* A server's proof is none of a client, though it is made with the secret and of the same messages. */
-static void the_other_roles_proof(void) {
+TEST(the_other_roles_proof) {
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);
     for (int role = CLIENT; role <= SERVER; role++) {
@@ -413,7 +413,7 @@ static void the_other_roles_proof(void) {
     pair_end(&pair);
 }
 
-static void two_of_one_role(void) {
+TEST(two_of_one_role) {
     for (int role = CLIENT; role <= SERVER; role++) {
         pair_t pair = pair_make(NULL, NULL);
         const spc_handshake_options_t options = options_of(role);
@@ -428,7 +428,7 @@ static void two_of_one_role(void) {
 
 /* ---- versions, byte orders, a server that is full: both ends know it, and say the same */
 
-static void versions(void) {
+TEST(versions) {
     static const uint32_t VERSIONS[][2] = {{SPC_FRAME_VERSION - 1, SPC_FRAME_VERSION},
                                            {SPC_FRAME_VERSION, SPC_FRAME_VERSION - 1},
                                            {1, 0x01000001},
@@ -454,7 +454,7 @@ static void versions(void) {
     run_to(&same[CLIENT], &same[SERVER], SPC_HANDSHAKE_ACCEPTED, SPC_HANDSHAKE_ACCEPTED);
 }
 
-static void byte_orders(void) {
+TEST(byte_orders) {
     for (int by_client = 1; by_client <= 2; by_client++) {
         for (int by_server = 1; by_server <= 2; by_server++) {
             spc_handshake_options_t options[2] = {options_of(CLIENT), options_of(SERVER)};
@@ -476,7 +476,7 @@ static void byte_orders(void) {
 }
 
 /* A server that does not look: then the client does, and tells it. */
-static void versions_and_byte_orders_that_the_client_finds(void) {
+TEST(versions_and_byte_orders_that_the_client_finds) {
     static const struct {
         int at;
         spc_handshake_outcome_t outcome;
@@ -496,14 +496,14 @@ static void versions_and_byte_orders_that_the_client_finds(void) {
     }
 }
 
-static void a_full_server(void) {
+TEST(a_full_server) {
     spc_handshake_options_t server = options_of(SERVER);
     server.full = true;
     run_to(NULL, &server, SPC_HANDSHAKE_FULL, SPC_HANDSHAKE_FULL);
 }
 
 /* The verdicts, and their moments: to a client in place of any answer, to a server in place of a proof. */
-static void verdicts(void) {
+TEST(verdicts) {
     spc_handshake_options_t client = options_of(CLIENT), server = options_of(SERVER);
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);
@@ -530,7 +530,7 @@ static void verdicts(void) {
 
 /* ---- those who do not speak the language, or stop in the middle */
 
-static void not_ours(void) {
+TEST(not_ours) {
     static const char *const WORDS[] = {"GET / HTTP/1.1\r\n", "SSH-2.0-", "spcf", "\x16\x03\x01", "s", "spc"};
     for (int role = CLIENT; role <= SERVER; role++) {
         const spc_handshake_options_t options = options_of(role);
@@ -544,7 +544,7 @@ static void not_ours(void) {
 }
 
 /* Bytes that are 0 in this version are 0; so two versions that look alike are alike. */
-static void zeros_are_zeros(void) {
+TEST(zeros_are_zeros) {
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);
     for (int role = CLIENT; role <= SERVER; role++) {
@@ -560,7 +560,7 @@ static void zeros_are_zeros(void) {
 }
 
 /* Both ends know whether TLS follows, if one of them says so; and no answer can take back what a client has said. */
-static void encryption(void) {
+TEST(encryption) {
     for (int by = 0; by < 4; by++) {
         spc_handshake_options_t options[2] = {options_of(CLIENT), options_of(SERVER)};
         options[CLIENT].encrypted = (by & 1) != 0;
@@ -583,7 +583,7 @@ static void encryption(void) {
     pair_end(&plain);
 }
 
-static void truncated(void) {
+TEST(truncated) {
     pair_t pair = pair_make(NULL, NULL);
     exchange(&pair, MESSAGE);
     for (int role = CLIENT; role <= SERVER; role++) {
@@ -596,7 +596,7 @@ static void truncated(void) {
 }
 
 /* More than was asked for, or out of turn: after each number of moves of an honest pair. */
-static void too_long(void) {
+TEST(too_long) {
     unsigned char bytes[1000];
     memset(bytes, 's', sizeof bytes);
     for (int role = CLIENT; role <= SERVER; role++) {
@@ -623,7 +623,7 @@ static void too_long(void) {
 /* ---- time */
 
 /* After each number of moves the last moment is soon enough, and the next is not. */
-static void late(void) {
+TEST(late) {
     const uint64_t deadline = START + SPC_HANDSHAKE_TIMEOUT_NS;
     for (int moves = 0; moves <= 20; moves++) {
         for (int role = CLIENT; role <= SERVER; role++) {
@@ -647,7 +647,7 @@ static void late(void) {
 }
 
 /* A verdict that can no longer be sent is nevertheless the outcome. */
-static void late_with_a_verdict(void) {
+TEST(late_with_a_verdict) {
     for (int closed = 0; closed <= 1; closed++) {
         spc_handshake_options_t client = options_of(CLIENT);
         client.version = SPC_HANDSHAKE_VERSION + 1;
@@ -667,7 +667,7 @@ static void late_with_a_verdict(void) {
     }
 }
 
-static void other_deadlines(void) {
+TEST(other_deadlines) {
     spc_handshake_options_t options = options_of(SERVER);
     options.timeout_ns = 5;
     side_t side = side_make(&options);
@@ -681,7 +681,7 @@ static void other_deadlines(void) {
 
 /* ---- drivers that do not do as they should */
 
-static void misuse(void) {
+TEST(misuse) {
     pair_t pair = pair_make(NULL, NULL);
     spc_handshake_t *client = pair.side[CLIENT].machine, *server = pair.side[SERVER].machine;
     unsigned char mac[MAC] = {0};
@@ -703,7 +703,7 @@ static void misuse(void) {
     pair_end(&pair);
 }
 
-static void options_that_cannot_be(void) {
+TEST(options_that_cannot_be) {
     spc_handshake_t *machine = NULL;
     spc_handshake_options_t options = options_of(CLIENT);
     options.role = (spc_handshake_role_t)2;
@@ -721,34 +721,4 @@ static void options_that_cannot_be(void) {
     spc_handshake_destroy(NULL);
 }
 
-int main(void) {
-    RUN(the_bytes);
-    RUN(pieces_of_every_size);
-    RUN(every_box_and_job);
-    RUN(wrong_secret);
-    RUN(no_secret);
-    RUN(a_false_server);
-    RUN(one_bit_on_the_way);
-    RUN(replay);
-    RUN(reflection);
-    RUN(our_own_nonce);
-    RUN(a_challenge_for_another);
-    RUN(the_other_roles_proof);
-    RUN(two_of_one_role);
-    RUN(versions);
-    RUN(byte_orders);
-    RUN(versions_and_byte_orders_that_the_client_finds);
-    RUN(a_full_server);
-    RUN(verdicts);
-    RUN(not_ours);
-    RUN(zeros_are_zeros);
-    RUN(encryption);
-    RUN(truncated);
-    RUN(too_long);
-    RUN(late);
-    RUN(late_with_a_verdict);
-    RUN(other_deadlines);
-    RUN(misuse);
-    RUN(options_that_cannot_be);
-    return check_done();
-}
+TEST_MAIN()

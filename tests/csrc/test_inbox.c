@@ -35,7 +35,7 @@ static void find(spc_inbox_queue_t *queue, int32_t source, int32_t tag, uint64_t
     CHECK(entry == NULL || entry->message.arrival == arrival);
 }
 
-static void the_queue_keeps_arrivals_in_order(void) {
+TEST(the_queue_keeps_arrivals_in_order) {
     spc_inbox_queue_t queue;
     spc_message_t message;
     spc_inbox_queue_init(&queue);
@@ -67,7 +67,7 @@ static void the_queue_keeps_arrivals_in_order(void) {
 
 /* ---- matching */
 
-static void matching_by_source_tag_and_context(void) {
+TEST(matching_by_source_tag_and_context) {
     office_t office;
     spc_message_t message;
     open_office(&office, (spc_config_t){.nodes = 3});
@@ -90,7 +90,7 @@ static void matching_by_source_tag_and_context(void) {
     close_office(&office);
 }
 
-static void what_matches_in_its_row_is_not_copied(void) {
+TEST(what_matches_in_its_row_is_not_copied) {
     office_t office;
     spc_message_t message;
     open_office(&office, (spc_config_t){.nodes = 2});
@@ -106,7 +106,7 @@ static void what_matches_in_its_row_is_not_copied(void) {
     close_office(&office);
 }
 
-static void any_is_fair(void) {
+TEST(any_is_fair) {
     office_t office;
     spc_message_t message;
     open_office(&office,
@@ -129,7 +129,7 @@ static void any_is_fair(void) {
 }
 
 /* More senders than bits in the doorbell; single ones are found, whichever bit they share. */
-static void seventy_senders(void) {
+TEST(seventy_senders) {
     office_t office;
     open_office(&office,
                 (spc_config_t){.nodes = NODES_MAX, .slots = 1, .ring_bytes = 1024, .arena_bytes = 1});
@@ -150,7 +150,7 @@ static void seventy_senders(void) {
 
 /* ---- parts */
 
-static void parts_make_one_message(void) {
+TEST(parts_make_one_message) {
     office_t office;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 2, .ring_bytes = 1024});
     post(&office, 1, 0, 1, 3000);
@@ -175,7 +175,7 @@ static void parts_make_one_message(void) {
 }
 
 /* Its beginning is forgotten with the inbox: LeakSanitizer looks. */
-static void unfinished_parts_are_never_seen(void) {
+TEST(unfinished_parts_are_never_seen) {
     office_t office;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 2, .ring_bytes = 1024});
     post(&office, 1, 0, 1, 3000);
@@ -189,7 +189,7 @@ static void unfinished_parts_are_never_seen(void) {
 
 /* ---- putting back */
 
-static void what_is_put_back_has_its_old_place(void) {
+TEST(what_is_put_back_has_its_old_place) {
     office_t office;
     spc_message_t first, second;
     open_office(&office, (spc_config_t){.nodes = 2});
@@ -223,7 +223,7 @@ static int try_to_post(office_t *office, int source, uint16_t context, int32_t t
 }
 
 /* Whatever a sender has sent before, and however much: what is asked for is found behind it. */
-static void nothing_hides_what_comes_behind_it(void) {
+TEST(nothing_hides_what_comes_behind_it) {
     office_t office;
     int32_t source, tag;
     uint64_t bytes;
@@ -286,18 +286,18 @@ static void the_limit_is_the_senders(uint64_t bytes) {
     close_office(&office);
 }
 
-static void a_flood_of_small_messages(void) {
+TEST(a_flood_of_small_messages) {
     the_limit_is_the_senders(0);
     the_limit_is_the_senders(8);
 }
 
-static void a_flood_of_longer_messages(void) {
+TEST(a_flood_of_longer_messages) {
     the_limit_is_the_senders(100);
     the_limit_is_the_senders(900);
 }
 
 /* In parts: each longer than the limit, so one may be on its way, and one be kept. */
-static void a_flood_in_parts(void) {
+TEST(a_flood_in_parts) {
     office_t office;
     open_office(&office,
                 (spc_config_t){.nodes = 3, .slots = 8, .queue_limit_bytes = LIMIT, .arena_bytes = 1});
@@ -311,7 +311,7 @@ static void a_flood_in_parts(void) {
 }
 
 /* A sender that sleeps until its messages are received is notified when one is. */
-static void a_sender_at_its_limit_is_told_of_room(void) {
+TEST(a_sender_at_its_limit_is_told_of_room) {
     office_t office;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = LIMIT});
     (void)flood(&office, 1, 0);
@@ -323,7 +323,7 @@ static void a_sender_at_its_limit_is_told_of_room(void) {
 }
 
 /* Bytes that ended receivers keep no longer count. */
-static void a_receiver_that_ends_lends_nothing(void) {
+TEST(a_receiver_that_ends_lends_nothing) {
     office_t office;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = LIMIT});
     (void)flood(&office, 1, 0);
@@ -336,7 +336,7 @@ static void a_receiver_that_ends_lends_nothing(void) {
 /* ---- ends */
 
 /* A sender killed between writing a slot and ringing: whoever looks after its end finds the message. */
-static void a_bell_that_nobody_rang(void) {
+TEST(a_bell_that_nobody_rang) {
     office_t office;
     open_office(&office, (spc_config_t){.nodes = 70, .slots = 2, .ring_bytes = 1024, .arena_bytes = 1});
     post(&office, 66, 0, 1, 8);
@@ -349,7 +349,7 @@ static void a_bell_that_nobody_rang(void) {
     close_office(&office);
 }
 
-static void discarding_gives_all_room_back(void) {
+TEST(discarding_gives_all_room_back) {
     office_t office;
     spc_block_shared_t *block;
     const int32_t to = 0;
@@ -369,7 +369,7 @@ static void discarding_gives_all_room_back(void) {
     close_office(&office);
 }
 
-static void messages_for_handlers(void) {
+TEST(messages_for_handlers) {
     office_t office;
     spc_message_t message;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 8});
@@ -403,7 +403,7 @@ static void messages_for_handlers(void) {
 }
 
 /* As many tags as would take minutes if each were compared with all others. */
-static void any_number_of_handlers(void) {
+TEST(any_number_of_handlers) {
     enum { HANDLERS = 500000, FIRST = 7, APART = 64 };
     office_t office;
     spc_message_t message;
@@ -432,24 +432,4 @@ static void any_number_of_handlers(void) {
     close_office(&office);
 }
 
-int main(void) {
-    RUN(messages_for_handlers);
-    RUN(any_number_of_handlers);
-    RUN(the_queue_keeps_arrivals_in_order);
-    RUN(matching_by_source_tag_and_context);
-    RUN(what_matches_in_its_row_is_not_copied);
-    RUN(any_is_fair);
-    RUN(seventy_senders);
-    RUN(parts_make_one_message);
-    RUN(unfinished_parts_are_never_seen);
-    RUN(what_is_put_back_has_its_old_place);
-    RUN(nothing_hides_what_comes_behind_it);
-    RUN(a_flood_of_small_messages);
-    RUN(a_flood_of_longer_messages);
-    RUN(a_flood_in_parts);
-    RUN(a_sender_at_its_limit_is_told_of_room);
-    RUN(a_receiver_that_ends_lends_nothing);
-    RUN(a_bell_that_nobody_rang);
-    RUN(discarding_gives_all_room_back);
-    return check_done();
-}
+TEST_MAIN()

@@ -55,7 +55,7 @@ static void open_narrow_office(office_t *office) {
     open_office(office, (spc_config_t){.nodes = 2, .slots = 2, .ring_bytes = 1024});
 }
 
-static void parts_go_where_they_are_wanted(void) {
+TEST(parts_go_where_they_are_wanted) {
     office_t office;
     wish_t wish;
     spc_message_t message;
@@ -78,7 +78,7 @@ static void parts_go_where_they_are_wanted(void) {
 }
 
 /* Context, source and tag are those of the wish: it gets the message, but where messages are. */
-static void what_is_not_as_expected_goes_the_usual_way(void) {
+TEST(what_is_not_as_expected_goes_the_usual_way) {
     office_t office;
     wish_t wish;
     spc_message_t message;
@@ -99,7 +99,7 @@ static void what_is_not_as_expected_goes_the_usual_way(void) {
     close_office(&office);
 }
 
-static void another_message_than_the_wanted(void) {
+TEST(another_message_than_the_wanted) {
     office_t office;
     wish_t other_tag, other_source, first, second;
     spc_message_t message;
@@ -150,13 +150,13 @@ static void give_up_after(int parts) {
     close_office(&office);
 }
 
-static void giving_up_keeps_the_message(void) {
+TEST(giving_up_keeps_the_message) {
     for (int parts = 0; parts < 12; parts++) {
         give_up_after(parts);
     }
 }
 
-static void another_receive_takes_it(void) {
+TEST(another_receive_takes_it) {
     office_t office;
     wish_t wish, later;
     spc_message_t message;
@@ -176,7 +176,7 @@ static void another_receive_takes_it(void) {
 }
 
 /* By another thread, which closes the inbox or the communicator. */
-static void a_wanted_message_is_dropped(void) {
+TEST(a_wanted_message_is_dropped) {
     for (int closes = 0; closes < 2; closes++) {
         office_t office;
         wish_t wish;
@@ -205,12 +205,4 @@ static void a_wanted_message_is_dropped(void) {
     }
 }
 
-int main(void) {
-    RUN(parts_go_where_they_are_wanted);
-    RUN(what_is_not_as_expected_goes_the_usual_way);
-    RUN(another_message_than_the_wanted);
-    RUN(giving_up_keeps_the_message);
-    RUN(another_receive_takes_it);
-    RUN(a_wanted_message_is_dropped);
-    return check_done();
-}
+TEST_MAIN()

@@ -27,7 +27,7 @@ static bool said(char *note, const char *rank_variable, const char *rank, const 
     return spc_launcher_note("./x 1", note, SPC_LAUNCHER_NOTE_BYTES);
 }
 
-static void rank_0_says_it(void) {
+TEST(rank_0_says_it) {
     char note[SPC_LAUNCHER_NOTE_BYTES];
     for (int i = 0; i < 6; i += 2) {
         char expected[SPC_LAUNCHER_NOTE_BYTES];
@@ -43,7 +43,7 @@ static void rank_0_says_it(void) {
 }
 
 /* Rank 0 cannot know whether there is another. */
-static void without_a_number_rank_1_says_it(void) {
+TEST(without_a_number_rank_1_says_it) {
     char note[SPC_LAUNCHER_NOTE_BYTES];
     CHECK(said(note, "PMIX_RANK", "1", NULL, NULL));
     CHECK(strstr(note, "several processes of another launcher (PMIX_RANK=1)") != NULL
@@ -51,7 +51,7 @@ static void without_a_number_rank_1_says_it(void) {
     CHECK(!said(note, "PMIX_RANK", "0", NULL, NULL));
 }
 
-static void others_say_nothing(void) {
+TEST(others_say_nothing) {
     char note[SPC_LAUNCHER_NOTE_BYTES];
     forget();
     CHECK(!spc_launcher_note("./x", note, sizeof note));
@@ -61,9 +61,4 @@ static void others_say_nothing(void) {
     CHECK(!said(note, "PMI_RANK", "", "PMI_SIZE", "4"));
 }
 
-int main(void) {
-    RUN(rank_0_says_it);
-    RUN(without_a_number_rank_1_says_it);
-    RUN(others_say_nothing);
-    return check_done();
-}
+TEST_MAIN()

@@ -131,7 +131,7 @@ static void pass_ns(pair_t *pair, uint64_t time_ns, uint64_t step_ns) {
 
 /* ---- without faults */
 
-static void greets_and_delivers(void) {
+TEST(greets_and_delivers) {
     pair_t pair;
     make_pair(&pair, 1);
     CHECK_EQ(state_of(&pair, 0), SPC_LINK_DOWN);
@@ -159,7 +159,7 @@ static void greets_and_delivers(void) {
 }
 
 /* A ping-pong costs each end one write and one read, and keeps little. */
-static void a_small_frame_is_one_write(void) {
+TEST(a_small_frame_is_one_write) {
     pair_t pair;
     make_pair(&pair, 2);
     connect_pair(&pair);
@@ -182,7 +182,7 @@ static void a_small_frame_is_one_write(void) {
     free_pair(&pair);
 }
 
-static void acknowledged_frames_are_freed(void) {
+TEST(acknowledged_frames_are_freed) {
     pair_t pair;
     make_pair(&pair, 3);
     connect_pair(&pair);
@@ -210,7 +210,7 @@ static void acknowledged_frames_are_freed(void) {
     free_pair(&pair);
 }
 
-static void the_limit_of_what_is_kept(void) {
+TEST(the_limit_of_what_is_kept) {
     end_t end = {0};
     const spc_link_options_t options = {
         .job = JOB, .now_ns = now_ns, .deliver = deliver, .argument = &end, .retained_max = 1000};
@@ -234,7 +234,7 @@ static void the_limit_of_what_is_kept(void) {
     spc_link_destroy(end.link);
 }
 
-static void a_body_shared_by_links(void) {
+TEST(a_body_shared_by_links) {
     enum { LINKS = 3, BYTES = 4096 };
     pair_t pairs[LINKS];
     uint64_t words[BODY_WORDS_MAX];
@@ -267,7 +267,7 @@ static void a_body_shared_by_links(void) {
 
 /* ---- the end */
 
-static void a_link_that_has_finished(void) {
+TEST(a_link_that_has_finished) {
     pair_t pair;
     make_pair(&pair, 5);
     connect_pair(&pair);
@@ -289,7 +289,7 @@ static void a_link_that_has_finished(void) {
     free_pair(&pair);
 }
 
-static void a_refusal_ends_the_link(void) {
+TEST(a_refusal_ends_the_link) {
     pair_t pair;
     make_pair(&pair, 6);
     connect_pair(&pair);
@@ -314,7 +314,7 @@ static void a_refusal_ends_the_link(void) {
 
 /* ---- silence */
 
-static void heartbeats_keep_a_link_up(void) {
+TEST(heartbeats_keep_a_link_up) {
     pair_t pair;
     make_pair(&pair, 7);
     connect_pair(&pair);
@@ -329,7 +329,7 @@ static void heartbeats_keep_a_link_up(void) {
 }
 
 /* Suspect, then without a channel, then dead; and the owner is told when to look. */
-static void silence_in_steps(void) {
+TEST(silence_in_steps) {
     pair_t pair;
     make_pair(&pair, 8);
     connect_pair(&pair);
@@ -358,7 +358,7 @@ static void silence_in_steps(void) {
     free_pair(&pair);
 }
 
-static void a_suspect_that_speaks_again(void) {
+TEST(a_suspect_that_speaks_again) {
     pair_t pair;
     make_pair(&pair, 9);
     connect_pair(&pair);
@@ -377,7 +377,7 @@ static void a_suspect_that_speaks_again(void) {
 }
 
 /* Connections that are made, but over which nobody of ours speaks, do not keep a link alive. */
-static void noise_is_no_sign_of_life(void) {
+TEST(noise_is_no_sign_of_life) {
     pair_t pair;
     make_pair(&pair, 10);
     spc_link_t *link = pair.ends[0].link;
@@ -429,7 +429,7 @@ static spc_link_state_t answer_to(spc_frame_t frame, uint64_t received) {
     return state;
 }
 
-static void wrong_frames_end_the_channel(void) {
+TEST(wrong_frames_end_the_channel) {
     const spc_frame_t beat = {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB};
     spc_frame_t wrong = beat;
     CHECK_EQ(answer_to(beat, 0), SPC_LINK_UP);
@@ -453,7 +453,7 @@ static void wrong_frames_end_the_channel(void) {
 }
 
 /* Two good ends never send a frame that the other has; one that does is understood. */
-static void a_duplicate_is_dropped_and_acknowledged(void) {
+TEST(a_duplicate_is_dropped_and_acknowledged) {
     pair_t pair;
     unsigned char headers[3][SPC_FRAME_HEADER_BYTES];
     spc_channel_t *channels[2];
@@ -486,7 +486,7 @@ static void a_duplicate_is_dropped_and_acknowledged(void) {
 
 /* ---- faults */
 
-static void a_flipped_bit(void) {
+TEST(a_flipped_bit) {
     for (uint64_t seed = 1; seed <= (uint64_t)check_scale(200); seed++) {
         pair_t pair;
         make_pair(&pair, seed);
@@ -572,7 +572,7 @@ static spc_link_counts_t run_with_faults(uint64_t seed, const spc_channel_fake_o
     return counts;
 }
 
-static void thousands_of_runs_with_faults(void) {
+TEST(thousands_of_runs_with_faults) {
     uint64_t seed = check_seed(), resent = 0, broken = 0;
     for (long run = 0; run < check_scale(3000); run++) {
         uint64_t state = seed + (uint64_t)run;
@@ -632,7 +632,7 @@ static int holding_holds(const spc_channel_t *channel) {
     return ((const holding_t *)channel)->holds;
 }
 
-static void what_a_channel_holds_is_written(void) {
+TEST(what_a_channel_holds_is_written) {
     static const spc_channel_methods_t methods = {holding_read,    holding_write, holding_descriptor,
                                                   holding_destroy, holding_holds, NULL};
     holding_t holding = {.channel = {&methods}};
@@ -649,22 +649,4 @@ static void what_a_channel_holds_is_written(void) {
     spc_link_destroy(link);
 }
 
-int main(void) {
-    RUN(greets_and_delivers);
-    RUN(a_small_frame_is_one_write);
-    RUN(acknowledged_frames_are_freed);
-    RUN(the_limit_of_what_is_kept);
-    RUN(a_body_shared_by_links);
-    RUN(a_link_that_has_finished);
-    RUN(a_refusal_ends_the_link);
-    RUN(heartbeats_keep_a_link_up);
-    RUN(silence_in_steps);
-    RUN(a_suspect_that_speaks_again);
-    RUN(noise_is_no_sign_of_life);
-    RUN(wrong_frames_end_the_channel);
-    RUN(a_duplicate_is_dropped_and_acknowledged);
-    RUN(a_flipped_bit);
-    RUN(what_a_channel_holds_is_written);
-    RUN(thousands_of_runs_with_faults);
-    return check_done();
-}
+TEST_MAIN()

@@ -36,7 +36,7 @@ static void read_number(const spc_slot_shared_t *slot, uint64_t expected) {
     CHECK_EQ_U(slot->length_bytes, sizeof number);
 }
 
-static void the_envelope_arrives_whole(void) {
+TEST(the_envelope_arrives_whole) {
     spc_mailbox_shared_t *mailbox = make_mailbox(4);
     spc_mailbox_writer_t writer;
     spc_mailbox_reader_t reader;
@@ -71,7 +71,7 @@ static void the_envelope_arrives_whole(void) {
 }
 
 /* The totals of a row at the end: how many messages, also past the end of the row, and long ones' bytes. */
-static void a_row_says_what_its_sender_did(void) {
+TEST(a_row_says_what_its_sender_did) {
     for (uint32_t slots = 1; slots <= 5; slots++) {
         spc_mailbox_shared_t *mailbox = make_mailbox(slots);
         spc_mailbox_writer_t writer;
@@ -96,7 +96,7 @@ static void a_row_says_what_its_sender_did(void) {
 }
 
 /* Any number of slots, also over the end of the 32-bit sequence. */
-static void rows_of_any_length(void) {
+TEST(rows_of_any_length) {
     for (uint32_t slots = 1; slots <= 12; slots++) {
         for (uint64_t start = 0; start <= UINT32_MAX; start += UINT32_MAX - 20) {
             spc_mailbox_shared_t *mailbox = make_mailbox(slots);
@@ -129,7 +129,7 @@ static void rows_of_any_length(void) {
     }
 }
 
-static void rows_do_not_touch(void) {
+TEST(rows_do_not_touch) {
     spc_mailbox_shared_t *mailbox = make_mailbox(2);
     for (uint32_t sender = 0; sender < SENDERS; sender++) {
         spc_mailbox_writer_t writer;
@@ -148,7 +148,7 @@ static void rows_do_not_touch(void) {
     free_mailbox(mailbox, 2);
 }
 
-static void the_doorbell_names_rows(void) {
+TEST(the_doorbell_names_rows) {
     spc_mailbox_shared_t *mailbox = make_mailbox(2);
     CHECK_EQ_U(spc_mailbox_collect(mailbox), 0);
     const uint32_t senders[] = {0, 5, 63, 64, 69};
@@ -214,7 +214,7 @@ static void flow_body(int rank, int size, void *argument) {
     }
 }
 
-static void many_senders_one_receiver(void) {
+TEST(many_senders_one_receiver) {
     for (uint32_t slots = 1; slots <= 8; slots *= 2) {
         flow_t flow = {make_mailbox(slots), slots, (uint64_t)check_scale(20000)};
         check_threads(4, flow_body, &flow);
@@ -225,12 +225,4 @@ static void many_senders_one_receiver(void) {
     }
 }
 
-int main(void) {
-    RUN(the_envelope_arrives_whole);
-    RUN(a_row_says_what_its_sender_did);
-    RUN(rows_of_any_length);
-    RUN(rows_do_not_touch);
-    RUN(the_doorbell_names_rows);
-    RUN(many_senders_one_receiver);
-    return check_done();
-}
+TEST_MAIN()

@@ -116,7 +116,7 @@ static void is_idle(office_t *office, int to) {
     CHECK_EQ_PTR(spc_mailbox_peek(&office->row[to]), NULL);
 }
 
-static void the_way_follows_from_the_length(void) {
+TEST(the_way_follows_from_the_length) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 64, .ring_bytes = 4096});
     uint64_t longest = 1024 - sizeof(spc_ring_header_shared_t);
@@ -141,7 +141,7 @@ static void the_way_follows_from_the_length(void) {
 }
 
 /* One slot: everything but the first waits, whichever way it is to go, and leaves in the order of the calls. */
-static void one_fifo_for_each_destination(void) {
+TEST(one_fifo_for_each_destination) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 4096, .arena_bytes = 1 << 20});
     const uint64_t bytes[6] = {8, 100, 1500, 0, 9000, 300};
@@ -177,7 +177,7 @@ static void one_fifo_for_each_destination(void) {
 }
 
 /* The row has room, and the ring has for all but the first that waits: whole, or in parts. */
-static void a_head_without_room_in_the_ring_is_not_overtaken(void) {
+TEST(a_head_without_room_in_the_ring_is_not_overtaken) {
     const uint64_t longer[2] = {600, 1500};
     for (int i = 0; i < 2; i++) {
         office_t office;
@@ -208,7 +208,7 @@ static void a_head_without_room_in_the_ring_is_not_overtaken(void) {
 }
 
 /* Data in pieces, empty ones too, with meta before them: inline, in the ring, in parts and out of the queue. */
-static void pieces_are_put_together(void) {
+TEST(pieces_are_put_together) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 4, .ring_bytes = 4096});
     static unsigned char piece[20000];
@@ -239,7 +239,7 @@ static void pieces_are_put_together(void) {
 }
 
 /* A block that is moved queues as others do, and is never without a pin. */
-static void moved_blocks_keep_the_order(void) {
+TEST(moved_blocks_keep_the_order) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 4096, .arena_bytes = 1 << 20});
     const spc_payload_t payload = {.data_bytes = 500};
@@ -271,7 +271,7 @@ static void moved_blocks_keep_the_order(void) {
     close_office(&office);
 }
 
-static void the_limit_leaves_nothing_half_done(void) {
+TEST(the_limit_leaves_nothing_half_done) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 2000});
     const int32_t to[3] = {1, 2, 3};
@@ -298,7 +298,7 @@ static void the_limit_leaves_nothing_half_done(void) {
     close_office(&office);
 }
 
-static void empty_messages_count(void) {
+TEST(empty_messages_count) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 2000});
     int sent = 0;
@@ -308,7 +308,7 @@ static void empty_messages_count(void) {
     close_office(&office);
 }
 
-static void one_longer_than_the_limit_may_wait_alone(void) {
+TEST(one_longer_than_the_limit_may_wait_alone) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .queue_limit_bytes = 1024});
     CHECK_OK(send_one(&office, 1, 1, 8));
@@ -326,7 +326,7 @@ static void one_longer_than_the_limit_may_wait_alone(void) {
 }
 
 /* Node 1 stands still; node 2 gets its messages, also multicasts to both, for ever. */
-static void a_stopped_receiver_holds_up_nobody(void) {
+TEST(a_stopped_receiver_holds_up_nobody) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 2, .ring_bytes = 1024});
     const int32_t to[2] = {1, 2};
@@ -344,7 +344,7 @@ static void a_stopped_receiver_holds_up_nobody(void) {
     close_office(&office);
 }
 
-static void who_has_ended_gets_nothing_more(void) {
+TEST(who_has_ended_gets_nothing_more) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 2, .ring_bytes = 1024, .arena_bytes = 8192});
     const int32_t to[2] = {1, 2};
@@ -372,7 +372,7 @@ static void who_has_ended_gets_nothing_more(void) {
 }
 
 /* An end by finishing frees what was never announced, too. */
-static void what_waits_for_a_finished_node_is_dropped(void) {
+TEST(what_waits_for_a_finished_node_is_dropped) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .arena_bytes = 8192});
     const int32_t to[2] = {1, 2};
@@ -396,7 +396,7 @@ static void what_waits_for_a_finished_node_is_dropped(void) {
 
 /* Once a process is gone its marks are void, and what was written for it is used for other messages before its end is
  * known. What waited for it is then forgotten without a touch. */
-static void what_waits_for_a_gone_node_is_not_touched(void) {
+TEST(what_waits_for_a_gone_node_is_not_touched) {
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1, .ring_bytes = 1024, .arena_bytes = 8192});
     spc_block_shared_t *block;
@@ -429,7 +429,7 @@ static void what_waits_for_a_gone_node_is_not_touched(void) {
 }
 
 /* However many announcements have come out of the queue, a full row is seen to be full. */
-static void leave_does_not_wrap(void) {
+TEST(leave_does_not_wrap) {
     const uint32_t many = UINT32_C(1) << 31;
     office_t office;
     open_office(&office, (spc_config_t){.slots = 1});
@@ -484,27 +484,11 @@ static void no_memory_body(int rank, int size, void *argument) {
     close_office(&office);
 }
 
-static void no_memory_no_parts(void) {
+TEST(no_memory_no_parts) {
     if (!CHECK_SANITIZED
         && access("/proc/self/statm", R_OK) == 0) { /* sanitizers have a malloc of their own */
         CHECK_EQ(check_wait(check_fork(0, 1, no_memory_body, NULL)), 0);
     }
 }
 
-int main(void) {
-    RUN(the_way_follows_from_the_length);
-    RUN(one_fifo_for_each_destination);
-    RUN(a_head_without_room_in_the_ring_is_not_overtaken);
-    RUN(pieces_are_put_together);
-    RUN(moved_blocks_keep_the_order);
-    RUN(the_limit_leaves_nothing_half_done);
-    RUN(empty_messages_count);
-    RUN(one_longer_than_the_limit_may_wait_alone);
-    RUN(a_stopped_receiver_holds_up_nobody);
-    RUN(who_has_ended_gets_nothing_more);
-    RUN(what_waits_for_a_finished_node_is_dropped);
-    RUN(what_waits_for_a_gone_node_is_not_touched);
-    RUN(leave_does_not_wrap);
-    RUN(no_memory_no_parts);
-    return check_done();
-}
+TEST_MAIN()

@@ -83,7 +83,7 @@ static void expect_whole(pair_t *pair, bool filled) {
     spc_inbox_release(pair->office.inbox, &message);
 }
 
-static void both_sides_in_turn(void) {
+TEST(both_sides_in_turn) {
     pair_t *pair = open_pair(tiny);
     for (int i = 0; i < 3; i++) {
         begin_wanted(pair);
@@ -98,7 +98,7 @@ static void both_sides_in_turn(void) {
 }
 
 /* Nothing is sent, and no block is held, unless the receiver waits for just this message, and has read all others. */
-static void only_what_is_wanted(void) {
+TEST(only_what_is_wanted) {
     pair_t *pair = open_pair(tiny);
     spc_outbox_t *outbox = pair->office.outbox[1];
     CHECK_EQ(begin(pair), SPC_EAGAIN);
@@ -127,7 +127,7 @@ static void only_what_is_wanted(void) {
 }
 
 /* The rest of the message is in a block at once: the receiver needs nothing more of its sender. */
-static void abandoned_half_way(void) {
+TEST(abandoned_half_way) {
     for (uint32_t slots = 2; slots <= 64; slots *= 2) {
         spc_config_t config = tiny;
         config.slots = slots;
@@ -143,7 +143,7 @@ static void abandoned_half_way(void) {
 }
 
 /* Not one part has been sent: it is an ordinary block. */
-static void abandoned_at_once(void) {
+TEST(abandoned_at_once) {
     pair_t *pair = open_pair(tiny);
     want(pair);
     CHECK_OK(begin(pair));
@@ -153,7 +153,7 @@ static void abandoned_at_once(void) {
     close_pair(pair);
 }
 
-static void the_receiver_gives_up(void) {
+TEST(the_receiver_gives_up) {
     pair_t *pair = open_pair(tiny);
     spc_message_t message;
     begin_wanted(pair);
@@ -167,7 +167,7 @@ static void the_receiver_gives_up(void) {
     close_pair(pair);
 }
 
-static void what_is_sent_meanwhile_comes_later(void) {
+TEST(what_is_sent_meanwhile_comes_later) {
     pair_t *pair = open_pair(tiny);
     spc_message_t message;
     begin_wanted(pair);
@@ -186,7 +186,7 @@ static void what_is_sent_meanwhile_comes_later(void) {
     close_pair(pair);
 }
 
-static void the_receiver_ends(void) {
+TEST(the_receiver_ends) {
     pair_t *pair = open_pair(tiny);
     begin_wanted(pair);
     spc_status_end(pair->office.status, 0, SPC_NODE_FINISHED, 0, pair->office.events, 3, 0);
@@ -199,7 +199,7 @@ static void the_receiver_ends(void) {
 }
 
 /* At the receiver's end all parts are given back, the block too. */
-static void nobody_takes_it(void) {
+TEST(nobody_takes_it) {
     for (int stored = 0; stored < 2; stored++) {
         pair_t *pair =
             open_pair((spc_config_t){.nodes = 2, .slots = 64, .ring_bytes = 4096, .arena_bytes = 1 << 17});
@@ -214,14 +214,4 @@ static void nobody_takes_it(void) {
     }
 }
 
-int main(void) {
-    RUN(both_sides_in_turn);
-    RUN(only_what_is_wanted);
-    RUN(abandoned_half_way);
-    RUN(abandoned_at_once);
-    RUN(the_receiver_gives_up);
-    RUN(what_is_sent_meanwhile_comes_later);
-    RUN(the_receiver_ends);
-    RUN(nobody_takes_it);
-    return check_done();
-}
+TEST_MAIN()

@@ -49,7 +49,7 @@ static void nobody_elses(spc_pool_t *pool) {
     }
 }
 
-static void taken_again(void) {
+TEST(taken_again) {
     spc_pool_t pool = {0};
     void *first = spc_pool_take(&pool, SPC_FRAME_BODY_MAX);
     spc_pool_give(&pool, first, SPC_FRAME_BODY_MAX);
@@ -64,20 +64,15 @@ static void taken_again(void) {
     spc_pool_fini(&pool);
 }
 
-static void with_a_pool(void) {
+TEST(with_a_pool) {
     spc_pool_t pool = {0};
     nobody_elses(&pool);
     CHECK_EQ_U(pool.kept, KEPT_MOST);
     spc_pool_fini(&pool);
 }
 
-static void without_one(void) {
+TEST(without_one) {
     nobody_elses(NULL);
 }
 
-int main(void) {
-    RUN(with_a_pool);
-    RUN(without_one);
-    RUN(taken_again);
-    return check_done();
-}
+TEST_MAIN()

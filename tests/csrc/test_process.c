@@ -30,7 +30,7 @@ static pid_t child_until(int gate[2]) {
     return child;
 }
 
-static void a_watch_tells_the_end(void) {
+TEST(a_watch_tells_the_end) {
     int gate[2], watch = -1;
     pid_t child = child_until(gate);
     if (spc_process_watch((int32_t)child, &watch) == SPC_OK) {
@@ -48,7 +48,7 @@ static void a_watch_tells_the_end(void) {
     CHECK_EQ(spc_process_watch((int32_t)child, &watch), SPC_ESYSTEM);
 }
 
-static void children_are_listed(void) {
+TEST(children_are_listed) {
     int gate[2];
     int32_t found[4];
     CHECK_EQ(spc_process_children(found, 4, NULL), 0);
@@ -61,7 +61,7 @@ static void children_are_listed(void) {
 }
 
 /* A child whose own child must not outlive it: the pipe ends with the last of both. */
-static void a_parent_takes_its_child_along(void) {
+TEST(a_parent_takes_its_child_along) {
     int held[2];
     char byte = 0;
     CHECK_EQ(pipe(held), 0);
@@ -86,7 +86,7 @@ static void a_parent_takes_its_child_along(void) {
     close(held[0]);
 }
 
-static void ranges_are_closed(void) {
+TEST(ranges_are_closed) {
     int low = fcntl(1, F_DUPFD, 40), middle = fcntl(1, F_DUPFD, 41), high = fcntl(1, F_DUPFD, 42);
     CHECK(low == 40 && middle == 41 && high == 42);
     spc_process_close_range(41, 40);
@@ -96,7 +96,7 @@ static void ranges_are_closed(void) {
     CHECK(fcntl(low, F_GETFD) < 0 && fcntl(high, F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0);
 }
 
-static void threads_are_counted(void) {
+TEST(threads_are_counted) {
     CHECK(KNOWS ? spc_process_threads() >= 1 : spc_process_threads() == 0);
     spc_process_rename("check");
 }
@@ -122,7 +122,7 @@ static void *return_at_once(void *unused) {
     return unused;
 }
 
-static void joined_threads_are_not_counted(void) {
+TEST(joined_threads_are_not_counted) {
     uint32_t before = 0;
     for (int i = 0; i < 2000; i++) {
         pthread_t thread;
@@ -133,7 +133,7 @@ static void joined_threads_are_not_counted(void) {
     }
 }
 
-static void only_threads_that_may_go_on_are_busy(void) {
+TEST(only_threads_that_may_go_on_are_busy) {
     int gate[2];
     pthread_t reader, idler;
     CHECK_EQ(pthread_create(&reader, NULL, return_at_once, NULL),
@@ -157,13 +157,4 @@ static void only_threads_that_may_go_on_are_busy(void) {
     close(gate[0]);
 }
 
-int main(void) {
-    RUN(a_watch_tells_the_end);
-    RUN(children_are_listed);
-    RUN(a_parent_takes_its_child_along);
-    RUN(ranges_are_closed);
-    RUN(threads_are_counted);
-    RUN(joined_threads_are_not_counted);
-    RUN(only_threads_that_may_go_on_are_busy);
-    return check_done();
-}
+TEST_MAIN()

@@ -34,7 +34,7 @@ static bool given(const office_t *office, uint32_t number) {
     return spc_receipts_given(office->receipts, 1, number);
 }
 
-static void numbers_follow_each_other_for_many_laps(void) {
+TEST(numbers_follow_each_other_for_many_laps) {
     office_t office = open_office();
     for (uint32_t i = 0; i < 5 * SPC_RECEIPTS_MAX + 3; i++) {
         CHECK_EQ_U(ask(&office), i);
@@ -47,7 +47,7 @@ static void numbers_follow_each_other_for_many_laps(void) {
 }
 
 /* Each is told of its own, in laps of both kinds. */
-static void in_any_order(void) {
+TEST(in_any_order) {
     office_t office = open_office();
     for (uint32_t round = 0; round < 2 * SPC_RECEIPTS_MAX; round++) {
         uint32_t first = ask(&office), second = ask(&office), third = ask(&office);
@@ -65,7 +65,7 @@ static void in_any_order(void) {
 }
 
 /* A number must not come again while somebody may still look for it. */
-static void at_most_so_many_at_a_time(void) {
+TEST(at_most_so_many_at_a_time) {
     office_t office = open_office();
     uint32_t number;
     for (uint32_t i = 0; i < SPC_RECEIPTS_MAX; i++) {
@@ -80,7 +80,7 @@ static void at_most_so_many_at_a_time(void) {
     close_office(&office);
 }
 
-static void given_up_and_received_later(void) {
+TEST(given_up_and_received_later) {
     office_t office = open_office();
     uint32_t number;
     for (uint32_t i = 0; i < SPC_RECEIPTS_MAX; i++) {
@@ -98,10 +98,4 @@ static void given_up_and_received_later(void) {
     close_office(&office);
 }
 
-int main(void) {
-    RUN(numbers_follow_each_other_for_many_laps);
-    RUN(in_any_order);
-    RUN(at_most_so_many_at_a_time);
-    RUN(given_up_and_received_later);
-    return check_done();
-}
+TEST_MAIN()

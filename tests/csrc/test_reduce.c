@@ -6,7 +6,7 @@
 #include "spcomm/simtime.h"
 
 /* All but the last to arrive see an open phase, whatever the order, the number of nodes and the tree. */
-static void a_barrier_opens_with_the_last_arrival(void) {
+TEST(a_barrier_opens_with_the_last_arrival) {
     uint64_t state = 1;
     for (uint32_t nodes = 1; nodes <= 33; nodes++) {
         for (uint32_t f = 0; f < FANINS; f++) {
@@ -32,7 +32,7 @@ static void a_barrier_opens_with_the_last_arrival(void) {
 }
 
 /* Figure 1 of the SpeedesComm paper: the largest of 8, 2, 5, 9 and 7. */
-static void the_figure_of_the_paper(void) {
+TEST(the_figure_of_the_paper) {
     static const int64_t values[] = {8, 2, 5, 9, 7};
     const spc_field_t field = {SPC_TYPE_INT, 1};
     const spc_signature_t signature = reduction_signature(SPC_MAX, &field, 1);
@@ -52,7 +52,7 @@ static void the_figure_of_the_paper(void) {
     }
 }
 
-static void sums_are_bitwise_those_of_the_fixed_tree(void) {
+TEST(sums_are_bitwise_those_of_the_fixed_tree) {
     uint64_t state = 2;
     for (uint32_t nodes = 1; nodes <= 33; nodes++) {
         for (uint32_t f = 0; f < FANINS; f++) {
@@ -70,7 +70,7 @@ static void sums_are_bitwise_those_of_the_fixed_tree(void) {
 }
 
 /* A tuple of an integer, a double and three bytes: too long for a line, with a gap after it. */
-static void tuples_are_reduced_field_by_field(void) {
+TEST(tuples_are_reduced_field_by_field) {
     typedef struct {
         int64_t integer;
         double number;
@@ -99,7 +99,7 @@ static void tuples_are_reduced_field_by_field(void) {
 }
 
 /* Each node gives rank * 3 bytes, the first none; everybody reads them all. */
-static void a_gather_keeps_every_length(void) {
+TEST(a_gather_keeps_every_length) {
     const spc_signature_t signature = box_plain(SPC_OPERATION_GATHER);
     for (uint32_t f = 0; f < FANINS; f++) {
         box_t box;
@@ -131,7 +131,7 @@ static void a_gather_keeps_every_length(void) {
 /* ---- the rest of the contract ---- */
 
 /* The releaser wakes each sleeper once, but neither itself nor those who do not sleep. */
-static void a_release_wakes_the_others_that_sleep(void) {
+TEST(a_release_wakes_the_others_that_sleep) {
     box_t box;
     box_open(&box, 4, 2, 64);
     atomic_store(&box.events[0].sleeping, 1);
@@ -150,7 +150,7 @@ static void a_release_wakes_the_others_that_sleep(void) {
     box_close(&box);
 }
 
-static void who_is_missing_can_be_asked(void) {
+TEST(who_is_missing_can_be_asked) {
     spc_signature_t seen;
     box_t box;
     box_open(&box, 3, 8, 64);
@@ -167,7 +167,7 @@ static void who_is_missing_can_be_asked(void) {
 }
 
 /* A refused call takes no phase. */
-static void calls_outside_the_limits_are_refused(void) {
+TEST(calls_outside_the_limits_are_refused) {
     const spc_field_t field = {SPC_TYPE_FLOAT64, 9}, unknown = {SPC_TYPE_COUNT, 1};
     spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
     const double values[9] = {0};
@@ -192,7 +192,7 @@ static void calls_outside_the_limits_are_refused(void) {
     box_close(&box);
 }
 
-static void wrong_options_are_refused(void) {
+TEST(wrong_options_are_refused) {
     static _Alignas(SPC_CACHE_LINE) unsigned char shared[SPC_CACHE_LINE];
     const spc_reduce_options_t good = {
         .shared = shared, .base = shared, .scratch = shared, .rank = 0, .nodes = 3, .fanin = 2};
@@ -220,7 +220,7 @@ static void wrong_options_are_refused(void) {
     CHECK(spc_reduce_bytes(65535, 2) > UINT64_C(16) * 65535 * 64);
 }
 
-static void hashes_of_signatures_have_48_mixed_bits(void) {
+TEST(hashes_of_signatures_have_48_mixed_bits) {
     spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
     const uint64_t start = spc_signature_hash(&signature);
     uint64_t changed = 0;
@@ -237,7 +237,7 @@ static void hashes_of_signatures_have_48_mixed_bits(void) {
 }
 
 /* Where nobody adds anything, too: a sum has no priorities, other results keep theirs. */
-static void a_sum_of_one_time_has_no_priorities(void) {
+TEST(a_sum_of_one_time_has_no_priorities) {
     typedef struct {
         int64_t number;
         spcomm_simtime_t times[2]; /* together too long for a line */
@@ -263,17 +263,4 @@ static void a_sum_of_one_time_has_no_priorities(void) {
     }
 }
 
-int main(void) {
-    RUN(a_barrier_opens_with_the_last_arrival);
-    RUN(the_figure_of_the_paper);
-    RUN(sums_are_bitwise_those_of_the_fixed_tree);
-    RUN(tuples_are_reduced_field_by_field);
-    RUN(a_sum_of_one_time_has_no_priorities);
-    RUN(a_gather_keeps_every_length);
-    RUN(a_release_wakes_the_others_that_sleep);
-    RUN(who_is_missing_can_be_asked);
-    RUN(calls_outside_the_limits_are_refused);
-    RUN(wrong_options_are_refused);
-    RUN(hashes_of_signatures_have_48_mixed_bits);
-    return check_done();
-}
+TEST_MAIN()

@@ -50,7 +50,7 @@ static uint32_t all_calls(call_t *calls) {
 }
 
 /* Each pair of calls, with each node being the odd one out, arriving first, in the middle and last. */
-static void different_calls_are_a_mismatch_everywhere(void) {
+TEST(different_calls_are_a_mismatch_everywhere) {
     static const unsigned char value[800];
     call_t calls[16];
     const uint32_t count = all_calls(calls);
@@ -83,7 +83,7 @@ static void different_calls_are_a_mismatch_everywhere(void) {
 }
 
 /* Half the nodes call one thing, half another: no majority, and the sums of the groups are equal in pairs. */
-static void two_halves_that_differ_are_a_mismatch(void) {
+TEST(two_halves_that_differ_are_a_mismatch) {
     uint64_t state = 4;
     for (uint32_t f = 0; f < FANINS; f++) {
         box_t box;
@@ -99,7 +99,7 @@ static void two_halves_that_differ_are_a_mismatch(void) {
 }
 
 /* One node has an integer that is too wide; the others have small ones, of the same kind. */
-static void a_wide_integer_makes_all_wide(void) {
+TEST(a_wide_integer_makes_all_wide) {
     uint64_t state = 5;
     for (uint32_t count = 1; count <= 6; count += 5) { /* in the line, in the scratch */
         for (uint32_t f = 0; f < FANINS; f++) {
@@ -126,7 +126,7 @@ static void a_wide_integer_makes_all_wide(void) {
     }
 }
 
-static void an_overflow_makes_all_wide(void) {
+TEST(an_overflow_makes_all_wide) {
     const spc_field_t field = {SPC_TYPE_INT, 1};
     const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
     uint64_t state = 6;
@@ -147,7 +147,7 @@ static void an_overflow_makes_all_wide(void) {
 }
 
 /* Being of another kind weighs more than being wide. */
-static void a_mismatch_outranks_a_wide_integer(void) {
+TEST(a_mismatch_outranks_a_wide_integer) {
     const spc_field_t wide = {SPC_TYPE_WIDE, 1};
     const spc_signature_t signature = reduction_signature(SPC_SUM, &wide, 1);
     const int64_t value = 0;
@@ -164,11 +164,4 @@ static void a_mismatch_outranks_a_wide_integer(void) {
     }
 }
 
-int main(void) {
-    RUN(different_calls_are_a_mismatch_everywhere);
-    RUN(two_halves_that_differ_are_a_mismatch);
-    RUN(a_wide_integer_makes_all_wide);
-    RUN(an_overflow_makes_all_wide);
-    RUN(a_mismatch_outranks_a_wide_integer);
-    return check_done();
-}
+TEST_MAIN()

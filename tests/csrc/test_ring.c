@@ -64,7 +64,7 @@ static uint64_t place(const store_t *store, const spc_ring_header_shared_t *head
 }
 
 /* "Since the last message ends at 960 bytes, node 0 writes the message into the buffer." */
-static void figure_2(void) {
+TEST(figure_2) {
     store_t store = make_store(8192);
     uint64_t end = 0;
     const int32_t to[4] = {1, 2, 2, 1}; /* A to D */
@@ -83,7 +83,7 @@ static void figure_2(void) {
 }
 
 /* "The first header has the offset set to 2*sizeof(MessageHeader), the second header to sizeof(MessageHeader)." */
-static void figure_3(void) {
+TEST(figure_3) {
     store_t store = make_store(8192);
     const int32_t to[2] = {1, 2};
     spc_ring_header_shared_t *headers = reserve_many(&store, to, 2, 80);
@@ -103,7 +103,7 @@ static void figure_3(void) {
     free_store(&store);
 }
 
-static void too_long_is_refused_for_ever(void) {
+TEST(too_long_is_refused_for_ever) {
     store_t store = make_store(1024);
     const int32_t to[3] = {1, 2, 3};
     spc_ring_header_shared_t *headers;
@@ -124,7 +124,7 @@ static void too_long_is_refused_for_ever(void) {
     free_store(&store);
 }
 
-static void full_until_a_chunk_is_read(void) {
+TEST(full_until_a_chunk_is_read) {
     store_t store = make_store(1024);
     spc_ring_header_shared_t *header[4];
     for (int32_t i = 0; i < 4; i++) {
@@ -138,7 +138,7 @@ static void full_until_a_chunk_is_read(void) {
     free_store(&store);
 }
 
-static void the_same_memory_again_while_it_is_read(void) {
+TEST(the_same_memory_again_while_it_is_read) {
     store_t store = make_store(65536);
     uint64_t chunk_bytes = spc_ring_payload_max(store.ring, 1) + HEADER;
     for (int i = 0; i < 1000; i++) {
@@ -149,7 +149,7 @@ static void the_same_memory_again_while_it_is_read(void) {
     free_store(&store);
 }
 
-static void a_stopped_receiver_pins_its_quota_only(void) {
+TEST(a_stopped_receiver_pins_its_quota_only) {
     store_t store = make_store(1024);
     int stopped = 0;
     while (reserve(&store, 5, 100) != NULL) {
@@ -166,7 +166,7 @@ static void a_stopped_receiver_pins_its_quota_only(void) {
     free_store(&store);
 }
 
-static void a_multicast_with_a_stopped_receiver_finds_no_room(void) {
+TEST(a_multicast_with_a_stopped_receiver_finds_no_room) {
     store_t store = make_store(1024);
     const int32_t to[2] = {1, 5};
     while (reserve(&store, 5, 100) != NULL) {
@@ -176,7 +176,7 @@ static void a_multicast_with_a_stopped_receiver_finds_no_room(void) {
     free_store(&store);
 }
 
-static void finished_receivers_hold_and_gone_ones_do_not(void) {
+TEST(finished_receivers_hold_and_gone_ones_do_not) {
     store_t store = make_store(1024);
     spc_ring_header_shared_t *header[4];
     for (int32_t i = 0; i < 4; i++) {
@@ -216,7 +216,7 @@ static uint32_t choose_destinations(uint64_t *seed, int32_t *to) {
 }
 
 /* Chunks that not all have read are never overwritten; those that were read come back. */
-static void random_order_of_reading(void) {
+TEST(random_order_of_reading) {
     enum { HELD = 64 };
     uint64_t seed = check_seed();
     for (uint64_t size_bytes = 1024; size_bytes <= 65536; size_bytes *= 8) {
@@ -258,15 +258,4 @@ static void random_order_of_reading(void) {
     }
 }
 
-int main(void) {
-    RUN(figure_2);
-    RUN(figure_3);
-    RUN(too_long_is_refused_for_ever);
-    RUN(full_until_a_chunk_is_read);
-    RUN(the_same_memory_again_while_it_is_read);
-    RUN(a_stopped_receiver_pins_its_quota_only);
-    RUN(a_multicast_with_a_stopped_receiver_finds_no_room);
-    RUN(finished_receivers_hold_and_gone_ones_do_not);
-    RUN(random_order_of_reading);
-    return check_done();
-}
+TEST_MAIN()

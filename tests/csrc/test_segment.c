@@ -15,7 +15,7 @@ static spc_config_t complete(spc_config_t config) {
     return config;
 }
 
-static void zeros_become_defaults(void) {
+TEST(zeros_become_defaults) {
     spc_config_t config = complete((spc_config_t){.nodes = 2, .features = SPC_FEATURE_memfd});
     CHECK_EQ_U(config.slots, 32);
     CHECK(config.ring_bytes > 0 && config.ring_bytes <= UINT64_C(1) << 20);
@@ -32,7 +32,7 @@ static uint64_t buffers_bytes(const spc_config_t *config) {
     return (config->nodes + 1) * shared_bytes + 2 * (uint64_t)config->nodes * config->queue_limit_bytes;
 }
 
-static void all_buffers_fit_a_quarter_of_the_memory(void) {
+TEST(all_buffers_fit_a_quarter_of_the_memory) {
     for (uint32_t nodes = 1; nodes <= 512; nodes *= 2) {
         uint64_t quarter_bytes = spc_platform_memory_limit() / 4;
         spc_config_t config = complete((spc_config_t){.nodes = nodes, .features = SPC_FEATURE_memfd});
@@ -48,7 +48,7 @@ static void all_buffers_fit_a_quarter_of_the_memory(void) {
     }
 }
 
-static void numbers_given_are_kept(void) {
+TEST(numbers_given_are_kept) {
     spc_config_t given = {
         .nodes = 16,
         .features = SPC_FEATURE_memfd,
@@ -68,7 +68,7 @@ static void numbers_given_are_kept(void) {
     CHECK_MEM(&config, &given, sizeof config);
 }
 
-static void sizes_are_rounded(void) {
+TEST(sizes_are_rounded) {
     spc_config_t config = complete((spc_config_t){.nodes = 2,
                                                   .features = SPC_FEATURE_memfd,
                                                   .ring_bytes = 1025,
@@ -79,7 +79,7 @@ static void sizes_are_rounded(void) {
     CHECK_EQ_U(config.scratch_bytes, 320);
 }
 
-static void limits_are_limits(void) {
+TEST(limits_are_limits) {
     spc_config_t bad[] = {
         {.nodes = 0},
         {.nodes = SPC_NODES_MAX + 1},
@@ -105,7 +105,7 @@ static uint32_t fanin_of(uint32_t nodes, uint32_t asked, uint32_t shared_cores) 
     return config.fanin;
 }
 
-static void reducer_is_flat_where_it_should_be(void) {
+TEST(reducer_is_flat_where_it_should_be) {
     CHECK_EQ_U(fanin_of(1, 0, 0), 2);
     CHECK_EQ_U(fanin_of(5, 0, 0), 8);
     CHECK_EQ_U(fanin_of(8, 0, 0), 8);
@@ -121,7 +121,7 @@ static void reducer_is_flat_where_it_should_be(void) {
     CHECK_EQ_U(many.shared_cores, spc_platform_cores() < 1024);
 }
 
-static void reserved_memory_fits_the_mount(void) {
+TEST(reserved_memory_fits_the_mount) {
     for (uint32_t nodes = 2; nodes <= 64; nodes *= 2) {
         spc_config_t config = complete((spc_config_t){.nodes = nodes, .features = 0});
         uint64_t room_bytes = spc_platform_memory_room();
@@ -156,7 +156,7 @@ static int create_small(uint32_t features) {
     return descriptor;
 }
 
-static void parts_are_where_they_should_be(void) {
+TEST(parts_are_where_they_should_be) {
     int descriptor = create_small(spc_platform_features(0));
     spc_segment_t segment;
     CHECK_OK(spc_segment_attach(&segment, descriptor));
@@ -217,7 +217,7 @@ static void ranks_share_it(bool processes, uint32_t features) {
     spc_segment_detach(&two);
 }
 
-static void threads_and_processes_share_it(void) {
+TEST(threads_and_processes_share_it) {
     ranks_share_it(false, spc_platform_features(0));
     ranks_share_it(true, spc_platform_features(0));
     ranks_share_it(false, 0);
@@ -226,7 +226,7 @@ static void threads_and_processes_share_it(void) {
 
 /* ---- what is not a segment */
 
-static void other_memory_is_refused(void) {
+TEST(other_memory_is_refused) {
     int descriptor;
     spc_segment_t segment;
     CHECK_OK(spc_platform_memory_create(spc_platform_features(0), 65536, &descriptor));
@@ -240,7 +240,7 @@ static void other_memory_is_refused(void) {
 }
 
 /* The version is the 32-bit number behind the 64-bit mark. */
-static void other_versions_are_refused(void) {
+TEST(other_versions_are_refused) {
     int descriptor = create_small(spc_platform_features(0));
     spc_segment_t segment;
     uint32_t *words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -255,7 +255,7 @@ static void other_versions_are_refused(void) {
     close(descriptor);
 }
 
-static void impossible_plans_are_refused(void) {
+TEST(impossible_plans_are_refused) {
     int descriptor;
     uint64_t size_bytes;
     spc_segment_plan_t plan = small_plan(0);
@@ -266,18 +266,4 @@ static void impossible_plans_are_refused(void) {
     CHECK_EQ(spc_segment_create(&plan, &descriptor, &size_bytes), SPC_EINVAL);
 }
 
-int main(void) {
-    RUN(zeros_become_defaults);
-    RUN(all_buffers_fit_a_quarter_of_the_memory);
-    RUN(numbers_given_are_kept);
-    RUN(sizes_are_rounded);
-    RUN(limits_are_limits);
-    RUN(reducer_is_flat_where_it_should_be);
-    RUN(reserved_memory_fits_the_mount);
-    RUN(parts_are_where_they_should_be);
-    RUN(threads_and_processes_share_it);
-    RUN(other_memory_is_refused);
-    RUN(other_versions_are_refused);
-    RUN(impossible_plans_are_refused);
-    return check_done();
-}
+TEST_MAIN()

@@ -124,7 +124,7 @@ static void check_line(const record_t *record, int i, uint16_t box, size_t skip,
 
 /* ---- messages */
 
-static void a_message_to_one_box(void) {
+TEST(a_message_to_one_box) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     CHECK_OK(message(record, 2, (uint16_t[]){3, 0}, 2, "hello"));
     CHECK_EQ(record->count, 1);
@@ -136,7 +136,7 @@ static void a_message_to_one_box(void) {
     end(record);
 }
 
-static void a_multicast_once_for_each_box(void) {
+TEST(a_multicast_once_for_each_box) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     CHECK_OK(message(record, 2, (uint16_t[]){1, 2, 3, 4, 0}, 5, "to many"));
     CHECK_EQ(record->count, 2);
@@ -151,7 +151,7 @@ static void a_multicast_once_for_each_box(void) {
     end(record);
 }
 
-static void other_frames_as_they_are(void) {
+TEST(other_frames_as_they_are) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .source = 0, .destination = 2, .length_bytes = 6};
     CHECK_OK(spc_server_job_take(record->job, 0, &frame, (const unsigned char *)"credit"));
@@ -179,7 +179,7 @@ static void other_frames_as_they_are(void) {
 }
 
 /* A box speaks of itself and of its own ranks. A receipt, and what is lent, is of a message from another one. */
-static void boxes_speak_for_themselves(void) {
+TEST(boxes_speak_for_themselves) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     static const struct {
         uint8_t kind;
@@ -206,7 +206,7 @@ static void boxes_speak_for_themselves(void) {
     end(record);
 }
 
-static void nonsense_is_refused(void) {
+TEST(nonsense_is_refused) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     CHECK_EQ(message(record, 0, NULL, 0, "to nobody"), SPC_EINVAL);
     CHECK_EQ(message(record, 0, (uint16_t[]){1, RANKS}, 2, "no such rank"), SPC_EINVAL);
@@ -235,7 +235,7 @@ static void nonsense_is_refused(void) {
 
 /* ---- phases */
 
-static void a_phase_costs_one_frame_each_way(void) {
+TEST(a_phase_costs_one_frame_each_way) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     CHECK_OK(arrive(record, 1, 7, 5, 7, "one ", LAST));
     CHECK_OK(arrive(record, 0, 7, 5, 7, "zero ", LAST));
@@ -261,7 +261,7 @@ static void a_phase_costs_one_frame_each_way(void) {
     end(record);
 }
 
-static void an_urgent_arrival_is_handed_on(void) {
+TEST(an_urgent_arrival_is_handed_on) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     CHECK_OK(arrive(record, 0, 1, 1, 7, "zero ", LAST));
     CHECK_OK(arrive(record, 1, 1, 1, 7, "one ", URGENT));
@@ -284,7 +284,7 @@ static void an_urgent_arrival_is_handed_on(void) {
 }
 
 /* A phase that takes several frames is no reason to hurry: those before it may be open. */
-static void more_that_comes_is_not_urgent(void) {
+TEST(more_that_comes_is_not_urgent) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     CHECK_OK(arrive(record, 0, 1, 1, 3, "first", LAST));
     CHECK_OK(arrive(record, 0, 1, 2, 3, "one ", 0));
@@ -300,7 +300,7 @@ static void more_that_comes_is_not_urgent(void) {
     end(record);
 }
 
-static void an_urgent_phase_takes_those_before_it_along(void) {
+TEST(an_urgent_phase_takes_those_before_it_along) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 2000);
     CHECK_OK(arrive(record, 0, 1, 1, 7, "a1", LAST));
     CHECK_OK(arrive(record, 1, 1, 1, 7, "b1", LAST));
@@ -329,7 +329,7 @@ static void an_urgent_phase_takes_those_before_it_along(void) {
 }
 
 /* Without a contribution an urgent arrival is about what the box has sent before. */
-static void a_reminder(void) {
+TEST(a_reminder) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     CHECK_OK(arrive(record, 0, 1, 1, 3, "zero", LAST));
     CHECK_OK(arrive(record, 0, 1, 1, 3, "", URGENT));
@@ -344,7 +344,7 @@ static void a_reminder(void) {
     end(record);
 }
 
-static void contributions_too_long_for_one_frame(void) {
+TEST(contributions_too_long_for_one_frame) {
     enum { LONG = SPC_FRAME_BODY_MAX - 100 };
     record_t *record = begin(BOXES, box_of_rank, RANKS, 4 * SPC_FRAME_BODY_MAX);
     unsigned char *body = calloc(1, LONG);
@@ -366,7 +366,7 @@ static void contributions_too_long_for_one_frame(void) {
     end(record);
 }
 
-static void what_is_collected_is_bounded(void) {
+TEST(what_is_collected_is_bounded) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 10000);
     uint64_t phases = 0;
     int status;
@@ -379,7 +379,7 @@ static void what_is_collected_is_bounded(void) {
 }
 
 /* Many communicators of random boxes, several phases each, arrivals in any order, urgent ones between. */
-static void many_communicators(void) {
+TEST(many_communicators) {
     enum { B = 5, CONTEXTS = 40, PHASES = 4 };
     uint64_t state = check_seed();
     const uint16_t map[B] = {0, 1, 2, 3, 4};
@@ -579,7 +579,7 @@ static void check_passed_on(const record_t *record, const reduction_t *reduction
 }
 
 /* The values of each box in any number of frames, the boxes in any order; what comes is what one fold gives. */
-static void a_reduction_comes_back_as_one_value(void) {
+TEST(a_reduction_comes_back_as_one_value) {
     uint64_t state = check_seed();
     for (long round = check_scale(2000); round > 0; round--) {
         static reduction_t reduction;
@@ -624,7 +624,7 @@ static void a_reduction_comes_back_as_one_value(void) {
 }
 
 /* One of them does not fit, or all together do not. */
-static void integers_that_become_too_wide(void) {
+TEST(integers_that_become_too_wide) {
     static reduction_t reduction;
     for (int is_sent = 0; is_sent < 2; is_sent++) {
         make_reduction(&reduction, SPC_SUM, SPC_TYPE_INT, 1, 4, 2);
@@ -643,7 +643,7 @@ static void integers_that_become_too_wide(void) {
 }
 
 /* Values that cannot be combined go to all as they came. */
-static void what_is_no_reduction_is_passed_on(void) {
+TEST(what_is_no_reduction_is_passed_on) {
     static reduction_t reduction;
     record_t *record;
     for (int i = 0; i < 4; i++) {
@@ -676,7 +676,7 @@ static void what_is_no_reduction_is_passed_on(void) {
 }
 
 /* Some values were sent already, so the others follow one by one. */
-static void an_urgent_reduction_is_passed_on(void) {
+TEST(an_urgent_reduction_is_passed_on) {
     static reduction_t reduction;
     make_reduction(&reduction, SPC_SUM, SPC_TYPE_INT, 2, 5, 3);
     record_t *record = begin_reduction(&reduction);
@@ -692,7 +692,7 @@ static void an_urgent_reduction_is_passed_on(void) {
 }
 
 /* A box that sends heads of its own making: nothing is read or written that is not a value, and the gateways judge. */
-static void forged_arrivals_are_passed_on(void) {
+TEST(forged_arrivals_are_passed_on) {
     static const struct {
         uint32_t first, span, length;
         uint32_t type, count;
@@ -815,7 +815,7 @@ static void crew_end(team_t *team, int member) {
     }
 }
 
-static void nodes_that_run_ahead_and_end(void) {
+TEST(nodes_that_run_ahead_and_end) {
     const uint16_t map[CREW] = {0, 0, 1, 1, 2, 2, 3, 3};
     uint64_t state = check_seed();
     for (long run = 0; run < check_scale(300); run++) {
@@ -970,7 +970,7 @@ static bool all_is_there(const star_t *star) {
 }
 
 /* Messages and phases between three boxes, over connections that break: all arrives, once and in order. */
-static void a_star_with_faults(void) {
+TEST(a_star_with_faults) {
     uint64_t seed = check_seed(), broken = 0;
     for (long run = 0; run < check_scale(200); run++) {
         star_t star;
@@ -1014,7 +1014,7 @@ static void a_star_with_faults(void) {
 }
 
 /* Two boxes of three that know their secrets. */
-static void anything_is_said_by_boxes(void) {
+TEST(anything_is_said_by_boxes) {
     static const uint16_t map[] = {0, 1, 1, 2};
     static unsigned char body[ANY_FRAME_BYTES];
     uint64_t state = check_seed();
@@ -1034,27 +1034,4 @@ static void anything_is_said_by_boxes(void) {
     }
 }
 
-int main(void) {
-    RUN(a_message_to_one_box);
-    RUN(a_multicast_once_for_each_box);
-    RUN(other_frames_as_they_are);
-    RUN(boxes_speak_for_themselves);
-    RUN(anything_is_said_by_boxes);
-    RUN(nonsense_is_refused);
-    RUN(a_phase_costs_one_frame_each_way);
-    RUN(an_urgent_arrival_is_handed_on);
-    RUN(more_that_comes_is_not_urgent);
-    RUN(an_urgent_phase_takes_those_before_it_along);
-    RUN(a_reminder);
-    RUN(contributions_too_long_for_one_frame);
-    RUN(what_is_collected_is_bounded);
-    RUN(many_communicators);
-    RUN(a_reduction_comes_back_as_one_value);
-    RUN(integers_that_become_too_wide);
-    RUN(what_is_no_reduction_is_passed_on);
-    RUN(an_urgent_reduction_is_passed_on);
-    RUN(forged_arrivals_are_passed_on);
-    RUN(nodes_that_run_ahead_and_end);
-    RUN(a_star_with_faults);
-    return check_done();
-}
+TEST_MAIN()

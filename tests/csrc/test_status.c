@@ -35,7 +35,7 @@ static void end(box_t *box, uint32_t rank, spc_node_state_t state, int32_t reaso
     spc_status_end(box->status, rank, state, reason, box->event, NODES, box->features);
 }
 
-static void zero_means_starting(void) {
+TEST(zero_means_starting) {
     box_t *box = make_box();
     for (uint32_t rank = 0; rank < NODES; rank++) {
         CHECK_EQ(spc_status_state(box->status, rank), SPC_NODE_STARTING);
@@ -44,7 +44,7 @@ static void zero_means_starting(void) {
     free_box(box);
 }
 
-static void errors_that_are_alive_are_counted(void) {
+TEST(errors_that_are_alive_are_counted) {
     box_t *box = make_box();
     spc_status_count_raised(box->status, 2, 1);
     spc_status_count_raised(box->status, 2, 1);
@@ -56,7 +56,7 @@ static void errors_that_are_alive_are_counted(void) {
     free_box(box);
 }
 
-static void nodes_come_and_go(void) {
+TEST(nodes_come_and_go) {
     box_t *box = make_box();
     spc_status_set_live(box->status, 2, 4711);
     CHECK_EQ(spc_status_state(box->status, 2), SPC_NODE_LIVE);
@@ -72,7 +72,7 @@ static void nodes_come_and_go(void) {
     free_box(box);
 }
 
-static void first_end_counts(void) {
+TEST(first_end_counts) {
     box_t *box = make_box();
     end(box, 0, SPC_NODE_FINISHED, 0);
     end(box, 0, SPC_NODE_DIED, -11);
@@ -86,7 +86,7 @@ static void first_end_counts(void) {
     free_box(box);
 }
 
-static void an_end_bumps_every_event(void) {
+TEST(an_end_bumps_every_event) {
     box_t *box = make_box();
     end(box, 5, SPC_NODE_DIED, -9);
     for (int i = 0; i < NODES; i++) {
@@ -95,7 +95,7 @@ static void an_end_bumps_every_event(void) {
     free_box(box);
 }
 
-static void gone_is_more_than_ended(void) {
+TEST(gone_is_more_than_ended) {
     box_t *box = make_box();
     end(box, 4, SPC_NODE_FINISHED, 0);
     CHECK(!spc_status_is_gone(box->status, 4));
@@ -138,7 +138,7 @@ static void sleep_until_first_ends(int rank, int size, void *argument) {
     CHECK_EQ_U(box->note[rank], 100 + rank);
 }
 
-static void an_end_wakes_everybody(void) {
+TEST(an_end_wakes_everybody) {
     for (long i = check_scale(200); i > 0; i--) {
         box_t *box = make_box();
         check_threads(NODES, sleep_until_first_ends, box);
@@ -146,13 +146,4 @@ static void an_end_wakes_everybody(void) {
     }
 }
 
-int main(void) {
-    RUN(zero_means_starting);
-    RUN(nodes_come_and_go);
-    RUN(errors_that_are_alive_are_counted);
-    RUN(first_end_counts);
-    RUN(an_end_bumps_every_event);
-    RUN(gone_is_more_than_ended);
-    RUN(an_end_wakes_everybody);
-    return check_done();
-}
+TEST_MAIN()

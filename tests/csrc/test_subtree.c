@@ -149,7 +149,7 @@ static int reduce_in_parts(const operation_t *operation, uint32_t nodes, uint32_
     return outcome;
 }
 
-static void all_layouts_give_the_bits_of_one_box(void) {
+TEST(all_layouts_give_the_bits_of_one_box) {
     static unsigned char expected[VALUE_MAX];
     static part_t parts[BOXES_MAX];
     uint64_t state = check_seed();
@@ -175,7 +175,7 @@ static void all_layouts_give_the_bits_of_one_box(void) {
 }
 
 /* The reducer's words, without its code: v[i] = v[i] + v[i + 2^k]. */
-static void sums_are_those_of_a_plain_fold(void) {
+TEST(sums_are_those_of_a_plain_fold) {
     uint64_t state = check_seed();
     const spc_field_t field = {SPC_TYPE_FLOAT64, 1};
     for (uint32_t nodes = 1; nodes <= BOX_NODES_MAX; nodes++) {
@@ -209,7 +209,7 @@ static int try(uint32_t members, uint32_t count, const uint32_t spans[][2]) {
     return status;
 }
 
-static void what_is_no_subtree_is_refused(void) {
+TEST(what_is_no_subtree_is_refused) {
     CHECK_OK(try(5, 2, (const uint32_t[][2]){{0, 4}, {4, 1}}));
     CHECK_OK(try(7, 1, (const uint32_t[][2]){{4, 3}}));
     CHECK_OK(try(7, 0, NULL));
@@ -231,9 +231,4 @@ static void what_is_no_subtree_is_refused(void) {
     CHECK_EQ(numbers[0], 1);
 }
 
-int main(void) {
-    RUN(all_layouts_give_the_bits_of_one_box);
-    RUN(sums_are_those_of_a_plain_fold);
-    RUN(what_is_no_subtree_is_refused);
-    return check_done();
-}
+TEST_MAIN()

@@ -49,7 +49,7 @@ static void check_event(const spc_trace_event_t *event) {
     CHECK_EQ_U(event->bytes, number * UINT64_C(0x100000001));
 }
 
-static void nothing_yet(void) {
+TEST(nothing_yet) {
     ring_t ring;
     spc_trace_event_t event;
     uint64_t time_ns;
@@ -68,7 +68,7 @@ static void nothing_yet(void) {
     free(ring.shared);
 }
 
-static void the_last_ones_stay(void) {
+TEST(the_last_ones_stay) {
     for (uint64_t count = 1; count <= 3 * EVENTS + 1; count++) {
         ring_t ring;
         const uint64_t before_ns = spc_clock_now_ns();
@@ -99,7 +99,7 @@ static void the_last_ones_stay(void) {
 }
 
 /* An event that began before it is recorded may say so. */
-static void an_earlier_time(void) {
+TEST(an_earlier_time) {
     ring_t ring;
     spc_trace_event_t event;
     spc_trace_reader_t reader;
@@ -116,7 +116,7 @@ static void an_earlier_time(void) {
     free(ring.shared);
 }
 
-static void sizes_are_powers_of_two(void) {
+TEST(sizes_are_powers_of_two) {
     CHECK_EQ_U(spc_trace_bytes(EVENTS + 1), spc_trace_bytes(2 * EVENTS));
     ring_t ring;
     const uint64_t bytes = spc_trace_bytes(EVENTS) + 4096; /* a region may be larger than was asked for */
@@ -133,7 +133,7 @@ static bool says(const ring_t *ring, uint32_t number, const char *expected) {
     return strcmp(text, expected) == 0;
 }
 
-static void texts(void) {
+TEST(texts) {
     ring_t ring;
     char longer[2 * SPC_TRACE_NAME_BYTES], expected[SPC_TRACE_NAME_BYTES];
     make(&ring, EVENTS);
@@ -186,7 +186,7 @@ static void make_full(ring_t *ring) {
     CHECK_EQ_U(read_all(ring), EVENTS);
 }
 
-static void impossible_sizes(void) {
+TEST(impossible_sizes) {
     static const uint64_t sizes[] = {1, 16, 3, 2 * EVENTS, UINT64_C(1) << 58, UINT64_C(1) << 63, UINT64_MAX};
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         ring_t ring;
@@ -198,7 +198,7 @@ static void impossible_sizes(void) {
     }
 }
 
-static void impossible_counts_and_times(void) {
+TEST(impossible_counts_and_times) {
     static const uint64_t numbers[] = {0, 1, EVENTS + 1, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
     for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         ring_t ring;
@@ -214,7 +214,7 @@ static void impossible_counts_and_times(void) {
     }
 }
 
-static void names_without_an_end(void) {
+TEST(names_without_an_end) {
     ring_t ring;
     char text[SPC_TRACE_NAME_BYTES];
     make_full(&ring);
@@ -227,7 +227,7 @@ static void names_without_an_end(void) {
     free(ring.shared);
 }
 
-static void anything(void) {
+TEST(anything) {
     for (uint64_t seed = 1; seed <= (uint64_t)check_scale(200); seed++) {
         ring_t ring;
         make_full(&ring);
@@ -274,7 +274,7 @@ static void traffic_body(int rank, int size, void *argument) {
     CHECK_EQ_U(reader.count, rounds * (uint64_t)(size - 1));
 }
 
-static void traffic(void) {
+TEST(traffic) {
     ring_t ring;
     make(&ring, 16);
     atomic_init(&ring.writing, THREADS - 1);
@@ -282,16 +282,4 @@ static void traffic(void) {
     free(ring.shared);
 }
 
-int main(void) {
-    RUN(nothing_yet);
-    RUN(the_last_ones_stay);
-    RUN(an_earlier_time);
-    RUN(sizes_are_powers_of_two);
-    RUN(texts);
-    RUN(impossible_sizes);
-    RUN(impossible_counts_and_times);
-    RUN(names_without_an_end);
-    RUN(anything);
-    RUN(traffic);
-    return check_done();
-}
+TEST_MAIN()

@@ -86,7 +86,7 @@ static int run_script(spc_waiter_t *waiter, script_t *script, uint64_t deadline_
     return status;
 }
 
-static void over_at_once_costs_one_test(void) {
+TEST(over_at_once_costs_one_test) {
     spc_waiter_t waiter = fake_waiter(10, 10);
     script_t script = {.true_from_test = 1};
     CHECK_OK(run_script(&waiter, &script, 1));
@@ -96,7 +96,7 @@ static void over_at_once_costs_one_test(void) {
 }
 
 /* A loop around timeout=0 must still send what is queued, or two such loops wait for each other. */
-static void past_deadline_makes_progress_once(void) {
+TEST(past_deadline_makes_progress_once) {
     spc_waiter_t waiter = fake_waiter(10, 10);
     script_t script = {0};
     CHECK_EQ(run_script(&waiter, &script, 0), SPC_ETIMEDOUT);
@@ -115,7 +115,7 @@ static bool script_moved(void *argument) {
 }
 
 /* Where parts of a message come one after another, the wait polls on; signals are looked at in between. */
-static void what_moves_is_polled_for(void) {
+TEST(what_moves_is_polled_for) {
     static const spc_wait_callbacks_t callbacks = {
         .test = script_test, .check = script_check, .moved = script_moved};
     spc_waiter_t waiter = fake_waiter(10, 10);
@@ -140,7 +140,7 @@ static void what_moves_is_polled_for(void) {
     CHECK_EQ(moves_left, 999);
 }
 
-static void polls_then_yields_then_sleeps(void) {
+TEST(polls_then_yields_then_sleeps) {
     spc_waiter_t waiter = fake_waiter(3, 2);
     /* 1 at once, 3 polls, 2 yields; then check, announced test: the 7th. */
     script_t script = {.true_from_test = 7};
@@ -154,7 +154,7 @@ static void polls_then_yields_then_sleeps(void) {
     CHECK_EQ(script.tests_announced, 1);
 }
 
-static void long_polling_moves_things_along(void) {
+TEST(long_polling_moves_things_along) {
     spc_waiter_t waiter = fake_waiter(1000, 0);
     script_t script = {.true_from_test = 900};
     CHECK_OK(run_script(&waiter, &script, SPC_NO_DEADLINE));
@@ -162,7 +162,7 @@ static void long_polling_moves_things_along(void) {
     CHECK_EQ_U(fake_readings, 0); /* no deadline: no reading */
 }
 
-static void tests_again_after_each_slice(void) {
+TEST(tests_again_after_each_slice) {
     spc_waiter_t waiter = fake_waiter(0, 0);
     script_t script = {.true_from_test = 9};
     CHECK_OK(run_script(&waiter, &script, SPC_NO_DEADLINE));
@@ -171,14 +171,14 @@ static void tests_again_after_each_slice(void) {
     CHECK_EQ(script.tests_announced, 4);
 }
 
-static void sleeps_at_once_when_told(void) {
+TEST(sleeps_at_once_when_told) {
     spc_waiter_t waiter;
     spc_waiter_init(&waiter, SPC_WAIT_SLEEP, spc_platform_features(0));
     CHECK_EQ_U(waiter.polls, 0);
     CHECK_EQ_U(waiter.yields, 0);
 }
 
-static void check_ends_the_wait(void) {
+TEST(check_ends_the_wait) {
     spc_waiter_t waiter = fake_waiter(0, 0);
     script_t script = {.check_status = SPC_ELOST, .check_fails_from = 3};
     CHECK_EQ(run_script(&waiter, &script, SPC_NO_DEADLINE), SPC_ELOST);
@@ -187,7 +187,7 @@ static void check_ends_the_wait(void) {
 }
 
 /* Any status does: also the one with which the phases of a wait tell each other to go on. */
-static void check_may_say_again(void) {
+TEST(check_may_say_again) {
     spc_waiter_t waiter = fake_waiter(2, 2);
     script_t script = {.check_status = SPC_EAGAIN, .check_fails_from = 1, .true_from_test = 1000};
     CHECK_EQ(run_script(&waiter, &script, SPC_NO_DEADLINE), SPC_EAGAIN);
@@ -195,14 +195,14 @@ static void check_may_say_again(void) {
     CHECK_EQ_U(waiter.sleep_count, 0);
 }
 
-static void the_check_counts_more_than_the_condition(void) {
+TEST(the_check_counts_more_than_the_condition) {
     spc_waiter_t waiter = fake_waiter(0, 0);
     script_t script = {.true_in_check = 1, .check_status = SPC_EINTERRUPTED, .check_fails_from = 1};
     CHECK_EQ(run_script(&waiter, &script, SPC_NO_DEADLINE), SPC_EINTERRUPTED);
     CHECK_EQ(script.tests, 1); /* a test that takes something would have lost it */
 }
 
-static void deadline_ends_each_phase(void) {
+TEST(deadline_ends_each_phase) {
     spc_waiter_t waiter = fake_waiter(1000000, 0);
     script_t script = {0};
     CHECK_EQ(run_script(&waiter, &script, 1100), SPC_ETIMEDOUT);
@@ -219,7 +219,7 @@ static void deadline_ends_each_phase(void) {
 }
 
 /* A sleep without end, but for the deadline: were it not handed to the kernel, this would hang. */
-static void sleeps_no_longer_than_the_deadline(void) {
+TEST(sleeps_no_longer_than_the_deadline) {
     for (int disabled = 0; disabled < 2; disabled++) {
         spc_waiter_t waiter;
         spc_waiter_init(&waiter, SPC_WAIT_SLEEP, disabled ? 0 : spc_platform_features(0));
@@ -243,7 +243,7 @@ static void wait_with_long_yield(spc_waiter_t *waiter, uint64_t yield_ns) {
     CHECK_OK(run_script(waiter, &script, SPC_NO_DEADLINE));
 }
 
-static void long_yield_makes_sleepers(void) {
+TEST(long_yield_makes_sleepers) {
     spc_waiter_t waiter = fake_waiter(0, 50);
     wait_with_long_yield(&waiter, 100001);
     CHECK_EQ_U(waiter.yield_count, 1);
@@ -260,7 +260,7 @@ static void long_yield_makes_sleepers(void) {
     CHECK_EQ_U(waiter.penalty, 32);    /* and is forgiven */
 }
 
-static void short_yields_teach_nothing(void) {
+TEST(short_yields_teach_nothing) {
     spc_waiter_t waiter = fake_waiter(0, 50);
     wait_with_long_yield(&waiter, 100000);
     CHECK_EQ_U(waiter.yield_count, 4);
@@ -268,7 +268,7 @@ static void short_yields_teach_nothing(void) {
     CHECK_EQ_U(waiter.penalty, 32);
 }
 
-static void many_nodes_have_a_turn_each_before_a_yield_returns(void) {
+TEST(many_nodes_have_a_turn_each_before_a_yield_returns) {
     spc_waiter_t waiter = fake_waiter(0, 50);
     spc_waiter_expect_turns(&waiter, 8);
     wait_with_long_yield(&waiter, 260000);
@@ -287,7 +287,7 @@ static void work_for_long(void *argument) {
 }
 
 /* Draining a large message takes longer than any yield; that says nothing of who else uses the core. */
-static void long_work_is_no_long_yield(void) {
+TEST(long_work_is_no_long_yield) {
     spc_waiter_t waiter = fake_waiter(0, 50);
     spc_event_shared_t event = {0};
     script_t script = {.event = &event, .true_from_test = 20};
@@ -297,7 +297,7 @@ static void long_work_is_no_long_yield(void) {
     CHECK_EQ_U(waiter.sleep_at_once, 0);
 }
 
-static void penalty_doubles_and_decays(void) {
+TEST(penalty_doubles_and_decays) {
     spc_waiter_t waiter = fake_waiter(0, 50);
     for (uint32_t expected = 32; expected <= 1024; expected *= 2) {
         waiter.sleep_at_once = 0;
@@ -314,7 +314,7 @@ static void penalty_doubles_and_decays(void) {
     CHECK_EQ_U(waiter.penalty, 32);
 }
 
-static void polling_shrinks_where_yielding_helps(void) {
+TEST(polling_shrinks_where_yielding_helps) {
     spc_waiter_t waiter = fake_waiter(1024, 50);
     waiter.polls_limit = 1024;
     for (uint32_t expected = 512; expected >= 4; expected /= 2) {
@@ -333,7 +333,7 @@ static void polling_shrinks_where_yielding_helps(void) {
 }
 
 /* On one core: each wait ends with the first yield, but for a rare one that sleeps. */
-static void nodes_on_one_core_try_to_part(void) {
+TEST(nodes_on_one_core_try_to_part) {
     spc_waiter_t waiter = fake_waiter(4, 50);
     waiter.polls_limit = 16;
     for (uint32_t row = 64; row <= 65536 / 8; row *= 2) {
@@ -358,7 +358,7 @@ static void nodes_on_one_core_try_to_part(void) {
     CHECK_EQ_U(waiter.together_limit, 64);
 }
 
-static void fixed_polling_stays(void) {
+TEST(fixed_polling_stays) {
     spc_waiter_t waiter = fake_waiter(100, 50);
     script_t script = {.true_from_test = 102};
     CHECK_OK(run_script(&waiter, &script, SPC_NO_DEADLINE));
@@ -463,41 +463,16 @@ static void meet_all_ways(bool processes, uint32_t disabled, long rounds) {
     }
 }
 
-static void no_wakeup_is_lost_between_threads(void) {
+TEST(no_wakeup_is_lost_between_threads) {
     meet_all_ways(false, 0, 4000);
 }
 
-static void no_wakeup_is_lost_between_processes(void) {
+TEST(no_wakeup_is_lost_between_processes) {
     meet_all_ways(true, 0, 4000);
 }
 
-static void nobody_needs_a_futex(void) {
+TEST(nobody_needs_a_futex) {
     meet_all_ways(false, SPC_FEATURE_futex, 80);
 }
 
-int main(void) {
-    RUN(over_at_once_costs_one_test);
-    RUN(past_deadline_makes_progress_once);
-    RUN(polls_then_yields_then_sleeps);
-    RUN(what_moves_is_polled_for);
-    RUN(long_polling_moves_things_along);
-    RUN(tests_again_after_each_slice);
-    RUN(sleeps_at_once_when_told);
-    RUN(check_ends_the_wait);
-    RUN(check_may_say_again);
-    RUN(the_check_counts_more_than_the_condition);
-    RUN(deadline_ends_each_phase);
-    RUN(sleeps_no_longer_than_the_deadline);
-    RUN(long_yield_makes_sleepers);
-    RUN(short_yields_teach_nothing);
-    RUN(many_nodes_have_a_turn_each_before_a_yield_returns);
-    RUN(long_work_is_no_long_yield);
-    RUN(penalty_doubles_and_decays);
-    RUN(polling_shrinks_where_yielding_helps);
-    RUN(nodes_on_one_core_try_to_part);
-    RUN(fixed_polling_stays);
-    RUN(no_wakeup_is_lost_between_threads);
-    RUN(no_wakeup_is_lost_between_processes);
-    RUN(nobody_needs_a_futex);
-    return check_done();
-}
+TEST_MAIN()
