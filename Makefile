@@ -43,7 +43,7 @@ $(STAMPS)/venv:
 	$(PIP) install --upgrade "pip>=25.1"
 	@touch $@
 
-# What only lints, or builds wheels with a compiler of its own, needs none of this machine.
+# Linting, and building wheels with their own compiler, need no compiler of this machine.
 $(STAMPS)/tools: $(STAMPS)/venv pyproject.toml
 	@scripts/check-compiler "$(BIN)/python" "$(abspath $(VENV))/headers" > $(STAMPS)/cppflags
 	$(PIP) install $$($(BIN)/python scripts/requirements.py build)

@@ -3,8 +3,8 @@
 
 A case is a processor, a C library and a Python, as in aarch64-musl-3.12; all are tried unless some are named. A root
 file system holds one C library, from Debian by debootstrap, and a portable Python, a package of the index: no compiler,
-no network, and, with musl, no shell. What cannot be had here is skipped, and the reason is printed. Needs root; for the
-other processor, qemu-user-static.
+no network, and, with musl, no shell. A case that this machine cannot try is skipped, with the reason. Needs root; for
+the other processor, qemu-user-static.
 """
 
 import argparse

@@ -120,7 +120,7 @@ class LiveView(watch.Watch):
             self._show(text)
 
     def html(self, rows: "list[Row]", seconds: float) -> str:
-        """Draw the nodes, that many seconds after the begin of the call."""
+        """Draw the nodes, that many seconds after the call began."""
         shown = chosen(rows, _MOST_ROWS)
         states = [row.state for row in rows]
         counts = ", ".join(f"{state} {states.count(state)}" for state in sorted(set(states)))

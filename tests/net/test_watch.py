@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`--watch` of nodes on other machines: what they wait for, and where."""
+"""`--watch` of nodes on other machines: their calls and lines."""
 
 import re
 import subprocess

@@ -172,7 +172,7 @@ def unpack(packed: "BinaryIO", target: str) -> None:
 
 
 def remove(folder: str) -> None:
-    """Remove a folder, or a link that a node put in its place. What the link points to stays."""
+    """Remove a folder, or a link that a node put in its place. The target of the link stays."""
     shutil.rmtree(folder, ignore_errors=True)
     try:
         os.unlink(folder)
