@@ -85,11 +85,13 @@ def duration_s(text: str) -> "float | None":
     """Return the seconds in `90`, `0.5`, `10us`, `200ms`, `90s`, `5m`, `8h`, `2d`; None: another text."""
     number = text.rstrip("nuµμmshdi")
     unit = _UNIT_S.get(text[len(number) :] or "s")
+    if unit is None or not number.isascii() or "_" in number or number.strip() != number:
+        return None  # float would read these
     try:
         value = float(number)
     except ValueError:
         return None
-    return value * unit if unit is not None and 0 <= value < 1e9 and "_" not in number else None
+    return value * unit if 0 <= value < 1e9 else None
 
 
 def whole_number(text: str) -> "int | None":

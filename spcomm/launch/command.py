@@ -33,12 +33,8 @@ def main(arguments: list[str]) -> int:
     signals = _watch_signals()
     try:
         options = command_line.parse(arguments)
-        if options.help:
-            from spcomm.launch.cmdline import table
-
-            sys.stdout.write(table.short_help() if options.help == "-h" else table.command_help().text())
-            return 0
-        return _run(options, signals)
+        if not options.help:
+            return _run(options, signals)
     except UsageError as error:
         _complain(str(error))
         return error.code
@@ -50,6 +46,11 @@ def main(arguments: list[str]) -> int:
         return 125
     except Exception:
         return _internal_error()
+    from spcomm.launch.cmdline import table
+
+    # The caller handles a full disk, and a closed stdout swallows it.
+    print(table.short_help() if options.help == "-h" else table.command_help().text(), end="")
+    return 0
 
 
 def command_help() -> "CommandHelp":
@@ -450,4 +451,8 @@ def _warn_if_stale() -> None:
 
 
 def _complain(text: str) -> None:
-    os.write(2, (text + "\n").encode("utf-8", "backslashreplace"))
+    """Write to stderr. If it takes nothing, such as on a full disk, the exit code still says how the run ended."""
+    try:
+        os.write(2, (text + "\n").encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass

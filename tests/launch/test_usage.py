@@ -313,6 +313,8 @@ def test_help_with_any_program():
         ),
         (["notes.ipynb"], 126, "notes.ipynb: is a notebook; open it in Jupyter"),
         (["folder"], 126, "folder: is a directory without a __main__.py"),
+        (["pipe.py"], 126, "pipe.py: is a pipe or a device"),
+        (["pipe"], 126, "pipe: is a pipe or a device"),
         (["hello"], 127, "hello: not found; did you mean hello.py?"),
         (["-n", "0", "hello.py"], 125, "-n 0"),
         (["--ring", "1", "hello.py"], 125, "--ring 1: must be from "),
@@ -352,11 +354,54 @@ def test_programs_that_cannot_start(launch, arguments, code, text):
     launch.script("{}", "notes.ipynb")
     launch.script("int main(void) { return 0; }", "program.c")
     (launch.folder / "folder").mkdir()
+    os.mkfifo(launch.folder / "pipe")  # nobody writes: whoever reads it waits for ever
+    os.mkfifo(launch.folder / "pipe.py")
     result = launch("-n", 2, *arguments)
     assert result.code == code, result
     assert text in result.last and result.out == ""
     if "cannot be imported" not in text:
         assert len(result.err.splitlines()) == 1
+
+
+def by_shell(launch, command, *arguments):
+    """The exit code and stderr of a run that a shell starts; `"$@"` in its command stands for the run."""
+    return launch.finish(
+        subprocess.Popen(
+            ["/bin/sh", "-c", command, "sh", *launch.command(*arguments)],
+            cwd=launch.folder, env=launch.environment(), stderr=subprocess.PIPE,
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others refuse to remove it, or to start there")
+@pytest.mark.parametrize("words", [["hello.py"], ["-m", "hello"]], ids=str)
+def test_a_folder_that_is_gone(launch, words):
+    result = by_shell(launch, 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "-n", 1, *words)
+    assert result.code == 125 and result.err.startswith("spcomm run: "), result
+    assert "the current folder does not exist any more" in result.last and result.err.count("\n") == 1
+
+
+def test_a_program_is_found_from_a_folder_that_is_gone(launch):
+    script = launch.script("open(__file__ + '.ran', 'w')")
+    assert by_shell(launch, 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "-n", 1, script).code == 0
+    assert os.path.exists(f"{script}.ran")
+
+
+def test_help_without_a_stdout(launch):
+    assert (found := by_shell(launch, 'exec "$@" >&-', "--help")).code == 0 and not found.err, found
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_on_a_full_disk(launch, word):
+    result = by_shell(launch, 'exec "$@" > /dev/full', word)
+    assert result.code == 125, result
+    assert result.err == "spcomm run: its output cannot be written: No space left on device (exit code 125)\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_keeps_the_exit_code(launch):
+    assert by_shell(launch, 'exec "$@" 2> /dev/full', "-n", 2, "missing.py").code == 127
 
 
 def test_a_number_of_nodes_after_the_program_is_its_own_and_told(launch):

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.cmdline.options import Options
 
+_HOSTFILE_MOST = 1_000_000  # characters
 _EXAMPLE = "--host alpha:4,beta:4"
 HERE = "localhost"  # the host that needs no ssh, and that of a program without --host
 
@@ -25,9 +26,12 @@ def read(name: str, path: str) -> "list[tuple[str, int | None]]":
     """Read a file with a host on each line: `alpha slots=4`, `alpha:4` or `alpha`; `#` begins a comment."""
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].split() for line in file]
+            text = file.read(_HOSTFILE_MOST + 1)  # a device may have no end
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"spcomm run: {name} {path}: cannot be read ({why(error)})") from None
+    if len(text) > _HOSTFILE_MOST:
+        raise UsageError(f"spcomm run: {name} {path}: is no file of hosts: it has over {_HOSTFILE_MOST} characters")
+    lines = [line.partition("#")[0].split() for line in text.split("\n")]
     found = []
     for number, words in enumerate(lines, 1):
         where = f"{name} {path}, line {number}"

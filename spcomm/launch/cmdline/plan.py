@@ -91,8 +91,14 @@ def resolve_all(options: Options) -> "list[Plan]":
     plans = []
     for part, environment in zip(options.parts, environments(options), strict=True):
         with inside(part.folder):
-            plan = resolve(part)
-            plan.folder = os.getcwd() if part.folder is not None else None
+            try:
+                plan = resolve(part)
+                plan.folder = os.getcwd() if part.folder is not None else None
+            except FileNotFoundError:  # raised by getcwd
+                raise UsageError(
+                    f"spcomm run: {part.name}: the current folder does not exist any more, so nothing is found in it; "
+                    "cd to another one, or give --wdir"
+                ) from None
         plan.name, plan.preload, plan.environment = part.name, part.preload, environment
         plan.nodes, plan.group, plan.boxes = part.nodes or 0, part.group, part.boxes
         plans.append(plan)
@@ -131,6 +137,12 @@ def _program(part: Part) -> Plan:
         if not os.path.isfile(os.path.join(found, "__main__.py")):
             raise UsageError(f"spcomm run: {name}: is a directory without a __main__.py, not a program", 126)
         return _python(found, part.arguments)
+    if not os.path.isfile(found):
+        raise UsageError(
+            f"spcomm run: {name}: is a pipe or a device, which gives its text only once, and each node reads the program; "
+            "save it in a file",
+            126,
+        )
     if _python_name(name) or (not os.access(found, os.X_OK) and _python_inside(found)):
         if not os.access(found, os.R_OK):
             raise UsageError(f"spcomm run: {name}: cannot be read (permission denied)", 126)
