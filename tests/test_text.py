@@ -34,8 +34,8 @@ def test_width(text, columns):
     ("text", "seconds"),
     [("90", 90), ("0.5", 0.5), ("1e3", 1000), ("5ns", 5e-9), ("10us", 1e-5), ("10µs", 1e-5), ("200ms", 0.2),
      ("90s", 90), ("5m", 300), ("5min", 300), ("8h", 28800), ("2d", 172800), ("0", 0), ("-1", None), ("nan", None),
-     ("inf", None), ("", None), ("m", None), ("1_0", None), ("5 weeks", None), ("5mm", None), ("soon", None), ("٣", None), ("１s", None),
-     (" 1", None), ("1 ", None), ("1\n", None), ("1 s", None)],
+     ("inf", None), ("", None), ("m", None), ("1_0", None), ("5 weeks", None), ("5mm", None), ("soon", None),
+     ("\u0663", None), ("\uff11s", None), (" 1", None), ("1 ", None), ("1\n", None), ("1 s", None)],
 )  # fmt: skip
 def test_duration(text, seconds):
     assert duration_s(text) == (seconds if seconds is None else pytest.approx(seconds))

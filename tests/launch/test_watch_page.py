@@ -45,12 +45,12 @@ def answer(sock, head):
 
 
 class Served:
-    """A server in a thread of its own, and the pieces it has."""
+    """A server in a thread of its own, and the pieces it has. `connect` is called before it accepts anything."""
 
-    def __init__(self):
+    def __init__(self, connect=lambda _port: None):
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
-        sock = socket.create_server(("127.0.0.1", 0))
+        sock = socket.create_server(("127.0.0.1", 0), backlog=200)
         self.port = sock.getsockname()[1]
         self.host = f"127.0.0.1:{self.port}"
         self.used = []
@@ -59,6 +59,7 @@ class Served:
         self.server = Server(
             guard, {"/": ("text/html", b"<p>the page"), "/favicon.ico": ("image/x-icon", b"")}
         )
+        connect(self.port)
         self._thread.start()
         self.call(self.server.start(sock))
 
@@ -260,6 +261,32 @@ def test_strangers_make_room_for_the_browser(inside):
             assert all(is_hung_up(sock) for sock in many[:69])
             assert answer(many[-1], b"x\r\n\r\n")[0] == 400, "the youngest are still heard"
         assert answer(known, ask)[0] == 200, "a connection with the cookie stays"
+
+
+def test_strangers_that_come_all_at_once_do_not_push_out_the_browser():
+    """It is among those that the system has for the server, and is answered before they make it leave."""
+    with contextlib.ExitStack() as stack:
+
+        def connect(port):
+            many = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(150)]
+            many[75].sendall(f"GET /?token={TOKEN} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            browsers.append(many[75])
+
+        browsers = []
+        served = Served(connect)
+        status = answer(browsers[0], b"")[0]
+    while served.server._connections:
+        pass
+    served.close()
+    assert status == 200
+
+
+def test_a_page_may_be_loaded_again_and_again(inside, monkeypatch):
+    """Each time it has another number; those that have gone make room."""
+    monkeypatch.setattr("spcomm.launch.supervise.watch_server._GONE_S", 0)
+    inside.soon(inside.server.pieces.add, {"rows": []}, {"until": 1})
+    assert [inside.ask(f"/live?after=0&page={number}")[0] for number in range(100)] == [200] * 100
+    assert len(inside.server._pages) <= 64
 
 
 def test_connections_with_the_cookie_are_bounded(inside):

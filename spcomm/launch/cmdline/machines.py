@@ -30,7 +30,9 @@ def read(name: str, path: str) -> "list[tuple[str, int | None]]":
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"spcomm run: {name} {path}: cannot be read ({why(error)})") from None
     if len(text) > _HOSTFILE_MOST:
-        raise UsageError(f"spcomm run: {name} {path}: is no file of hosts: it has over {_HOSTFILE_MOST} characters")
+        raise UsageError(
+            f"spcomm run: {name} {path}: is no file of hosts: it has over {_HOSTFILE_MOST} characters"
+        )
     lines = [line.partition("#")[0].split() for line in text.split("\n")]
     found = []
     for number, words in enumerate(lines, 1):

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 _HEAD_BYTES = 8192  # of a request
 _HEADERS = 64
 _CONNECTIONS = 32
+_ACCEPTED = 4  # at a time, so that each is read before so many others come that it makes room for them
+_BACKLOG = 128  # connections that the system keeps until they are accepted
 _REQUEST_S = 10.0  # for a request to come, and for an answer to be taken
 _IDLE_S = 60.0  # between the requests of a connection
 _POLL_S = 15.0  # a page that asks for news gets an answer after this time, if there are none
 _KEPT_BYTES = 16 << 20  # of pieces, for a page that is loaded again
-_PAGES = 64  # that are known by their number
+_PAGES = 64  # that are there at once; each has a number of its own
 _END_S = 5.0  # for pages to take the end of the run
 _GONE_S = 2.0  # a page that has not asked for so long was closed
 _LOOK_S = 0.02
@@ -223,7 +225,8 @@ class Server:
 
     async def start(self, sock: "socket.socket") -> None:
         """Serve on a socket that listens."""
-        await asyncio.start_server(self._connected, sock=sock, limit=_HEAD_BYTES)
+        await asyncio.start_server(self._connected, sock=sock, limit=_HEAD_BYTES, backlog=_ACCEPTED)
+        sock.listen(_BACKLOG)  # asyncio takes one number for both
 
     async def wait_for_page(self) -> bool:
         """Wait, not for long, for a page to ask; whether one does."""
@@ -320,6 +323,9 @@ class Server:
         number = request.number("page")
         page = self._pages.get(number)
         if page is None:
+            if len(self._pages) >= _PAGES:
+                now_s = asyncio.get_running_loop().time()
+                self._pages = {at: other for at, other in self._pages.items() if other.is_there(now_s)}
             if len(self._pages) >= _PAGES:
                 raise Refused(http.HTTPStatus.SERVICE_UNAVAILABLE, "There are too many pages.")
             page = self._pages[number] = _Page()
