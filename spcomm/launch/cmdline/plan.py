@@ -139,8 +139,8 @@ def _program(part: Part) -> Plan:
         return _python(found, part.arguments)
     if not os.path.isfile(found):
         raise UsageError(
-            f"spcomm run: {name}: is a pipe or a device, which gives its text only once, and each node reads the program; "
-            "save it in a file",
+            f"spcomm run: {name}: is a pipe or a device, which gives its text only once, and each node reads the "
+            "program; save it in a file",
             126,
         )
     if _python_name(name) or (not os.access(found, os.X_OK) and _python_inside(found)):
