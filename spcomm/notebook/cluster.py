@@ -68,7 +68,7 @@ class Cluster:
 
     The output of nodes appears on `sys.stdout` and `sys.stderr`, in whole lines with their ranks.
 
-    One call at a time; threads take turns by themselves.
+    One call at a time: another one, of any thread, raises `SpcommError` until it is over.
 
     Examples
     --------
