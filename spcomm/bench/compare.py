@@ -53,6 +53,10 @@ def notes(old: ResultsFile, new: Mapping[str, Any], missing: int, compared: int)
             f'"same": within {table.percent(statistics.SAME)}; "slower" and "faster": more than'
             f" {table.percent(statistics.DIFFERENCE)}, and 1 is outside of the brackets."
         )
+        lines.append(
+            f'"not good": the largest round exceeds the smallest by more than {table.percent(statistics.GOOD_SPREAD)},'
+            " so the rest of the verdict may be chance."
+        )
     else:
         lines.append(f"{old.path} has none of these measurements: nothing to compare.")
     if missing and compared:

@@ -146,8 +146,9 @@ class Report:
         marks = ["~"] if any(not row.is_sweep for row in self.rows) else []
         marks += ['"not good"'] if any(row.is_sweep for row in self.rows) else []
         limit = table.percent(statistics.GOOD_SPREAD)
+        good = f"{sum(judged) or 'None'} of {len(judged)} numbers {'are' if sum(judged) > 1 else 'is'} good"
         return [
-            f"{sum(judged)} of {counted(len(judged), 'number')} {'is' if sum(judged) == 1 else 'are'} good."
+            f"{good if len(judged) > 1 else 'The number is not good'}."
             f" {' and '.join(marks)}: the largest round exceeds the smallest by more than {limit}; do not quote it."
         ]
 

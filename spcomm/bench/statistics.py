@@ -5,6 +5,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from spcomm.bench.table import percent
+
 GOOD_SPREAD = 0.05  # largest over smallest, less one
 
 LEAST_ROUNDS = (
@@ -51,10 +53,10 @@ def summarise(rounds: Sequence[Sequence[float]]) -> Summary | None:
     return Summary(middle, min(medians), max(medians), medians, min(samples), spread)
 
 
-def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the smallest of `values` that at least `percent` percent of them do not exceed."""
+def percentile(values: Sequence[float], share: int) -> float:
+    """Return the smallest of `values` that at least `share` percent of them do not exceed."""
     ordered = sorted(values)
-    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+    return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
 
 
 def best(summaries: Mapping[str, Summary | None]) -> str | None:
@@ -78,7 +80,7 @@ def ratio_range(ours: Summary | None, theirs: Summary | None) -> tuple[float, fl
 
 @dataclass(frozen=True)
 class Change:
-    """New over old: the ratio of the medians, its interval (None: too few rounds for one), and a word."""
+    """New over old: the ratio of the medians, its interval (None: too few rounds for one), and a verdict."""
 
     ratio: float
     interval: tuple[float, float] | None
@@ -89,18 +91,27 @@ def change(old: Summary, new: Summary) -> Change:
     """Compare two measurements by the bootstrap over their rounds.
 
     Rounds are independent of each other, the samples of a round are not; so the rounds' medians are drawn again, with
-    replacement, and the interval holds the middle of the ratios of their medians (Efron 1979).
+    replacement, and the interval holds the middle of the ratios of their medians (Efron 1979). Where a side is not
+    good, the verdict says so first.
     """
     found = new.median / old.median
     if min(len(old.rounds), len(new.rounds)) < LEAST_ROUNDS:
         return Change(found, None, f"too few rounds to tell: at least {LEAST_ROUNDS} of each")
     low, high = interval = bootstrap(old.rounds, new.rounds)
     if low > 1 and found > 1 + DIFFERENCE:
-        return Change(found, interval, "slower")
-    if high < 1 and found < 1 - DIFFERENCE:
-        return Change(found, interval, "faster")
-    same = low >= 1 - SAME and high <= 1 + SAME
-    return Change(found, interval, "same" if same else "too noisy to tell")
+        verdict = "slower"
+    elif high < 1 and found < 1 - DIFFERENCE:
+        verdict = "faster"
+    else:
+        verdict = "same" if low >= 1 - SAME and high <= 1 + SAME else ""
+    poor = [
+        f"{percent(side.spread)} {when}"
+        for side, when in ((old, "before"), (new, "now"))
+        if side.spread is not None and not side.is_good
+    ]
+    if verdict and poor:
+        verdict = f"not good: spread {', '.join(poor)}; seems {verdict}"
+    return Change(found, interval, verdict or "too noisy to tell")
 
 
 def bootstrap(old: Sequence[float], new: Sequence[float]) -> tuple[float, float]:

@@ -21,7 +21,7 @@ def number(value: float) -> str:
 
 def percent(share: float) -> str:
     """
-    >>> percent(0.05), percent(1.234)
-    ('5 %', '123 %')
+    >>> percent(0.05), percent(0.0512), percent(1.234)
+    ('5 %', '5.1 %', '123 %')
     """
-    return f"{share * 100:.0f} %"
+    return f"{100 * share:.{1 if share < 0.1 else 0}f}".removesuffix(".0") + " %"

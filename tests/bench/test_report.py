@@ -97,6 +97,21 @@ def test_a_row_compared_with_another_of_spcomm():
     assert result.json()["rows"][1]["against"] == "at-8"
 
 
+@pytest.mark.parametrize(
+    ("spreads", "sentence"),
+    [
+        ([9.0], "The number is not good."),
+        ([9.0, 9.0], "None of 2 numbers is good."),
+        ([9.0, 0.0], "1 of 2 numbers is good."),
+        ([9.0, 0.0, 0.0], "2 of 3 numbers are good."),
+    ],
+)
+def test_how_many_numbers_are_good(spreads, sentence):
+    rows = [Row(str(k), "work", "barrier", 2) for k in range(len(spreads))]
+    times = {row.key: {"spcomm": [[1.0], [1.0 + spread]]} for row, spread in zip(rows, spreads, strict=True)}
+    assert f"\n{sentence} ~: the largest round" in report(rows, times, contenders=(SPCOMM,)).text()
+
+
 def test_nothing_to_compare_with():
     row = Row("a", "work a", "barrier", 2, goal=Goal(0.5))
     result = report([row], {"a": {"spcomm": [[1e-6]]}}, contenders=(SPCOMM,))
