@@ -19,8 +19,10 @@ from spcomm.model.errors import ModelError, optional
 from spcomm.model.loggp import Estimate, Fit, LogGP, OperationFit, size_numbers
 from spcomm.model.measured import Case, Measurements, Times
 from spcomm.model.residuals import EXPECTED, fit_kernel
+from spcomm.text import counted
 
 LEAST_SIZES = 2  # of each test of two nodes
+LEAST_CASES = 12  # of all of them together: two more than values to fit
 CONFIDENCE = 0.95
 TOLERATED = 0.1  # residuals of the logarithm beyond which the loss is linear
 UNDETERMINED = 10.0  # standard deviation, in values, of a coefficient that the cases say nothing about
@@ -62,9 +64,14 @@ def fit_loggp(measured: Measurements, transport: str) -> tuple[LogGP, dict[str, 
     for name, found in tests.items():
         if len({case.size for case in found}) < LEAST_SIZES:
             raise ModelError(
-                f"too few points to fit {transport}: {name} was measured at {len(found)} sizes, and LogGP needs"
-                f" at least {LEAST_SIZES}; {MEASURE}"
+                f"too few points to fit {transport}: {name} was measured at {counted(len(found), 'size')}, and LogGP"
+                f" needs at least {LEAST_SIZES}; {MEASURE}"
             )
+    if (cases := sum(map(len, tests.values()))) < LEAST_CASES:
+        raise ModelError(
+            f"too few points to fit {transport}: {', '.join(TESTS)} were measured at {cases} sizes together, and LogGP"
+            f" needs at least {LEAST_CASES}; {MEASURE}"
+        )
     rows = [
         (TESTS.index(name), *size_numbers(case.size), times.time)
         for name, found in tests.items()

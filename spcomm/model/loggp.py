@@ -26,6 +26,7 @@ SLOT = (
     16  # bytes of an array that, with its 24 of type and shape, travel in the line that announces the message
 )
 LONG = 32 << 10  # bytes from which the gap per byte is another
+WIDEST = 10.0  # factor from a value to the end of an interval that still says something
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Estimate:
         numbers = (self.value, self.low, self.high)
         if not all(math.isfinite(number) for number in numbers) or not self.low <= self.value <= self.high:
             raise ValueError(f"an estimate needs low <= value <= high, all finite; got {numbers}")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the interval ends within a factor of ten on each side."""
+        return self.high <= WIDEST * self.value <= WIDEST**2 * self.low
 
 
 @dataclass(frozen=True)

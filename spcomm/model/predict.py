@@ -12,6 +12,7 @@ from spcomm.model.measured import Case
 from spcomm.model.residuals import factor
 
 ALGORITHMS = ("tree", "server")
+MOST_LOGARITHM = 50.0  # of an interval's end to its middle; far beyond `WIDEST`, and not beyond any number
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,9 @@ def predict(fit: Fit, case: Case) -> Prediction:
     """Predict the time of a case on the machine that was measured.
 
     The time is that of the terms, times the factor by which they miss neighbouring cases. The interval combines the
-    uncertainty of the coefficients with that of the factor, both on the scale of logarithms. An operation that was
-    measured at too few points, of nodes that have a core each, is predicted by LogGP alone.
+    uncertainty of the coefficients with that of the factor, both on the scale of logarithms. With few more cases than
+    coefficients, or far from all cases, it is so wide that `Estimate.is_known` is false. An operation that was measured
+    at too few points, of nodes that have a core each, is predicted by LogGP alone.
     """
     terms.check(case)
     loggp = fit.of(case.transport)
@@ -53,7 +55,8 @@ def predict(fit: Fit, case: Case) -> Prediction:
     )
     missed, scatter = factor(fitted.kernel, fitted.residuals, case.nodes, case.size)
     time = modelled * math.exp(missed)
-    half = student(fitted.degrees) * math.sqrt(scatter + max(0.0, variance) / modelled**2)
+    deviation = math.sqrt(scatter + max(0.0, variance) / modelled**2)
+    half = min(student(fitted.degrees) * deviation, MOST_LOGARITHM)
     outside = not (
         fitted.nodes[0] <= case.nodes <= fitted.nodes[1] and fitted.sizes[0] <= case.size <= fitted.sizes[1]
     )

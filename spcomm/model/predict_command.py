@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from spcomm.argument_parser import ArgumentParser
 from spcomm.model import loggp, terms
+from spcomm.model.loggp import WIDEST, Estimate
 from spcomm.model.measured import Case
 from spcomm.model.predict import ALGORITHMS, predict, predict_cluster
 from spcomm.model.settings import time_text
@@ -14,6 +15,10 @@ from spcomm.text import aligned, size_bytes
 MOST = 1 << 40
 NOTE = """\
 Beyond the nodes or the bytes that were measured the terms are extrapolated: no measurement has checked them there.
+"""
+UNKNOWN_NOTE = f"""\
+Unknown: what was measured does not tell the time within a factor of {WIDEST:g}. Measure more numbers of nodes and
+sizes: `spcomm bench sweep paths --nodes 2,3,4,6,8,12,16 --json FILE`, then fit them.
 """
 CLUSTER_NOTE = """\
 By LogGP, with a core for each node and no contention: a cluster that nobody has measured. The interval has all
@@ -30,7 +35,7 @@ def main(words: Sequence[str]) -> None:
     if options.operation == "global_sum":
         sizes = [8]
     rows = [["nodes", "bytes", "time", "95 % within", ""]]
-    extrapolated = False
+    extrapolated = unknown = False
     for n in options.nodes:
         for size in sizes:
             case = Case(options.operation, n, size, options.transport)
@@ -41,13 +46,26 @@ def main(words: Sequence[str]) -> None:
                 found = predict(fit, case)
                 time, outside = found.time_ns, found.is_extrapolated
             extrapolated |= outside
-            within = f"{time_text(time.low)} to {time_text(time.high)}"
-            rows.append([str(n), str(size), time_text(time.value), within, "extrapolated" if outside else ""])
+            unknown |= not time.is_known
+            remark = "extrapolated" if outside else ""
+            rows.append([str(n), str(size), time_text(time.value), within(time), remark])
     print(aligned(rows, left=(4,), indent=""), end="")
-    if options.cluster:
-        print(f"\n{CLUSTER_NOTE}", end="")
-    elif extrapolated:
-        print(f"\n{NOTE}", end="")
+    for is_true, note in (
+        (options.cluster, CLUSTER_NOTE),
+        (extrapolated, NOTE),
+        (unknown, UNKNOWN_NOTE),
+    ):
+        if is_true:
+            print(f"\n{note}", end="")
+
+
+def within(time: Estimate) -> str:
+    """Format the interval of a time.
+
+    >>> within(Estimate(100, 80, 120)), within(Estimate(100, 0, 1e9))
+    ('80 ns to 120 ns', 'unknown')
+    """
+    return f"{time_text(time.low)} to {time_text(time.high)}" if time.is_known else "unknown"
 
 
 def parser() -> ArgumentParser:

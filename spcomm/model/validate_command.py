@@ -8,6 +8,7 @@ from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.model import measured
 from spcomm.model.errors import ModelError
 from spcomm.model.loggp import TRANSPORTS
+from spcomm.model.predict_command import within
 from spcomm.model.settings import time_text
 from spcomm.model.validate import Checked, median_error, read_cases, validate
 from spcomm.text import aligned
@@ -108,8 +109,7 @@ def worst(checked: Iterable[Checked], count: int) -> list[list[str]]:
     """Return a table of the cases with the largest errors."""
     rows = [["case", "predicted", "95 % within", "measured", "error, %", "spread, %"]]
     for entry in sorted(checked, key=lambda entry: -abs(entry.error))[:count]:
-        within = f"{time_text(entry.predicted.low)} to {time_text(entry.predicted.high)}"
-        times = [time_text(entry.predicted.value), within, time_text(entry.measured)]
+        times = [time_text(entry.predicted.value), within(entry.predicted), time_text(entry.measured)]
         rows.append([str(entry.case), *times, f"{100 * entry.error:+.0f}", percent(entry.spread)])
     return rows
 

@@ -27,11 +27,11 @@ def component(name, size):
     return base + per_byte * (size - 64)
 
 
-def write(path, disturbance=(0.0, 0.0, 0.0), paths=PATHS, switching=1):
+def write(path, disturbance=(0.0, 0.0, 0.0), paths=PATHS, switching=1, sizes=SIZES):
     """A measurement of chains whose rounds are disturbed by so many nanoseconds, all paths alike."""
     entries = []
     for kind, hops in paths:
-        for size in SIZES:
+        for size in sizes:
             counts = components.stages(kind, hops)
             if "switching" in counts and hops > 1:
                 counts["switching"] *= switching
@@ -76,6 +76,12 @@ def test_without_a_path_there_is_a_sentence(tmp_path, missing):
     ) as caught:
         components.find(measured.read([write(tmp_path / "paths.json", paths=paths)]))
     assert f"over: {missing[0]}, {missing[1]} hops. `spcomm bench paths" in str(caught.value)
+
+
+def test_three_sizes_are_too_few_for_the_interval_of_a_line(tmp_path):
+    path = write(tmp_path / "paths.json", sizes=SIZES[:3])
+    with pytest.raises(ModelError, match=r"at 4 sizes or more; 3 sizes in common\. `spcomm bench paths"):
+        components.find(measured.read([path]))
 
 
 def test_the_command_prints_the_checks(tmp_path, capsys):

@@ -11,7 +11,7 @@ from spcomm.model import loggp, measured, terms
 from spcomm.model.command import main
 from spcomm.model.errors import ModelError
 from spcomm.model.fit import fit
-from spcomm.model.loggp import PARAMETERS
+from spcomm.model.loggp import PARAMETERS, Estimate
 from spcomm.model.measured import Case
 from spcomm.model.predict import predict, predict_cluster
 
@@ -60,6 +60,28 @@ def test_what_was_not_measured_is_extrapolated(exact):
     found = predict(exact[0], case)
     assert found.is_extrapolated and found.time_ns.value == pytest.approx(time_ns(case), rel=0.02)
     assert not predict(exact[0], Case("allreduce", 5, 1024, "memory")).is_extrapolated
+
+
+def test_an_interval_that_says_nothing_is_unknown(tmp_path, capsys):
+    """Two numbers of nodes beyond the cores leave a barrier one degree of freedom; nobody measured beyond 32 KiB."""
+    chosen = [case for case in cases() if case.nodes in (2, 4, 8) and case.size <= 4096]
+    bench, out = tmp_path / "bench.json", str(tmp_path / "fit.json")
+    assert main(["fit", write(bench, chosen, noise=0.15, seed=5), "--out", out]) == 0
+    for words in (["barrier", "--nodes", "4"], ["pingpong", "--size", "1M"]):
+        capsys.readouterr()
+        assert main(["predict", out, *words]) == 0
+        table, *_rest, note = capsys.readouterr().out.split("\n\n")
+        assert table.splitlines()[1].split()[4:] in (["unknown"], ["unknown", "extrapolated"])
+        assert "within a factor of 10. Measure more numbers of nodes and\nsizes: `spcomm bench" in note
+    assert main(["predict", out, "broadcast", "--nodes", "4,8"]) == 0
+    assert "nknown" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_known"), [(10, 1000, True), (9, 100, False), (100, 1001, False), (0, 100, False)]
+)
+def test_an_interval_is_known_within_a_factor_of_ten(low, high, is_known):
+    assert Estimate(100, low, high).is_known is is_known
 
 
 def test_what_the_terms_miss_is_learned_from_neighbours(tmp_path):
@@ -222,12 +244,17 @@ def few(name):
     [
         (
             lambda path: write(path, few("pingpong")),
-            "too few points to fit memory: pingpong was measured at 1 sizes",
+            "too few points to fit memory: pingpong was measured at 1 size,",
         ),
         (
             lambda path: write(path, few("send_overhead")),
-            "too few points to fit memory: send_overhead was measured at 1 sizes, and LogGP needs at least 2; "
+            "too few points to fit memory: send_overhead was measured at 1 size, and LogGP needs at least 2; "
             "`spcomm bench sweep paths --json FILE` measures what is needed",
+        ),
+        (
+            lambda path: write(path, [case for case in cases() if case.size in (8, 64)]),
+            "too few points to fit memory: pingpong, one_way, send_overhead, receive_overhead were measured at 8 sizes"
+            " together, and LogGP needs at least 12; `spcomm bench sweep",
         ),
         (lambda path: path.write_text("{"), "is not JSON"),
         (lambda path: path.write_text("{}"), "was not written by spcomm bench --json"),
