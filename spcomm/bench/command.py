@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TextIO
+from typing import Any, TextIO
 
 from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.bench import compare, peers
@@ -37,13 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return importlib.import_module("spcomm.bench.figures_command").main(words[1:])
     arguments_parser = parser()
     options = arguments_parser.parse_args(words)
-    chosen = {name: getattr(options, name) for name in CHOICES}
+    chosen = choice(options)
     if any(chosen[name] for name in SWEEP_CHOICES) and "sweep" not in options.names:
         arguments_parser.error(
             "--operations, --sizes, --transports and --buffers choose what `spcomm bench sweep` measures"
         )
-    if options.compare:
-        chosen = compare.same_choice(options.compare, chosen)
+    if options.compare and not any(chosen.values()):
+        chosen = choice_of(options.compare)
     rows = chosen_rows(chosen["names"], chosen["nodes"], Sweep(*(chosen[name] for name in SWEEP_CHOICES)))
     contenders = [peers.spcomm(), *(peers.checked(peers.PEERS[name]()) for name in options.peers)]
     plan = Plan(
@@ -67,6 +67,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if results.interrupted:
         return 130
     return 1 if results.failures else 0
+
+
+def choice(options: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in CHOICES}
+
+
+def choice_of(old: ResultsFile) -> dict[str, Any]:
+    """Return the choice of an earlier measurement, checked as if it stood on the command line."""
+    words = []
+    for name in (*CHOICES[1:], CHOICES[0]):
+        found = old.chosen.get(name)
+        values = [
+            str(value) for value in (found if isinstance(found, list) else [found]) if value is not None
+        ]
+        if values:
+            words += ["--", *values] if name == "names" else [f"--{name}={','.join(values)}"]
+    repeated = parser()
+    repeated.prog += f" --compare {old.path}"
+    return choice(repeated.parse_args(words))
 
 
 def run(plan: Plan) -> Results:

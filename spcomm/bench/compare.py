@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`spcomm bench --compare`: a measurement beside an earlier one, with a verdict for each number."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from spcomm.bench import statistics, table
@@ -72,14 +72,3 @@ def notes(old: ResultsFile, new: Mapping[str, Any], missing: int, compared: int)
         if (machine.get("busy_with_others") or 0) > DISTURBING:
             lines.append(f"Disturbed {when}: others kept {machine['busy_with_others']:.1f} cores busy.")
     return lines
-
-
-def same_choice(old: ResultsFile, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what to measure: what the user chose, and where that is nothing, the choice of the old file."""
-    if any(given.values()):
-        return dict(given)
-    return {key: as_tuple(old.chosen.get(key)) for key in given}
-
-
-def as_tuple(chosen: Any) -> Any:
-    return tuple(chosen) if isinstance(chosen, Sequence) and not isinstance(chosen, str) else chosen

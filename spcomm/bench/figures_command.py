@@ -30,13 +30,17 @@ def main(arguments: Sequence[str]) -> int:
         print(f"spcomm bench figures: it draws with matplotlib: {INSTALL}", file=sys.stderr)
         return 125
     code, found = 0, options.measured
-    if found is None:
-        extent = FULL if options.full else DEFAULT
-        extent = replace(extent, rounds=options.rounds or extent.rounds)
-        code, found = measured(extent, options.out / RESULTS)
-    if found is None:
-        return code
-    print(f"{len(FIGURES)} figures: {plot.write(options.out, FIGURES, found)}")
+    try:
+        if found is None:
+            extent = FULL if options.full else DEFAULT
+            extent = replace(extent, rounds=options.rounds or extent.rounds)
+            code, found = measured(extent, options.out / RESULTS)
+        if found is not None:
+            print(f"{len(FIGURES)} figures: {plot.write(options.out, FIGURES, found)}")
+    except OSError as error:
+        name = error.filename or options.out
+        print(f"spcomm bench figures: cannot write {str(name)!r}: {error.strerror}", file=sys.stderr)
+        return 1
     return code
 
 

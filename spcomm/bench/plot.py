@@ -160,11 +160,12 @@ def introduction(found: ResultsFile) -> list[str]:
     ]
     paragraphs = [
         f"Measured on {found.date[:10]} by `spcomm bench figures`: {machine['cores']} cores,"
-        f" {machine['system'].split()[0]}, Python {machine['python']}, spcomm {found.versions['spcomm']}."
+        f" {machine['system'].split()[0]}, Python {machine['python']}, spcomm {found.versions.get('spcomm')}."
         f" Shown: {'; '.join(contenders)}. Lines are medians, bands the smallest and the largest round; black is what"
         " the papers' texts say of their machines.",
-        f"{sum(judged)} of {len(judged)} numbers repeat within {percent(GOOD_SPREAD)}, the thesis's rule. Read the"
-        " others as orders of magnitude. Where there are more nodes than cores, nodes wait for their turn.",
+        f"{sum(judged)} of {counted(len(judged), 'number')} repeat{'s' if sum(judged) == 1 else ''} within"
+        f" {percent(GOOD_SPREAD)}, the thesis's rule. Read the others as orders of"
+        " magnitude. Where there are more nodes than cores, nodes wait for their turn.",
     ]
     busy = machine.get("busy_with_others") or 0
     if busy > DISTURBING:
@@ -172,7 +173,8 @@ def introduction(found: ResultsFile) -> list[str]:
     if found.thinned:
         counts = Counter(rounds for *_, rounds in found.thinned)
         parts = [
-            f"{points} have {rounds or 'none'}" for rounds, points in sorted(counts.items(), reverse=True)
+            f"{points} {'has' if points == 1 else 'have'} {rounds or 'none'}"
+            for rounds, points in sorted(counts.items(), reverse=True)
         ]
         paragraphs.append(
             f"Not all points have the {counted(found.planned_rounds, 'round')} that were planned:"

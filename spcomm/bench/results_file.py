@@ -2,10 +2,11 @@
 """Reads the JSON that `spcomm bench --json` writes; `docs/reference/bench_json.md` describes the format."""
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
+
+from spcomm.text import printable
 
 FORMAT = 2
 
@@ -69,7 +70,9 @@ class ResultsFile:
 
 
 _KINDS = get_type_hints(Measurement)
-_LARGEST = 2**63  # of any number but a sample
+_LARGEST = 2**63  # of any number
+_MOST_CHARACTERS = 64 << 20  # of a file: Python's objects take ten times as much
+_LEAST, _MOST_S = 1e-12, 1e9  # of a sample: no clock is as fine, and no measurement as long
 
 
 def load(path: str | Path) -> ResultsFile:
@@ -81,7 +84,7 @@ def load(path: str | Path) -> ResultsFile:
         It cannot be read, is no such file, or has another format.
     """
     try:
-        whole = json.loads(Path(path).read_text(encoding="utf-8"))
+        whole = read_json(path)
     except OSError as error:
         raise ResultsFileError(f"cannot read {str(path)!r}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -93,31 +96,66 @@ def load(path: str | Path) -> ResultsFile:
         raise ResultsFileError(message)
     try:
         found = tuple(measurement(entry) for entry in whole["measurements"])
-        parts = (whole["date"], whole["machine"], whole["versions"], whole.get("chosen", {}))
-        if not isinstance(parts[1], dict) or not 1 <= int(parts[1]["cores"]) < _LARGEST:
-            raise ValueError("its machine has no number of cores")
+        date, machine = typed(whole, "date", str), typed(whole, "machine", dict)
+        for name, kind in (("cores", int), ("system", str), ("python", str)):
+            if not typed(machine, name, kind):
+                raise ValueError(f"{name} is {machine[name]!r}")
+        typed({"busy_with_others": None, **machine}, "busy_with_others", float | int | None)
         titles = {row["key"]: row["title"] for row in whole.get("rows", [])}
-        thinned = tuple(
-            (titles.get(key, key), name, int(rounds)) for key, name, rounds in whole.get("thinned", [])
+        thinned, failures = (
+            tuple(
+                (shown(titles.get(key, key)), shown(name), last)
+                for key, name, last in whole.get(list_name, [])
+            )
+            for list_name in ("thinned", "failures")
         )
-        failures = tuple(
-            (titles.get(key, key), name, reason) for key, name, reason in whole.get("failures", [])
+        return ResultsFile(
+            str(path),
+            date,
+            machine,
+            typed(whole, "versions", dict),
+            typed({"chosen": {}, **whole}, "chosen", dict),
+            found,
+            typed({"planned_rounds": 0, **whole}, "planned_rounds", int),
+            tuple((*point, typed({"rounds": rounds}, "rounds", int)) for *point, rounds in thinned),
+            tuple((*point, shown(reason)) for *point, reason in failures),
         )
-        return ResultsFile(str(path), *parts, found, int(whole.get("planned_rounds", 0)), thinned, failures)
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ResultsFileError(f"{str(path)!r} is damaged: {reason}") from error
 
 
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file; raise `OSError`, or `ValueError` or `RecursionError` where it is none."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read(_MOST_CHARACTERS + 1)
+    if len(text) > _MOST_CHARACTERS:
+        raise ValueError(f"it has more than {_MOST_CHARACTERS >> 20} MiB")
+    return json.loads(text)
+
+
 def measurement(entry: dict[str, Any]) -> Measurement:
-    fields = {name: entry[name] for name in Measurement.__dataclass_fields__ if name != "samples"}
-    for name, value in fields.items():
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        if not isinstance(value, _KINDS[name]) or (is_number and not 0 <= value < _LARGEST):
-            raise ValueError(f"{name} is {value!r:.40}")
+    fields = {name: typed(entry, name, kind) for name, kind in _KINDS.items() if name != "samples"}
     samples = tuple(tuple(float(sample) for sample in batches) for batches in entry["samples"])
-    if not all(0 <= sample < math.inf for batches in samples for sample in batches):
+    most = _MOST_S if fields["unit"] == "s" else _LARGEST
+    if not all(_LEAST <= sample <= most for batches in samples for sample in batches):
         raise ValueError(f"{entry['key']!r} of {entry['contender']!r} has a sample that is no time or size")
     if not any(samples):
         raise ValueError(f"{entry['key']!r} of {entry['contender']!r} has no samples")
     return Measurement(**fields, samples=samples)
+
+
+def typed(entry: dict[str, Any], name: str, kind: Any) -> Any:
+    """Return a value of this kind: a number from 0 on, a text that a terminal can show."""
+    value = entry[name]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_wrong = not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)
+    is_wrong |= is_number and not 0 <= value < _LARGEST
+    if is_wrong or (isinstance(value, str) and not value.isprintable()):
+        raise ValueError(f"{name} is {value!r:.40}")
+    return value
+
+
+def shown(text: Any) -> str:
+    """Return a text as a terminal or a page can show it."""
+    return printable(str(text), "")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from spcomm.command_help import CommandHelp
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError
 from spcomm.text import printable
 
 # Name: the module whose `main(words)` runs it, and its line in the help.

@@ -20,7 +20,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from spcomm.model.errors import ModelError, optional
+from spcomm.model import ModelError, optional
 from spcomm.model.fit import student
 from spcomm.model.loggp import MEMORY, TCP, Estimate
 from spcomm.model.measured import Measurements, Times

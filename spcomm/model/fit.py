@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from spcomm.model import terms
-from spcomm.model.errors import ModelError, optional
+from spcomm.model import ModelError, optional, terms
 from spcomm.model.loggp import Estimate, Fit, LogGP, OperationFit, size_numbers
 from spcomm.model.measured import Case, Measurements, Times
 from spcomm.model.residuals import EXPECTED, fit_kernel

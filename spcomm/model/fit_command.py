@@ -4,8 +4,7 @@
 from collections.abc import Sequence
 
 from spcomm.argument_parser import ArgumentParser
-from spcomm.model import components, measured
-from spcomm.model.errors import optional
+from spcomm.model import components, measured, optional
 from spcomm.model.fit import fit
 from spcomm.model.loggp import PARAMETERS, Estimate, Fit
 from spcomm.model.settings import time_text

@@ -4,8 +4,7 @@
 from pathlib import Path
 from typing import Any
 
-from spcomm.model import terms
-from spcomm.model.errors import ModelError, optional
+from spcomm.model import ModelError, optional, terms
 from spcomm.model.loggp import Fit
 from spcomm.model.measured import Case, Measurements
 from spcomm.model.predict import predict

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from spcomm.model.errors import ModelError
+from spcomm.bench.results_file import read_json
+from spcomm.model import ModelError
 
 FORMAT = "spcomm model"
 VERSION = 2
@@ -26,6 +27,8 @@ SLOT = (
     16  # bytes of an array that, with its 24 of type and shape, travel in the line that announces the message
 )
 LONG = 32 << 10  # bytes from which the gap per byte is another
+MOST = 1e18  # of any number in a file, such as nanoseconds
+MOST_LOGARITHM = 50.0  # of one time to another
 WIDEST = 10.0  # factor from a value to the end of an interval that still says something
 
 
@@ -195,7 +198,7 @@ def read(path: str) -> Fit:
             name: {key: operation_of(entry) for key, entry in table.items()}
             for name, table in document["operations"].items()
         }
-        return Fit(transports, operations, int(document["cores"]), document["machine"])
+        return Fit(transports, operations, int(number(document["cores"], 1)), document["machine"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{path!r} is damaged: {type(error).__name__}: {error}; {again}") from error
 
@@ -203,8 +206,7 @@ def read(path: str) -> Fit:
 def read_document(path: str, form: str, version: int, noun: str, again: str) -> dict[str, Any]:
     """Read a JSON object that says it has this form and version; `again` tells how to get one, for complaints."""
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        document = read_json(path)
     except OSError as error:
         raise ModelError(f"cannot read {path!r}: {error.strerror}; {again}") from error
     except (ValueError, RecursionError) as error:
@@ -214,28 +216,46 @@ def read_document(path: str, form: str, version: int, noun: str, again: str) -> 
     if document.get("version") != version:
         found = document.get("version")
         raise ModelError(
-            f"{path!r} is a {noun} of version {found}, and this spcomm reads version {version}; {again}"
+            f"{path!r} is a {noun} of version {found!r:.40}, and this spcomm reads version {version}; {again}"
         )
     return document
 
 
 def loggp_of(entry: Mapping[str, Any]) -> LogGP:
     """Make the parameters from their JSON."""
-    noise = tuple(float(value) for value in entry["noise"])
-    found = {name: Estimate(**entry[name]) for name in PARAMETERS if entry[name] is not None}
+    noise = tuple(number(value) for value in entry["noise"])
+    found = {name: estimate_of(entry[name]) for name in PARAMETERS if entry[name] is not None}
     return LogGP(**found, noise=noise)
+
+
+def estimate_of(entry: Mapping[str, Any]) -> Estimate:
+    return Estimate(**{name: number(value) for name, value in entry.items()})
 
 
 def operation_of(entry: Mapping[str, Any]) -> OperationFit:
     """Make the terms of an operation from their JSON."""
     (least, most), (smallest, largest) = entry["nodes"], entry["sizes"]
+    found = {name: estimate_of(estimate) for name, estimate in entry["terms"].items()}
+    covariance = tuple(tuple(number(x, -(MOST**2), MOST**2) for x in row) for row in entry["covariance"])
+    if [len(row) for row in covariance] != [len(found)] * len(found):
+        raise ValueError(f"the covariance of {len(found)} terms has another shape")
     return OperationFit(
-        {name: Estimate(**estimate) for name, estimate in entry["terms"].items()},
-        tuple(tuple(map(float, row)) for row in entry["covariance"]),
-        float(entry["sigma"]),
-        int(entry["degrees"]),
-        (least, most),
-        (smallest, largest),
-        tuple((int(nodes), int(size), float(value)) for nodes, size, value in entry["residuals"]),
-        Kernel(**{name: float(value) for name, value in entry["kernel"].items()}),
+        found,
+        covariance,
+        number(entry["sigma"]),
+        int(number(entry["degrees"], 1)),
+        (number(least), number(most)),
+        (number(smallest), number(largest)),
+        tuple(
+            (int(number(nodes, 1)), int(number(size)), number(value, -MOST_LOGARITHM, MOST_LOGARITHM))
+            for nodes, size, value in entry["residuals"]
+        ),
+        Kernel(**{name: number(value, 1e-3, 1e3) for name, value in entry["kernel"].items()}),
     )
+
+
+def number(value: Any, least: float = 0.0, most: float = MOST) -> Any:
+    """Return a number of a file if it lies in a range; raise `ValueError` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ValueError(f"{value!r:.40} is not a number from {least:g} to {most:g}")
+    return value

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from spcomm.bench.results_file import ResultsFile, ResultsFileError, load
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError
 from spcomm.model.loggp import TRANSPORTS
+from spcomm.text import whole_number
 
 
 @dataclass(frozen=True, order=True)
@@ -40,12 +41,13 @@ class Case:
         Case(operation='pingpong', nodes=2, size=64, transport='memory', direct=False, encrypted=False)
         """
         words = text.split()
-        if len(words) != 4 or not (words[1] + words[2]).isdecimal() or words[3] not in TRANSPORTS:
+        numbers = [whole_number(word) for word in words[1:3]]
+        if len(words) != 4 or None in numbers or words[3] not in TRANSPORTS:
             raise ModelError(
-                f"{text!r} is not a case, which is an operation, a number of nodes, bytes, and a transport"
+                f"{text!r:.60} is not a case, which is an operation, a number of nodes, bytes, and a transport"
                 f" ({' or '.join(TRANSPORTS)})"
             )
-        return cls(words[0], int(words[1]), int(words[2]), words[3])
+        return cls(words[0], *numbers, words[3])
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,13 @@
 import math
 from dataclasses import dataclass, replace
 
-from spcomm.model import terms
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError, terms
 from spcomm.model.fit import student
-from spcomm.model.loggp import PARAMETERS, Estimate, Fit, LogGP
+from spcomm.model.loggp import MOST_LOGARITHM, PARAMETERS, Estimate, Fit, LogGP
 from spcomm.model.measured import Case
 from spcomm.model.residuals import factor
 
 ALGORITHMS = ("tree", "server")
-MOST_LOGARITHM = 50.0  # of an interval's end to its middle; far beyond `WIDEST`, and not beyond any number
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,20 @@ def predict(fit: Fit, case: Case) -> Prediction:
         known = ", ".join(sorted(fit.operations.get(case.transport, {}))) or "none"
         raise ModelError(f"the fit has too few points of {key!r} over {case.transport}; it has: {known}")
     known = dict(zip(terms.names(key), terms.numbers(case, fit.cores, loggp), strict=True))
+    if unknown := [name for name in fitted.terms if name not in known]:
+        raise ModelError(
+            f"the fit has a term {unknown[0]!r} of {key!r}, which is none; fit the measurement again"
+        )
     numbers = [known[name] for name in fitted.terms]
     modelled = sum(number * term.value for number, term in zip(numbers, fitted.terms.values(), strict=True))
-    if modelled <= 0:
-        raise ModelError(f"the fit says nothing of {case}: all its terms are 0 there")
     variance = sum(
         a * b * fitted.covariance[i][j] for i, a in enumerate(numbers) for j, b in enumerate(numbers)
     )
     missed, scatter = factor(fitted.kernel, fitted.residuals, case.nodes, case.size)
+    if modelled <= 0 or abs(missed) > MOST_LOGARITHM:
+        raise ModelError(f"the fit says nothing of {case}: it makes a time of 0 or without an end there")
     time = modelled * math.exp(missed)
-    deviation = math.sqrt(scatter + max(0.0, variance) / modelled**2)
+    deviation = math.sqrt(scatter + max(0.0, variance) / modelled / modelled)
     half = min(student(fitted.degrees) * deviation, MOST_LOGARITHM)
     outside = not (
         fitted.nodes[0] <= case.nodes <= fitted.nodes[1] and fitted.sizes[0] <= case.size <= fitted.sizes[1]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from spcomm.model.errors import optional
+from spcomm.model import optional
 from spcomm.model.loggp import Kernel, Residual
 
 # The prior: a factor of e away from these numbers is one standard deviation.

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spcomm.model.errors import ModelError, optional
+from spcomm.model import ModelError, optional
 
 MOST_DIMENSIONS = 4
 HEADER_BYTES, SYMBOL_BYTES, SYMBOL_NS = 16, 2, 5.0

@@ -2,15 +2,16 @@
 """`spcomm model sci`: inputs, crossovers beside those that the thesis prints, and latencies of one size of system."""
 
 import argparse
+import math
 import re
 from collections.abc import Sequence
 
 from spcomm.argument_parser import ArgumentParser
-from spcomm.model import sci
-from spcomm.model.errors import ModelError, optional
+from spcomm.model import ModelError, optional, sci
 from spcomm.model.sci import Components, Torus
 from spcomm.text import aligned
 
+MOST = 1e12  # of any number
 EPILOG = """\
 Without --nodes and --torus: the crossovers, the numbers of nodes from which one dimension more is faster. They are
 shown as roots of the equations and rounded up to the next quarter of a node.
@@ -65,7 +66,7 @@ def parser() -> ArgumentParser:
         EPILOG,
     )
     add = result.add_argument
-    add("--nodes", type=float, metavar="N", help="latencies of N nodes in 1 to 4 dimensions")
+    add("--nodes", type=number, metavar="N", help="latencies of N nodes in 1 to 4 dimensions")
     add(
         "--torus", type=torus, metavar="AxB", help="latencies of one torus, such as 16 (a ring), 4x4 or 8x8x2"
     )
@@ -75,11 +76,11 @@ def parser() -> ArgumentParser:
         metavar="H,H",
         help="with --torus: a message over so many links in each dimension",
     )
-    add("--size", type=float, default=64, metavar="BYTES", help="bytes of a message (default 64)")
+    add("--size", type=number, default=64, metavar="BYTES", help="bytes of a message (default 64)")
     add("--bidirectional", action="store_true", help="packets take the shorter way around a ring")
     add(
         "--load",
-        type=float,
+        type=number,
         default=0.0,
         metavar="SHARE",
         help="contention: the share of time in which each node puts packets onto its links (default 0)",
@@ -91,19 +92,29 @@ def parser() -> ArgumentParser:
         ("overhead", default.overhead_ns, "at each end, of 64 bytes"),
         ("overhead-per-byte", default.overhead_per_byte_ns, "for each byte more"),
     ):
-        add(f"--{name}", type=float, default=value, metavar="NS", help=f"{text} (default {value:g})")
+        add(f"--{name}", type=number, default=value, metavar="NS", help=f"{text} (default {value:g})")
     add("--figures", metavar="FOLDER", help="draw figures 12 to 15 of the thesis into FOLDER, as PNG")
     return result
 
 
+def number(text: str) -> float:
+    try:
+        value = float(text) if text.isascii() else math.nan
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST:.0e}")
+    return value
+
+
 def torus(text: str) -> tuple[float, ...]:
-    if not re.fullmatch(r"\d+(\.\d+)?(x\d+(\.\d+)?)*", text):
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?(x[0-9]+(\.[0-9]+)?)*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a torus such as 16, 4x4 or 8x8x2")
-    return tuple(float(part) for part in text.split("x"))
+    return tuple(number(part) for part in text.split("x"))
 
 
 def hops(text: str) -> tuple[int, ...]:
-    if not re.fullmatch(r"\d+(,\d+)*", text):
+    if not re.fullmatch(r"[0-9]{1,20}(,[0-9]{1,20})*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers of hops such as 2,1")
     return tuple(int(part) for part in text.split(","))
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from spcomm.model import sci
-from spcomm.model.errors import optional
+from spcomm.model import optional, sci
 from spcomm.model.fit_figures import save
 from spcomm.model.sci import Components, Torus
 

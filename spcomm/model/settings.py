@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError
 
 # Nanoseconds of a unit.
 UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 TIME, NUMBER, WHOLE = "a time such as 500ns or 10us", "a number such as 0.5", "a whole number from 1 on"
-_NUMBER = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)\s*([a-zµ]*)", re.IGNORECASE)
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-zµ]*)", re.IGNORECASE)
 
 
 def parse(text: str, kinds: "Mapping[str, str]", option: str) -> "dict[str, float]":

@@ -12,8 +12,7 @@ from array import array
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from spcomm.model import engine
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError, engine
 from spcomm.model.loggp import LogGP, read_document
 from spcomm.model.sci import MOST_DIMENSIONS, text_of
 

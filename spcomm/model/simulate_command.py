@@ -3,13 +3,13 @@
 
 import argparse
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from spcomm.argument_parser import ArgumentParser
-from spcomm.model import loggp, settings
-from spcomm.model.errors import ModelError, optional
+from spcomm.model import ModelError, loggp, optional, settings
 from spcomm.model.sci import text_of
 from spcomm.model.sci_command import torus
 from spcomm.model.settings import time_text
@@ -65,7 +65,7 @@ def parser() -> ArgumentParser:
     )
     add = result.add_argument
     add("operation", nargs="?", metavar="OPERATION", help=f"one of {', '.join(ALGORITHMS)}")
-    add("--nodes", type=int, metavar="N", help="how many nodes (default 1024, or those of --torus)")
+    add("--nodes", type=integer, metavar="N", help="how many nodes (default 1024, or those of --torus)")
     add(
         "--torus",
         type=torus,
@@ -86,33 +86,35 @@ def parser() -> ArgumentParser:
     )
     add(
         "--radix",
-        type=int,
+        type=integer,
         metavar="R",
         help="nodes of each server, and servers of a server above (default 16)",
     )
     add(
         "--bytes",
-        type=int,
+        type=integer,
         default=8,
         metavar="B",
         help="of a message, or of an array that is reduced (default 8)",
     )
     add(
         "--rounds",
-        type=int,
+        type=integer,
         default=1,
         metavar="N",
         help="how often; of unbalanced: messages of each node (default 1)",
     )
-    add("--fanout", type=int, default=2, metavar="N", help="of the tree of a multicast (default 2)")
+    add("--fanout", type=integer, default=2, metavar="N", help="of the tree of a multicast (default 2)")
     add(
         "--hot",
-        type=int,
+        type=integer,
         default=10,
         metavar="%",
         help="of unbalanced: percent of messages to node 0 (default 10)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of random destinations and of noise (default 0)")
+    add(
+        "--seed", type=integer, default=0, metavar="N", help="of random destinations and of noise (default 0)"
+    )
     add("--fit", metavar="FILE", help="costs of messages that `spcomm model fit` has found")
     add("--transport", default=loggp.TCP, choices=loggp.TRANSPORTS, help="with --fit (default tcp)")
     add("--costs", metavar="NAME=TIME,…", help="costs one by one, as in latency=20us,gap=1us")
@@ -125,6 +127,12 @@ def parser() -> ArgumentParser:
     )
     add("--png", metavar="FILE", help="with --scaling: draw it; FILE may also end in .svg or .pdf")
     return result
+
+
+def integer(text: str) -> int:
+    if not re.fullmatch("-?[0-9]{1,20}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
 
 
 def case_of(options: argparse.Namespace) -> Case:
@@ -292,4 +300,4 @@ def draw(case: Case, found: Scaling, path: str) -> None:
     try:
         figure.savefig(path)
     except (OSError, ValueError) as error:
-        raise ModelError(f"cannot write {path!r}: {error}") from error
+        raise ModelError(f"cannot write {path!r}: {getattr(error, 'strerror', None) or error}") from error

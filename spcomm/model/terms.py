@@ -21,7 +21,7 @@ operation. With n nodes on c cores and a message of m bytes:
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError
 from spcomm.model.loggp import MEMORY, LogGP, size_numbers
 from spcomm.model.measured import Case
 

@@ -10,12 +10,14 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError
 from spcomm.model.fit import fit
 from spcomm.model.loggp import Estimate
 from spcomm.model.measured import Case, Measurements
 from spcomm.model.predict import predict
+from spcomm.text import counted
 
+MOST_CHARACTERS = 1 << 20  # of a list
 SHARE = 3  # one case of so many is held out
 WORST = 0.4  # goal for the error of a case, which may also be twice the spread of the second measurement
 
@@ -56,9 +58,9 @@ def read_cases(path: str) -> list[Case]:
     """Read a list of cases, one a line; lines that begin with # are remarks."""
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.strip() for line in file]
-    except OSError as error:
-        raise ModelError(f"cannot read {path!r}: {error.strerror}") from error
+            lines = [line.strip() for line in file.read(MOST_CHARACTERS).splitlines()]
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot read {path!r}: {getattr(error, 'strerror', None) or error}") from error
     found = [Case.parse(line) for line in lines if line and not line.startswith("#")]
     if not found:
         raise ModelError(f"{path!r} has no cases")
@@ -77,7 +79,7 @@ def validate(cases: Sequence[Case], commit: str, first: Measurements, second: Me
         missing = [case for case in cases if case not in measured.times]
         if missing:
             raise ModelError(
-                f"the {which} measurement lacks {len(missing)} cases of the list, such as {missing[0]}"
+                f"the {which} measurement lacks {counted(len(missing), 'case')} of the list, such as {missing[0]}"
             )
     held = [case for case in cases if is_held_out(case, commit)]
     fitted = fit(first.without(held))

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from spcomm.argument_parser import ArgumentParser, whole
-from spcomm.model import measured
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError, measured
 from spcomm.model.loggp import TRANSPORTS
 from spcomm.model.predict_command import within
 from spcomm.model.settings import time_text

@@ -203,8 +203,7 @@ def _show(asked: _Arguments) -> None:
 
 
 def _predicted(trace: Trace, asked: _Arguments) -> "Prediction":
-    from spcomm.model import loggp
-    from spcomm.model.errors import ModelError
+    from spcomm.model import ModelError, loggp
     from spcomm.trace.what_if import predict
 
     try:

@@ -16,8 +16,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
-from spcomm.model import loggp, settings
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError, loggp, settings
 from spcomm.model.settings import NUMBER, TIME, WHOLE
 from spcomm.text import aligned, ranks_text
 from spcomm.trace import spans

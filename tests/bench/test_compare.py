@@ -7,7 +7,7 @@ import random
 import pytest
 from contenders import answering
 
-from spcomm.bench import compare
+from spcomm.bench import command, compare
 from spcomm.bench.measure import Results
 from spcomm.bench.report import Report
 from spcomm.bench.results_file import load
@@ -123,12 +123,34 @@ def test_reasons_to_doubt(tmp_path):
 
 def test_the_choice_of_the_old_file_is_repeated(tmp_path):
     old = saved(tmp_path, {"a": [[1e-6]] * 5})
-    given = {"names": [], "nodes": None, "sizes": (), "repetitions": None}
-    assert compare.same_choice(old, given) == {
-        "names": ("barrier",),
+    assert command.choice_of(old) == {
+        "names": ["barrier"],
         "nodes": (2, 4),
+        "operations": (),
         "sizes": (),
+        "transports": (),
+        "buffers": (),
         "repetitions": None,
     }
-    assert compare.same_choice(old, given | {"nodes": (8,)})["nodes"] == (8,)
-    assert compare.same_choice(old, given | {"nodes": (8,)})["names"] == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "complaint"),
+    [
+        ({"names": ["barier"]}, "no benchmark 'barier'; there are: "),
+        ({"names": ["--json=stolen.json"]}, "no benchmark '--json=stolen.json'"),
+        ({"names": None, "nodes": [0]}, "argument --nodes: '0' is not a list of node counts"),
+        ({"names": ["sweep"], "sizes": {"8": 1}}, "argument --sizes: "),
+        ({"repetitions": 1e308}, "argument --repetitions: '1e+308' is not a number of repetitions"),
+    ],
+)
+def test_a_choice_that_cannot_be_repeated_is_one_sentence(tmp_path, monkeypatch, capsys, chosen, complaint):
+    monkeypatch.chdir(tmp_path)
+    whole = written({"a": [[1e-6]] * 5}) | {"chosen": chosen}
+    (tmp_path / "old.json").write_text(json.dumps(whole))
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--compare", "old.json"])
+    shown = capsys.readouterr().err
+    assert ended.value.code == 125 and shown.count("\n") == 1
+    assert shown.startswith("spcomm bench --compare old.json: ") and complaint in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["old.json"]

@@ -193,7 +193,7 @@ def test_an_interrupted_measurement_is_drawn_as_far_as_it_came(invented, tmp_pat
     monkeypatch.setattr(figures_command.command, "run", interrupted)
     assert main(["figures", "--rounds", "5", "--out", str(tmp_path)]) == 130
     page = (tmp_path / "index.html").read_text()
-    assert "Not all points have the 5 rounds that were planned: 1 have 1." in page
+    assert "Not all points have the 5 rounds that were planned: 1 has 1." in page
 
 
 @pytest.mark.leaves("matplotlib keeps its fonts open")
@@ -224,7 +224,7 @@ def test_thinned_points_are_named():
         "plain C, not measured: reduce.",
     ]
     assert plot.introduction(one)[-1].startswith(
-        "Not all points have the 3 rounds that were planned: 2 have 1, 1 have none."
+        "Not all points have the 3 rounds that were planned: 2 have 1, 1 has none."
     )
     assert "<li>plain C, not measured: reduce.</li>" in plot.html([], one)
     assert "plain C, not measured: reduce." in plot.markdown([], one, "")

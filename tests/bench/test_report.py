@@ -7,6 +7,7 @@ import math
 import pytest
 from contenders import answering
 
+from spcomm.bench import results_file
 from spcomm.bench.measure import Results
 from spcomm.bench.report import Report
 from spcomm.bench.results_file import ResultsFileError, load
@@ -170,6 +171,16 @@ def test_the_json_can_be_read_again(tmp_path):
     assert found.measurements[0].bytes == 8 and found.machine["cores"] >= 1 and "T" in found.date
 
 
+def test_a_file_without_an_end_is_not_read_to_it(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    path.write_text("[1,2,3,4,5]")
+    monkeypatch.setattr(results_file, "_MOST_CHARACTERS", 11)
+    assert results_file.read_json(path) == [1, 2, 3, 4, 5]
+    monkeypatch.setattr(results_file, "_MOST_CHARACTERS", 10)
+    with pytest.raises(ResultsFileError, match="is not JSON: it has more than 0 MiB"):
+        load(path)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -199,6 +210,10 @@ def test_a_file_that_cannot_be_used(tmp_path, text, complaint):
         ({"samples": [[]]}, "'a' of 'spcomm' has no samples"),
         ({"samples": [[math.nan]]}, "'a' of 'spcomm' has a sample that is no time or size"),
         ({"samples": [[1.0, -1.0]]}, "'a' of 'spcomm' has a sample that is no time or size"),
+        ({"samples": [[1e308]]}, "'a' of 'spcomm' has a sample that is no time or size"),
+        ({"samples": [[0.0]]}, "'a' of 'spcomm' has a sample that is no time or size"),
+        ({"nodes": True}, "nodes is True"),
+        ({"contender": "spcomm\x1b[2J"}, "contender is 'spcomm\\x1b[2J'"),
         ({"nodes": [4]}, "nodes is [4]"),
         ({"bytes": 10**400}, "bytes is 1000"),
         ({"transport": None}, "transport is None"),
@@ -214,13 +229,32 @@ def test_a_measurement_that_is_none_is_refused(tmp_path, change, complaint):
     assert f"is damaged: {complaint}" in str(raised.value)
 
 
-@pytest.mark.parametrize("machine", [None, [], {}, {"cores": "two"}, {"cores": 0}, {"cores": math.inf}])
-def test_a_machine_without_cores_is_refused(tmp_path, machine):
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        *(({"machine": machine}, "") for machine in (None, [], {}, {"cores": "two"}, {"cores": 0})),
+        ({"machine": {"cores": math.inf}}, "cores is inf"),
+        ({"machine": {"cores": 2, "system": "Linux"}}, "no 'python'"),
+        ({"machine": {"cores": 2, "system": "", "python": "3"}}, "system is ''"),
+        (
+            {"machine": {"cores": 2, "system": "Linux", "python": "3", "busy_with_others": math.nan}},
+            "busy_with_others is nan",
+        ),
+        ({"date": 2026}, "date is 2026"),
+        ({"versions": []}, "versions is []"),
+        ({"chosen": 1}, "chosen is 1"),
+        ({"planned_rounds": -1}, "planned_rounds is -1"),
+        ({"thinned": [["a", "spcomm", 1.5]]}, "rounds is 1.5"),
+        ({"failures": [["a", "spcomm"]]}, "not enough values"),
+    ],
+)
+def test_a_file_with_a_field_of_another_kind_is_refused(tmp_path, change, complaint):
     whole = report([Row("a", "a", "barrier", 4)], {"a": {"spcomm": [[1.0]]}}).json()
     path = tmp_path / "a.json"
-    path.write_text(json.dumps({**whole, "machine": machine}))
-    with pytest.raises(ResultsFileError, match="is damaged: "):
+    path.write_text(json.dumps({**whole, **change}))
+    with pytest.raises(ResultsFileError, match="is damaged: ") as raised:
         load(path)
+    assert complaint in str(raised.value)
 
 
 def test_a_disturbed_measurement_says_so():

@@ -6,9 +6,8 @@ import json
 import pytest
 
 from bench_files import document, entry
-from spcomm.model import components, measured
+from spcomm.model import ModelError, components, measured
 from spcomm.model.command import main
-from spcomm.model.errors import ModelError
 from spcomm.model.measured import Case
 
 SIZES = (8, 64, 512, 4096)

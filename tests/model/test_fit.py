@@ -7,9 +7,8 @@ import math
 import pytest
 
 from bench_files import CORES, KNOWN, NODES, SIZES, TERMS, cases, document, entry, time_ns, write
-from spcomm.model import loggp, measured, terms
+from spcomm.model import ModelError, loggp, measured, terms
 from spcomm.model.command import main
-from spcomm.model.errors import ModelError
 from spcomm.model.fit import fit
 from spcomm.model.loggp import PARAMETERS, Estimate
 from spcomm.model.measured import Case
@@ -277,7 +276,7 @@ def test_bad_measurements_are_one_sentence(tmp_path, capsys, make, complaint):
 def test_two_machines_are_not_one(tmp_path, capsys):
     case = Case("pingpong", 2, 8, "memory")
     for cores in (2, 8):
-        whole = document([entry(case, [100.0])], machine={"cores": cores})
+        whole = document([entry(case, [100.0])], machine={"cores": cores, "system": "Linux", "python": "3"})
         (tmp_path / f"{cores}.json").write_text(json.dumps(whole))
     assert main(["fit", str(tmp_path / "2.json"), str(tmp_path / "8.json")]) == 1
     assert "are of machines with 2 and 8 cores; fit one machine at a time" in capsys.readouterr().err

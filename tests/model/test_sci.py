@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spcomm.model import command, sci
+from spcomm.model import ModelError, command, sci
 from spcomm.model.command import main
-from spcomm.model.errors import ModelError
 from spcomm.model.sci import Components, Torus
 
 WHOLE = st.lists(st.integers(1, 6), min_size=1, max_size=4).filter(lambda sides: any(n > 1 for n in sides))
@@ -91,10 +90,7 @@ def test_more_load_never_shortens_a_latency(load, total, dimensions):
         ("--torus 1", "no torus: 1 has a dimension without nodes, or is one node"),
         ("--torus 2x2x2x2x2", "a torus has 1 to 4 dimensions; got 5"),
         ("--nodes 1", "a torus has at least 2 nodes; got 1"),
-        ("--nodes nan", "a torus has at least 2 nodes; got nan"),
         ("--torus 8 --load 0.5", "a torus of 8 nodes cannot carry a load of 0.5; it saturates at 0.25"),
-        ("--nodes 8 --load -1", "a load is a share of time from 0 on; got -1"),
-        ("--switching -5", "switching_ns must be a number of nanoseconds from 0 on; got -5"),
     ],
 )
 def test_bad_input_is_one_sentence(capsys, words, complaint):
@@ -102,6 +98,29 @@ def test_bad_input_is_one_sentence(capsys, words, complaint):
     shown = capsys.readouterr()
     assert shown.err.count("\n") == 1 and shown.err.startswith("spcomm model sci: ")
     assert complaint in shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("sci --nodes nan", "argument --nodes: 'nan' is not a number from 0 to 1e+12"),
+        ("sci --nodes 1e308", "'1e308' is not a number from 0 to 1e+12"),
+        ("sci --size inf", "'inf' is not a number"),
+        ("sci --load -1", "'-1' is not a number"),
+        ("sci --switching ٣", "'٣' is not a number"),
+        ("sci --torus ٣x3", "'٣x3' is not a torus such as 16"),
+        (f"sci --torus {10**30}x3", "is not a number from 0 to 1e+12"),
+        ("sci --torus 3x3 --hops ٣,1", "'٣,1' is not a list of numbers of hops"),
+        ("simulate barrier --nodes ٣", "'٣' is not a whole number"),
+        ("simulate barrier --rounds 1_000", "'1_000' is not a whole number"),
+        ("simulate barrier --bytes 1e9", "'1e9' is not a whole number"),
+    ],
+)
+def test_numbers_of_the_command_line(capsys, words, complaint):
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    shown = capsys.readouterr().err
+    assert ended.value.code == 125 and complaint in shown and shown.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slow_simulator import Slow
-from spcomm.model import command, engine, simulate_command
-from spcomm.model.errors import ModelError
+from spcomm.model import ModelError, command, engine, simulate_command
 from spcomm.model.loggp import Estimate, LogGP
 from spcomm.model.simulate import ALGORITHMS, RADIXES, Case, Costs, Noise, scaling, simulate
 
@@ -193,6 +192,7 @@ def test_the_answers_of_a_comparison_are_where_it_turns(operation):
         ("barrier --png x.png", "--png draws a comparison; add --scaling"),
         ("barrier --costs latency=0", "latency is 0 ns; the simulator takes 1 ns"),
         ("barrier --costs latncy=1us", "did you mean latency=?"),
+        ("barrier --costs latency=٣us", "latency takes a time such as 500ns or 10us"),
         ("barrier --costs latency=fast", "latency takes a time such as 500ns or 10us"),
         ("barrier --costs gap=1us,gap=2us", "gap twice"),
         ("barrier --fit missing.json", "cannot read 'missing.json'"),

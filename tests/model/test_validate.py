@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench_files import cases, write
-from spcomm.model import measured, terms
+from spcomm.model import ModelError, measured, terms
 from spcomm.model.command import main
-from spcomm.model.errors import ModelError
 from spcomm.model.measured import Case
 from spcomm.model.validate import is_held_out, median_error, read_cases, validate
 
@@ -82,13 +81,16 @@ def test_the_command_prints_tables(whole, capsys):
         ),
         ("barrier 2 0 udp\n", "is not a case"),
         ("barrier two 0 tcp\n", "is not a case"),
-        ("barrier 99 0 tcp\n", "the first measurement lacks 1 cases of the list, such as barrier 99 0 tcp"),
+        ("barrier ٣ 0 tcp\n", "is not a case"),
+        (f"barrier {'9' * 5000} 0 tcp\n", f"lacks 1 case of the list, such as barrier {10**20} 0 tcp"),
+        ("\udcff", "cannot read '"),
+        ("barrier 99 0 tcp\n", "the first measurement lacks 1 case of the list, such as barrier 99 0 tcp"),
     ],
 )
 def test_bad_lists_are_one_sentence(whole, tmp_path, capsys, text, complaint):
     _, first, second = whole
     path = tmp_path / "bad.txt"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     assert main(["validate", str(path), "--commit", COMMIT, "--first", first, "--second", second]) == 1
     shown = capsys.readouterr().err
     assert complaint in shown and shown.count("\n") == 1
