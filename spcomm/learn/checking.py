@@ -176,13 +176,18 @@ class RunningCheck:
 def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str) -> str:
     """Advice after a check that has not passed."""
     hint = f"{how_to_ask} shows a hint" if exercise.hints else "read README.md again"
-    return f"next: change {shorter(file)} and save it; {hint}\nrun it yourself: {by_hand(result, file)}"
+    return f"next: change {_named(file)} and save it; {hint}\nrun it yourself: {by_hand(result, file)}"
 
 
 def by_hand(result: Result, file: Path) -> str:
     """The command line that runs the program as the run that failed did."""
     told = re.findall(r"(\d+) nodes?\b", result.failed)
-    return f"{command()} run -n {told[-1] if told else _NODES} {shlex.quote(shorter(file))}"
+    return f"{command()} run -n {told[-1] if told else _NODES} {_named(file)}"
+
+
+def _named(file: Path) -> str:
+    """The path from here, as a shell takes it."""
+    return shlex.quote(shorter(file))
 
 
 def _limited(text: str) -> str:

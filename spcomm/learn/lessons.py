@@ -6,6 +6,8 @@ Beside them is a README.md that describes the folder.
 """
 
 import os
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError
 
 _LIST = "spcomm learn list"
+_PROGRAM = re.compile(r"(?<![\w/.])exercise\.py(?!\.?\w)")  # the name of the program, in a text about it
 _README = "README.md"
 _NEW = "my-exercises"
 _ABOUT = """\
@@ -106,6 +109,11 @@ class Lessons:
 
         number = self.progress.change(count).hints[exercise.name]
         return number, exercise.hints[number - 1]
+
+    def lesson(self, exercise: Exercise) -> str:
+        """The text of README.md, with the program's path from here: what it says to run can be run from here."""
+        name = shlex.quote(shorter(self.folder / exercise.name / "exercise.py"))
+        return _PROGRAM.sub(lambda _match: name, exercise.lesson)
 
     def file(self, exercise: Exercise) -> Path:
         """exercise.py as the student has it.

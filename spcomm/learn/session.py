@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from spcomm.learn import Grade
 
 _ENDED = "the check was ended; r runs it again"
+_BELOW = "End shows it"  # to a reader of the lesson
+_VERDICTS = {True: (f"  passed: {_BELOW}", "green"), False: (f"  not passed yet: {_BELOW}", "yellow")}
 KEYS = "h hint  r run  n next  l list  x reset  s solution  t top of lesson  q quit"
 
 
@@ -58,6 +60,7 @@ class Session:
     def _one(self, keys: Keys) -> bool:
         """One exercise. False: that is all."""
         self._hints = []
+        self._page.open_at_start()
         self._lesson()
         self._file = self._own.file(self._exercise)
         try:
@@ -91,19 +94,22 @@ class Session:
         action = self._actions.get(key.lower())
         if key in ("", "n", INTERRUPT) or self._page.scroll(key.lower()):
             return
+        self._page.follow()
         if action is not None:
             self._end(_ENDED)
             self._page.part("answer")
             self._guarded(action)
         elif self._running is None:
             self._page.part("answer")
-            self._page.say(f"{key if key.isprintable() else 'that'} is not one of the keys", "yellow")
+            name = key if key.strip() and key.isprintable() else "that"
+            self._page.say(f"{name} is not one of the keys", "yellow")
             self._page.keys(KEYS)
 
     def _look(self) -> None:
         """Check the file when it has been saved. What was running is ended at the first sign of that."""
         if self._settling is None:
             if watching.signature(self._file) != self._seen:
+                self._page.follow()
                 self._was_ended = self._end("the check was ended: the program is being saved")
                 self._settling = watching.Settling(self._file)
         elif self._settling.is_over():
@@ -121,6 +127,7 @@ class Session:
         except LearnError as error:
             self._end()
             self._page.say(str(error), "yellow")
+            self._page.note(f"  an error: {_BELOW}", "yellow")
 
     def _start(self) -> None:
         """Check the file, in place of a check that runs."""
@@ -145,6 +152,7 @@ class Session:
         running.end()
         self._page.clock(None)
         if why:
+            self._page.follow()
             self._page.say(why, "yellow")
         return True
 
@@ -167,21 +175,23 @@ class Session:
                 if is_last
                 else "n goes on to the next one, s shows our solution"
             )
+        self._page.note(*_VERDICTS[result.passed])
         self._page.keys(KEYS)
 
     def _lesson(self) -> None:
         """Show the lesson from its beginning."""
         self._page.part("lesson")
-        show(self._page, self._own, self._exercise)
         if self._notice:
             self._page.say(self._notice)
             self._notice = ""
+        show(self._page, self._own, self._exercise)
 
     def _next(self) -> bool:
         """Whether there is another exercise to show."""
         found = self._own.after(self._exercise)
         has_passed = self._own.has_passed(self._exercise)
         self._page.part("answer")
+        self._page.follow()
         if found is None:
             self._page.say(
                 "all exercises have passed" if has_passed else "this is the last one that has not passed"
@@ -223,7 +233,7 @@ def show(page: Page, own: Lessons, exercise: Exercise) -> None:
     missing = [name for name in exercise.needs if name not in own.progress.read().passed]
     if missing:
         page.say(f"it builds on {', '.join(missing)}, not passed yet", "yellow")
-    page.lesson(exercise.lesson)
+    page.lesson(own.lesson(exercise))
 
 
 def hint(page: Page, own: Lessons, exercise: Exercise) -> "tuple[str, str]":

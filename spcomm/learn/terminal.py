@@ -52,6 +52,15 @@ class Page:
     def remind(self, title: str, text: str) -> None:
         """Show again what was shown before, if it is not there any more."""
 
+    def open_at_start(self) -> None:
+        """Show the document from its beginning, until a key or the learner's save asks for something else."""
+
+    def follow(self) -> None:
+        """Show the end of the document from now on."""
+
+    def note(self, text: str, style: str) -> None:
+        """Tell a reader who is further up what has come below."""
+
     def clock(self, seconds: "int | None") -> None:
         """Show how long a check has been running, at a terminal; None: it is over."""
         if not is_shown() or (not seconds and not self._has_clock):
@@ -159,10 +168,10 @@ class RichPage(Page):
 
 
 class Screen(RichPage):
-    """The whole terminal: the end of a document, how far a learner has come, and the keys.
+    """The whole terminal: a window on a document, how far a learner has come, and the keys.
 
-    The document has parts. Its beginning comes back by keys (`scroll`). Nothing of the terminal is changed: no other
-    screen, no hidden cursor; what was there scrolls away above.
+    The document has parts. The window opens at its beginning, then follows its end; keys move it (`scroll`). Nothing of
+    the terminal is changed: no other screen, no hidden cursor; what was there scrolls away above.
     """
 
     def __init__(self, keys: str) -> None:
@@ -172,14 +181,27 @@ class Screen(RichPage):
         self._lines: dict[str, list[str]] = {"lesson": []}  # the parts, drawn for this width
         self._size = os.terminal_size((0, 0))
         self._hidden = 0  # lines of the document below the screen
+        self._is_at_start = False  # the window stays at the first line
         self._clock = ""
+        self._note: tuple[str, str] = ("", "")  # what has come below the window, and its style
         self._done = self._total = 0
 
     def part(self, name: str) -> None:
         for later in [known for known in self._parts if _PARTS.index(known) >= _PARTS.index(name)]:
             del self._parts[later], self._lines[later]
         self._parts[name], self._lines[name] = [], []
+        self._note = ("", "")
         self._hidden = 0
+
+    def open_at_start(self) -> None:
+        self._is_at_start = True
+
+    def follow(self) -> None:
+        self._is_at_start, self._hidden = False, 0
+
+    def note(self, text: str, style: str) -> None:
+        self._note = (text, style)
+        self._draw()
 
     def bar(self, done: int, total: int) -> None:
         self._done, self._total = done, total
@@ -201,10 +223,12 @@ class Screen(RichPage):
 
     def scroll(self, key: str) -> bool:
         page = max(self._room() - 2, 1)  # its first and its last line may be covered
-        steps = {"up": 1, "down": -1, "page up": page, "page down": -page, "end": -self._hidden}
-        if key not in steps and key not in ("home", "t"):
+        steps = {"up": 1, "down": -1, "page up": page, "page down": -page, " ": -page, "end": -self._hidden}
+        is_home = key in ("home", "t")
+        if key not in steps and not is_home:
             return False
-        self._hidden += steps.get(key, self._length())
+        self._is_at_start = is_home
+        self._hidden += steps.get(key, 0)
         self._draw()
         return True
 
@@ -253,7 +277,8 @@ class Screen(RichPage):
             for name, parts in self._parts.items():
                 self._lines[name] = [line for content, most in parts for line in self._drawn(content, most)]
         self._size = size
-        self._hidden = max(0, min(self._hidden, self._length() - self._room()))
+        most = max(0, self._length() - self._room())
+        self._hidden = most if self._is_at_start else max(0, min(self._hidden, most))
         lines = self._window() + self._foot()
         text = "\x1b[H" + "\x1b[K\n".join(lines) + "\x1b[K\x1b[J"
         self._write(text if before.lines else "\n" * size.lines + text)
@@ -266,17 +291,19 @@ class Screen(RichPage):
         if end > room > 1:
             shown[0] = self._faint(f"-- {counted(end - room + 1, 'line')} above: Up, Page Up, t --")
         if self._hidden and room > 2:
-            shown[-1] = self._faint(f"-- {counted(self._hidden + 1, 'line')} below: Down, Page Down, End --")
+            shown[-1] = self._faint(f"-- {counted(self._hidden + 1, 'line')} below: Down, Space, End --")
         return shown + [""] * (room - len(shown))
 
     def _foot(self) -> "list[str]":
         from rich.text import Text
 
-        state = _bar(self._done, self._total) + Text(self._clock, "yellow")
+        note, style = self._note if self._hidden and not self._clock else ("", "")
+        state = _bar(self._done, self._total) + Text(self._clock, "yellow") + Text(note, style)
         lines = [Text(""), state, Text(self._keys, "dim")]
         for line in lines:
             line.truncate(self._columns())
-        return [self._drawn(line, None)[0] for line in lines]
+        shown = self._size.lines - self._room()  # fewer than those, if the terminal is very low
+        return [self._drawn(line, None)[0] for line in lines[len(lines) - shown :]]
 
     def _faint(self, text: str) -> str:
         from rich.text import Text
