@@ -17,7 +17,7 @@ import pytest
 
 import browser
 from spcomm.launch.base import wire
-from spcomm.launch.supervise import watch_page
+from spcomm.launch.supervise import watch_page, watch_server
 from spcomm.launch.supervise.watch_server import Guard, Pieces, Server
 
 TOKEN = "a" * 64
@@ -537,6 +537,38 @@ def test_the_end_does_not_wait_for_the_pause_after_a_look():
     asyncio.run(follow())
 
 
+@pytest.mark.parametrize(
+    ("has_page", "is_opened", "words"),
+    [(False, False, []), (False, True, ["browser was told to open"]), (True, True, ["page that is open"])],
+)
+def test_a_slow_end_says_what_it_waits_for(monkeypatch, has_page, is_opened, words):
+    """And nothing of a page, if there is none."""
+    monkeypatch.setattr(watch_page, "_QUICK_S", -1.0)  # every end is a slow one
+    monkeypatch.setattr(watch_server, "_END_S", -1.0)  # the page never takes it
+    ours, theirs = socket.socketpair()
+
+    async def follow():
+        served = Server(Guard(1, TOKEN), {})
+        if has_page:
+            served._pages[1] = watch_server._Page()
+            served._pages[1].asks = 1
+        reader, writer = await asyncio.open_unix_connection(sock=theirs)
+        await watch_page._follow(reader, writer, served, {"here": {}, "places": [0]}, is_opened)
+        writer.close()
+
+    process = threading.Thread(target=lambda: asyncio.run(follow()), daemon=True)
+    process.start()
+    page = object.__new__(watch_page.WatchPage)
+    vars(page).update(_wire=ours, _pid=os.getpid(), _left=b"", last=([], 0.0))
+    vars(page).update(_is_ready=False, _is_gone=False, _holds_up=b"")
+    ours.setblocking(False)
+    said = []
+    with ours:
+        page.finish("none", "", 0, said.append)
+    process.join(WATCHDOG_S)
+    assert [word in sentence for word, sentence in zip(words, said, strict=True)] == [True] * len(words), said
+
+
 def test_a_full_disk_leaves_the_link_on_the_terminal(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     assert watch_page._link_file("http://127.0.0.1:1/?token=abc") is None
@@ -626,6 +658,7 @@ def test_a_browser_shows_the_run_and_keeps_its_trace(launch, tmp_path):
         )
         assert page.evaluate("document.cookie") == ""
         assert page.until(f"document.querySelector('#nodes-panel').textContent.includes({f'{BAD}.py:11'!r})")
+        assert not page.evaluate("/\\b0 ns/.test(document.querySelector('#nodes-panel').textContent)")
         # It grows, and whoever has zoomed in stays where they are.
         arrows = float(page.told("arrows"))
         process.stdin.write(b"\n")

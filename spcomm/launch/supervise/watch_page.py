@@ -31,6 +31,11 @@ _PATIENCE_S = 5.0  # for the process to take its last message
 _QUICK_S = 1.0  # an end that takes longer is worth a sentence
 _CLOSING_S = 1.0  # for it to end when the launcher has nothing more to say
 _NAME = "spcomm-watch"
+_READY = b"+"  # the process would read the next look
+_HELD_UP = {  # the end of the run, by something that the process tells with a letter
+    b"b": "waits up to 5 s for the page that the browser was told to open",
+    b"p": "gives the whole timeline to the page that is open",
+}
 
 
 class WatchPage:
@@ -44,6 +49,7 @@ class WatchPage:
         self.last: tuple[list[Row], float] = [], 0.0  # when all nodes had ended
         self._is_gone = self._is_finished = False
         self._is_ready = True
+        self._holds_up = b""  # a key of _HELD_UP
         listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
@@ -86,8 +92,9 @@ class WatchPage:
     def _is_waiting(self) -> bool:
         try:
             answer = b"" if self._is_gone else self._wire.recv(1)
-            self._is_ready = self._is_ready or answer == b"+"
+            self._is_ready = self._is_ready or answer == _READY
             self._is_gone = not answer
+            self._holds_up = answer if answer in _HELD_UP else self._holds_up
         except BlockingIOError:
             pass
         except OSError:
@@ -122,9 +129,9 @@ class WatchPage:
         while not self._is_gone:
             self._wait(poll)
             self._is_waiting()
-            if said_s and time.monotonic() > said_s:
+            if said_s and self._holds_up and time.monotonic() > said_s:
                 said_s = 0.0
-                say("spcomm: a page that is open gets the whole timeline; Ctrl-C does not wait for that\n")
+                say(f"spcomm: --watch=browser {_HELD_UP[self._holds_up]}; Ctrl-C ends that\n")
 
     def _wait(self, poll: "select.poll") -> None:
         os.kill(self._pid, _signal.SIGCONT)  # the end of the run waits for it, so it must not be stopped
@@ -222,8 +229,8 @@ async def _follow(
             break
         server.pieces.add(state, piece)
         # The end of the run may come during the pause, and does not wait for it.
-        asyncio.get_running_loop().call_later(_SHARE * took_s, writer.write, b"+")
-    ending = asyncio.create_task(_end(server, state, piece, rest[0], is_opened))
+        asyncio.get_running_loop().call_later(_SHARE * took_s, writer.write, _READY)
+    ending = asyncio.create_task(_end(writer, server, state, piece, rest[0], is_opened))
     leaving = asyncio.create_task(reader.read())  # the launcher says no more
     await asyncio.wait((ending, leaving), return_when=asyncio.FIRST_COMPLETED)
     if ending.done():
@@ -231,11 +238,21 @@ async def _follow(
 
 
 async def _end(
-    server: "Server", state: "dict[str, Any]", piece: "dict[str, Any] | None", path: str, is_opened: bool
+    writer: "asyncio.StreamWriter",
+    server: "Server",
+    state: "dict[str, Any]",
+    piece: "dict[str, Any] | None",
+    path: str,
+    is_opened: bool,
 ) -> None:
     import asyncio
 
-    if server.has_pages or (is_opened and await server.wait_for_page()):
+    has_pages = server.has_pages
+    if is_opened and not has_pages:
+        writer.write(b"b")
+        has_pages = await server.wait_for_page()
+    if has_pages:
+        writer.write(b"p")
         await server.end(state, piece, await asyncio.to_thread(_page_of, path))
 
 

@@ -93,7 +93,7 @@ function showNodes({ rows, seconds }) {
     counts[state] = (counts[state] || 0) + 1;
     const shown = element("td");
     shown.append(element("i", "", KINDS[state] || "other"), state);
-    body.append(row([name, shown, lasting(time * 1e9), call, place, rate(sent), rate(received), rate(out / 1e6), rate(into / 1e6)]));
+    body.append(row([name, shown, time ? lasting(time * 1e9) : "", call, place, rate(sent), rate(received), rate(out / 1e6), rate(into / 1e6)]));
   }
   table.replaceChildren(head, body);
   const states = Object.entries(counts).map(([state, count]) => `${state} ${count}`).join(", ");
