@@ -377,8 +377,8 @@ def cycle_not_allowed(call: str, rank: int, begun: Place | None, receiving: Plac
 def cycle_lost(call: str, culprit: int, state: int, reason: int, note: "Note | None" = None) -> NodeLostError:
     how = how_ended(state, reason, note)
     error = NodeLostError(
-        f"{call}: node {culprit} {how}; it has not received in this cycle, or has announced messages that cannot "
-        "come any more. This cycle cannot end (spcomm explain SP104)."
+        f"{call}: node {culprit} {how}.\nIt has not received in this cycle, or has announced messages that cannot "
+        "come any more.\nThis cycle cannot end (spcomm explain SP104)."
     )
     error.rank = culprit
     return error

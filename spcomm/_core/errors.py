@@ -227,26 +227,21 @@ def in_cycle(
 def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None") -> NodeLostError:
     receiving = call.startswith(_RECEIVING)
     how = how_ended(state, reason, note)
+    found, consequence = f"node {culprit} {how}", "It will send nothing more, and no such message is left"
     if call.startswith(_SYNCHRONOUS):
-        text = f"{call}: node {culprit} {how} without receiving the message"
+        consequence = "It has not received the message"
     elif receiving and "source=ANY" in call:
-        last = f"the last is node {culprit}, which {how}"
-        text = f"{call}: all other nodes have ended without sending such a message; {last}"
+        found = "all other nodes have ended without sending such a message"
+        consequence = f"The last is node {culprit}, which {how}"
     elif state == _LIVE:
-        text = f"{call}: node {culprit} {how}, " + (
-            "and no such message is left" if receiving else "but all its nodes must call this"
-        )
+        consequence = "No such message is left" if receiving else "All its nodes must call this"
     elif _STATES.get(state) == "died":
-        text = f"{call}: node {culprit} {how}; " + (
-            "its message cannot come any more" if receiving else "this call cannot complete without it"
+        consequence = (
+            "Its message cannot come any more" if receiving else "This call cannot complete without it"
         )
-    else:
-        text = f"{call}: node {culprit} {how} and " + (
-            "will send nothing more, and no such message is left"
-            if receiving
-            else "takes part in nothing more; all nodes must call this"
-        )
-    error = NodeLostError(f"{text} (spcomm explain SP104)")
+    elif not receiving:
+        consequence = "It takes part in nothing more; all nodes must call this"
+    error = NodeLostError(f"{call}: {found}.\n{consequence} (spcomm explain SP104).")
     error.rank = culprit
     return error
 
@@ -262,7 +257,7 @@ def add_near(error: SpcommError, node: "Comm", source: int, tag: int) -> None:
 
     found = handle.near(node, source, tag)
     if found is not None:
-        error.args = (f"{error}.\n{exit_text.near(found, source, node.members)}.",)
+        error.args = (f"{str(error).removesuffix('.')}.\n{exit_text.near(found, source, node.members)}.",)
 
 
 def failure(

@@ -38,7 +38,7 @@ def test_each_status_has_its_exception_and_names_the_call(name, kind):
         (3, -9, "node 1 has died (killed by signal 9 (SIGKILL))"),
         (3, -150, "node 1 has died (killed by signal 150 (unknown))"),
         (3, 2, "node 1 has died (it ended with exit code 2)"),
-        (2, 0, "node 1 has finished and will send nothing more"),
+        (2, 0, "node 1 has finished.\nIt will send nothing more, and no such"),
     ],
 )
 def test_how_a_node_ended(state, reason, words):
@@ -73,7 +73,7 @@ def test_what_does_not_fit_into_out_can_be_received_without():
 
 def test_who_is_missed():
     assert "takes part in nothing more" in str(failure("SPC_EFINISHED", "barrier()", state=2))
-    assert "cannot complete without it" in str(failure("SPC_ELOST", "barrier()"))
+    assert "This call cannot complete without it" in str(failure("SPC_ELOST", "barrier()"))
     assert "all other nodes have ended" in str(failure("SPC_ELOST", "recv(source=ANY, tag=7)"))
 
 
