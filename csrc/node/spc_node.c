@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/spc_clock.h"
 #include "base/spc_platform.h"
 
 static int create_boxes(spc_node_t *node) {
@@ -99,8 +100,12 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node) {
         return status;
     }
     spc_status_set_live(made->status, made->rank, (int32_t)getpid());
+    made->first = pthread_self();
+    if (made->config->counts_times != 0 && made->board != NULL) {
+        made->timing = &made->times;
+        spc_node_times_start(made->timing, &made->board->times, spc_clock_now_ns, spc_platform_core_wait);
+    }
     if (made->tracing != NULL) {
-        made->first = pthread_self();
         spc_trace_record(made->tracing, &(spc_trace_event_t){.kind = SPC_TRACE_START});
         made->core_ticks = spc_trace_now(made->tracing);
         spc_platform_core_wait(&made->core_wait_ns); /* without it no later look-up succeeds either */
@@ -137,6 +142,9 @@ int spc_node_close(spc_node_t *node, uint64_t deadline_ns) {
         return status; /* the caller decides whether to try again */
     }
     atomic_store_explicit(&node->closed, true, memory_order_release);
+    if (node->timing != NULL) {
+        spc_node_times_close(node->timing, pthread_equal(node->first, pthread_self()) != 0);
+    }
     /* A process that is about to fail closes, too, and may be here before the supervisor has learnt of the failure. */
     int32_t failure = atomic_load_explicit(&node->failure, memory_order_relaxed);
     spc_status_end(node->status, node->rank, failure == 0 ? SPC_NODE_FINISHED : SPC_NODE_DIED, failure,

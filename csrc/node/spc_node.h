@@ -26,6 +26,7 @@
 #include "message/spc_inbox.h"
 #include "message/spc_outbox.h"
 #include "message/spc_receipt.h"
+#include "node/spc_node_times.h"
 #include "segment/spc_board.h"
 #include "segment/spc_event.h"
 #include "segment/spc_note.h"
@@ -64,7 +65,9 @@ typedef struct spc_node {
 
     spc_trace_t trace;
     spc_trace_t *tracing; /* &trace, or NULL: nothing is recorded */
-    pthread_t first;      /* the thread whose waiting for a core is recorded; the next two are its own */
+    spc_node_times_t times;
+    spc_node_times_t *timing; /* &times, or NULL: nothing is counted */
+    pthread_t first;      /* the thread whose times count; the next two are its own */
     uint64_t core_ticks;  /* when it was last looked up */
     uint64_t core_wait_ns;
 

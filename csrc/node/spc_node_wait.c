@@ -163,6 +163,9 @@ void spc_node_trace_core(spc_node_t *node, uint64_t ticks) {
 }
 
 static void record(spc_node_t *node, spc_trace_kind_t kind) {
+    if (__builtin_expect(node->timing != NULL, 0) && pthread_equal(node->first, pthread_self())) {
+        (kind == SPC_TRACE_WAIT ? spc_node_times_begin_wait : spc_node_times_end_wait)(node->timing);
+    }
     if (__builtin_expect(node->tracing != NULL, 0)) {
         const uint64_t ticks = spc_trace_now(node->tracing);
         spc_node_trace_core(node, ticks);

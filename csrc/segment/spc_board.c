@@ -53,3 +53,19 @@ spc_board_pair_t spc_board_read_pair(const spc_board_shared_t *board, uint32_t r
     load_words(&board->pair[rank * SPC_BOARD_PAIR_WORDS], &pair, SPC_BOARD_PAIR_WORDS);
     return pair;
 }
+
+static uint64_t load(const _Atomic uint64_t *where) {
+    return atomic_load_explicit(where, memory_order_relaxed);
+}
+
+spc_board_spent_t spc_board_read_times(const spc_board_shared_t *board) {
+    const spc_board_times_t *times = &board->times;
+    return (spc_board_spent_t){
+        .started_ns = load(&times->started_ns),
+        .closed_ns = load(&times->closed_ns),
+        .core_started_ns = load(&times->core_started_ns),
+        .core_closed_ns = load(&times->core_closed_ns),
+        .waiting_since_ns = load(&times->waiting_since_ns),
+        .waited_ns = load(&times->waited_ns),
+    };
+}

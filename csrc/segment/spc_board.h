@@ -86,15 +86,36 @@ typedef struct spc_board_pair {
 #define SPC_BOARD_ENTRY_WORDS (sizeof(spc_board_entry_t) / 4)
 #define SPC_BOARD_PAIR_WORDS (sizeof(spc_board_pair_t) / 4)
 
+/* The time of the node's first thread, by spc_clock, in a run that counts it (spc_node_times.h). The node writes, relaxed:
+ * the supervisor reads when its process has ended. */
+typedef struct spc_board_times {
+    _Atomic uint64_t started_ns; /* when its startup ended; 0: it has not */
+    _Atomic uint64_t closed_ns; /* 0: it has not closed */
+    _Atomic uint64_t core_started_ns; /* the kernel's count of its time without a core, when it started */
+    _Atomic uint64_t core_closed_ns; /* and when it closed */
+    _Atomic uint64_t waiting_since_ns; /* 0: it does not wait */
+    _Atomic uint64_t waited_ns; /* of its waits that are over, without its time without a core */
+} spc_board_times_t;
+
+typedef struct spc_board_spent { /* a copy */
+    uint64_t started_ns;
+    uint64_t closed_ns;
+    uint64_t core_started_ns;
+    uint64_t core_closed_ns;
+    uint64_t waiting_since_ns;
+    uint64_t waited_ns;
+} spc_board_spent_t;
+
 typedef struct spc_board_shared {
     _Atomic uint32_t stuck; /* odd while published */
     _Atomic uint32_t vain; /* polls that found nothing */
+    spc_board_times_t times;
     _Atomic uint32_t entry[SPC_BOARD_ENTRY_WORDS];
     _Atomic uint32_t pair[]; /* SPC_BOARD_PAIR_WORDS for each node and for the gateway */
 } spc_board_shared_t;
 
 _Static_assert(sizeof(spc_board_entry_t) == 424, "the entry is copied word by word");
-_Static_assert(sizeof(spc_board_shared_t) == 432, "spc_board_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_board_shared_t) == 480, "spc_board_shared_t lies in shared memory");
 
 uint64_t spc_board_bytes(uint32_t nodes);
 
@@ -120,6 +141,8 @@ static inline uint32_t spc_board_stuck(const spc_board_shared_t *board) {
 static inline uint32_t spc_board_vain(const spc_board_shared_t *board) {
     return atomic_load_explicit(&board->vain, memory_order_relaxed); /* a hint */
 }
+
+spc_board_spent_t spc_board_read_times(const spc_board_shared_t *board);
 
 /* Copies the published board, if it still is published after the copy: `stuck` as read before. */
 bool spc_board_read(const spc_board_shared_t *board, uint32_t stuck, spc_board_entry_t *entry);

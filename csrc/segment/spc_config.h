@@ -47,9 +47,10 @@ typedef struct spc_config {
     uint32_t boxes; /* of the run; each has a segment, laid out for all nodes (SPC_REGION_PLACE) */
     uint32_t box; /* which of them this one is */
     uint64_t trace_events; /* events that a node keeps, the last ones; 0: there is no trace */
+    uint32_t counts_times; /* 1: each node counts its times, on its board */
 } spc_config_t;
 
-_Static_assert(sizeof(spc_config_t) == 104, "spc_config_t lies in shared memory");
+_Static_assert(sizeof(spc_config_t) == 112, "spc_config_t lies in shared memory");
 
 /* Replaces zeros by defaults that fit this machine (memory limit, room for a segment that is not sparse), rounds
  * sizes, makes fanin a power of two (>= nodes: flat), and sets shared_cores if there are more nodes than cores (a 1

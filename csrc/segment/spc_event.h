@@ -10,6 +10,7 @@
 #ifndef SPC_EVENT_H
 #define SPC_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/spc_atomic.h"
@@ -30,6 +31,11 @@ _Static_assert(sizeof(spc_event_shared_t) == 128, "spc_event_shared_t lies in sh
 /* The owner of `gateway`, an event further on, looks for the owner of `event`, which is in another box. Called before
  * any other process has the segment. */
 void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *gateway);
+
+/* Whether the owner sleeps, or is about to. A hint: nothing follows from it by the time it is used. */
+static inline bool spc_event_sleeps(const spc_event_shared_t *event) {
+    return atomic_load_explicit(&event->sleeping, memory_order_relaxed) == 1;
+}
 
 /* As spc_event_notify, where a node sleeps or a gateway stands in. */
 void spc_event_wake(spc_event_shared_t *event, uint32_t features);

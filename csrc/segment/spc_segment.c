@@ -18,7 +18,7 @@
 
 enum {
     SPC_SEGMENT_PAGE = 4096,  /* a multiple of cache lines; larger real pages do no harm */
-    SPC_SEGMENT_VERSION = 9,  /* raise it with every change of any structure in shared memory */
+    SPC_SEGMENT_VERSION = 10, /* raise it with every change of any structure in shared memory */
 };
 
 #define SPC_SEGMENT_MAGIC UINT64_C(0x006d6d6f63707301) /* also reveals the byte order */
@@ -44,7 +44,7 @@ typedef struct spc_directory_shared {
     spc_directory_entry_shared_t region[SPC_REGION_COUNT];
 } spc_directory_shared_t;
 
-_Static_assert(sizeof(spc_directory_shared_t) == 128 + 24 * SPC_REGION_COUNT,
+_Static_assert(sizeof(spc_directory_shared_t) == 136 + 24 * SPC_REGION_COUNT,
                "spc_directory_shared_t lies in shared memory");
 _Static_assert(sizeof(spc_directory_shared_t) <= SPC_SEGMENT_PAGE, "the directory fits into the first page");
 

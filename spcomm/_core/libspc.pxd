@@ -102,6 +102,7 @@ cdef extern from "segment/spc_config.h" nogil:
         uint32_t sleep_at_once
         uint64_t made_ns
         uint64_t trace_events
+        uint32_t counts_times
         uint64_t perturb_seed
         uint64_t rendezvous_bytes
         uint32_t perturb
@@ -144,6 +145,7 @@ cdef extern from "segment/spc_arena.h" nogil:
 cdef extern from "segment/spc_event.h" nogil:
     ctypedef struct spc_event_shared_t:
         pass
+    bint spc_event_sleeps(const spc_event_shared_t *event)
     void spc_event_stand_in(spc_event_shared_t *event, const spc_event_shared_t *gateway)
 
 
@@ -267,8 +269,16 @@ cdef extern from "segment/spc_board.h" nogil:
         unsigned char call[24]
         char function[64]
         char file[256]
+    ctypedef struct spc_board_spent_t:
+        uint64_t started_ns
+        uint64_t closed_ns
+        uint64_t core_started_ns
+        uint64_t core_closed_ns
+        uint64_t waiting_since_ns
+        uint64_t waited_ns
     ctypedef struct spc_board_shared_t:
         pass
+    spc_board_spent_t spc_board_read_times(const spc_board_shared_t *board)
     uint32_t spc_board_vain(const spc_board_shared_t *board)
 
 

@@ -27,6 +27,7 @@ from spcomm._core.libspc cimport (
     SPC_REGION_EVENT,
     SPC_REGION_MAILBOX,
     SPC_REGION_STATUS,
+    spc_board_read_times,
     spc_board_shared_t,
     spc_board_vain,
     spc_comm_count_collectives,
@@ -43,6 +44,7 @@ from spcomm._core.libspc cimport (
     spc_deadlock_t,
     spc_error_message,
     spc_event_shared_t,
+    spc_event_sleeps,
     spc_event_stand_in,
     spc_unmatched_any,
     spc_mailbox_count,
@@ -235,6 +237,8 @@ cdef class Segment:
         The box of each node; needed if there are several.
     trace_events : int, optional
         The number of trace events that each node keeps; 0: the run is not traced.
+    counts_times : bool, optional
+        Whether each node counts its times: see `times`.
     begun_ns : int, optional
         The start of the run's time, by this machine's monotonic clock; 0: now.
 
@@ -259,7 +263,7 @@ cdef class Segment:
 
     def __cinit__(self, nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0,
                   oversubscribed=None, disable=0, perturb=None, rendezvous=None, prefault=False,
-                  boxes=1, box=0, places=(), begun_ns=0, trace_events=0):
+                  boxes=1, box=0, places=(), begun_ns=0, trace_events=0, counts_times=False):
         cdef spc_segment_plan_t plan
         cdef spc_config_t config
         cdef uint64_t size = 0
@@ -280,6 +284,7 @@ cdef class Segment:
         config.boxes, config.box = boxes, box
         config.made_ns = begun_ns
         config.trace_events = trace_events
+        config.counts_times = bool(counts_times)
         check(spc_comm_plan(&config, &plan), nodes)
         check(spc_segment_create(&plan, &self.descriptor, &size), nodes)
         check(spc_segment_attach(&self.segment, self.descriptor), nodes)
@@ -337,6 +342,12 @@ cdef class Segment:
         """Return the wait of a node that has lasted at least some milliseconds as a `Wait`, or None."""
         check_rank(self, rank)
         return read_wait(&self.segment, rank)
+
+    def sleeps(self, rank):
+        """Whether a node sleeps in a call that waits, however short the wait has been so far."""
+        check_rank(self, rank)
+        events = <spc_event_shared_t *>spc_segment_part(&self.segment, SPC_REGION_EVENT, 0)
+        return spc_event_sleeps(&events[rank])
 
     def process(self, rank):
         """Return the process id of a node; 0: it has not joined the run."""
@@ -405,6 +416,30 @@ cdef class Segment:
             if rank in here:
                 found[rank]["collectives"] = collectives[rank]
             self.count_mailbox(rank, here, found)
+        return found
+
+    def times(self, ranks=None):
+        """Return the times of each node, if it counts them, as a list of dicts by rank; None: it is in another box.
+
+        Parameters
+        ----------
+        ranks : iterable of int, optional
+            The nodes of this box, if there are several.
+
+        Returns
+        -------
+        list of dict
+            By the monotonic clock, in nanoseconds: ``started_ns``, ``closed_ns``, ``waiting_since_ns`` (0: not),
+            and ``made_ns``, the origin of the run's time. ``waited_ns``: the waits of its first thread. The kernel's
+            count of that thread's time without a core: ``core_started_ns``, ``core_closed_ns``.
+        """
+        check_rank(self, 0)
+        here = frozenset(range(self.nodes) if ranks is None else ranks)
+        found = []
+        for rank in range(self.nodes):
+            board = <const spc_board_shared_t *>spc_segment_part(&self.segment, SPC_REGION_BOARD, rank)
+            times = {**spc_board_read_times(board), "made_ns": self.segment.config.made_ns}
+            found.append(times if rank in here else None)
         return found
 
     cdef int count_mailbox(self, uint32_t receiver, here, list found) except -1:

@@ -348,6 +348,7 @@ def _segment(
             rendezvous=options.rendezvous,
             prefault=options.prefault,
             trace_events=options.recorded,
+            counts_times=bool(options.stats),
             **buffers,
         )
     except MemoryError:

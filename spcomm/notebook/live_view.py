@@ -18,7 +18,7 @@ from spcomm.launch.supervise import watch
 from spcomm.launch.supervise.watch_table import amount, chosen, duration
 from spcomm.text import counted
 from spcomm.trace.live import Feed
-from spcomm.trace.states import COLORS, STARTING
+from spcomm.trace.states import COLORS, QUEUED
 
 try:
     from PIL import Image
@@ -38,11 +38,10 @@ _FIRST_STEP_US = 1000.0  # of a column, at first
 _HEIGHT = 16  # pixels of a bar: the least share that is visible is a sixteenth
 _MOST_ROWS = 32  # more nodes than a screen has lines
 _BYTES_PER_S = 200_000  # Jupyter's server drops messages beyond a megabyte a second
-_STATES = ("transferring", "waiting", "waiting for a core", "computing")  # as in `Feed.shares`
-_COLOR_OF = {**COLORS, "waiting for a core": STARTING}
+_STATES = ("transferring", "waiting", QUEUED, "computing")  # as in `Feed.shares`
 _FROM_BELOW = (3, 0, 2, 1)  # the order of the states in a bar
 _DOTS = {watch.COMPUTES: "computing", watch.POLLS: "computing", watch.WAITS: "waiting"}
-_DOTS[watch.QUEUES] = "waiting for a core"
+_DOTS.update({watch.SLEEPS: "computing", watch.QUEUES: QUEUED})
 _CELL = "text-align:left;padding:1px 8px;white-space:nowrap"
 
 
@@ -76,7 +75,7 @@ class Raster:
         for number in range(len(_FROM_BELOW), 0, -1):
             pixels[levels < heights[number - 1]] = number
         image = Image.fromarray(pixels)
-        colors = [_COLOR_OF[_STATES[state]] for state in _FROM_BELOW]
+        colors = [COLORS[_STATES[state]] for state in _FROM_BELOW]
         image.putpalette(b"\0\0\0" + b"".join(bytes.fromhex(color[1:]) for color in colors))
         found = io.BytesIO()
         image.save(found, "PNG", transparency=0)
@@ -128,7 +127,7 @@ class LiveView(watch.Watch):
         title = (
             f"{duration(seconds)}: {counted(len(rows), 'node')} ({counts}), {amount(sent) or 0} messages/s"
         )
-        legend = "".join(f"{_dot(state)}{state} " for state in _COLOR_OF)
+        legend = "".join(f"{_dot(state)}{state} " for state in COLORS)
         heads = ("node", f"timeline, {duration(self._raster.seconds)}", "state", "for", "operation", "line")
         cells = "".join(f'<th style="{_CELL}">{head}</th>' for head in (*heads, "sent/s", "received/s"))
         lines = [f"<tr>{cells}</tr>", *map(self._line, shown)]
@@ -167,5 +166,5 @@ class LiveView(watch.Watch):
 
 
 def _dot(state: str) -> str:
-    color = _COLOR_OF.get(state, "transparent")
+    color = COLORS.get(state, "transparent")
     return f'<span style="display:inline-block;width:0.7em;height:0.7em;margin-right:4px;background:{color}"></span>'

@@ -8,7 +8,7 @@ from spcomm.trace import raster, summary, table
 from spcomm.trace.errors import TraceError
 from spcomm.trace.matrix import matrix as numbers
 from spcomm.trace.model import Trace
-from spcomm.trace.states import COLORS, STARTING
+from spcomm.trace.states import COLORS, QUEUED, STARTING
 
 _INK = "#3a3a3a"
 _COLUMNS = 2400
@@ -169,11 +169,10 @@ def _tracks(axes: "object", trace: Trace) -> None:
             span = (track.begin - track.starting, track.starting)
             axes.broken_barh([span], (place - 0.38, 0.76), facecolors=STARTING, lw=0)
         for state, found in raster.runs(trace, track, _COLUMNS).items():
-            axes.broken_barh(found, (place - 0.38, 0.76), facecolors=COLORS.get(state, STARTING), lw=0)
+            axes.broken_barh(found, (place - 0.38, 0.76), facecolors=COLORS[state], lw=0)
     for state, color in COLORS.items():
-        axes.broken_barh([], (0, 0), facecolors=color, label=state)
-    if any(track.core_waits for track in trace.tracks):
-        axes.broken_barh([], (0, 0), facecolors=STARTING, label="waiting for a core")
+        if state != QUEUED or any(track.core_waits for track in trace.tracks):
+            axes.broken_barh([], (0, 0), facecolors=color, label=state)
     if any(track.starting for track in trace.tracks):
         axes.broken_barh([], (0, 0), facecolors=STARTING, label="starting")
     step = max(1, len(trace.tracks) // 64)

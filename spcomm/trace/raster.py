@@ -4,7 +4,7 @@
 from spcomm.trace.model import Trace, Track
 from spcomm.trace.states import COLORS
 
-STATES = (*COLORS, "waiting for a core")
+STATES = (*COLORS,)
 
 
 def coverage(spans: "list[tuple[float, float]]", begin: float, step: float, columns: int) -> "list[float]":

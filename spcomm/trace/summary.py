@@ -48,6 +48,9 @@ class Summary:
     traffic: "tuple[Traffic, ...]"  # by rank
     imbalance: "float | None"
     efficiency: "float | None"
+    present: (
+        float  # the denominator of the efficiency: time of all nodes from their start to the end of the trace
+    )
     slowest: "int | None"  # rank of the node that computes longest
     lines: "tuple[tuple[str, float], ...]"  # where nodes wait: (line, all its waits), the longest first
     contexts: "tuple[tuple[str, int], ...]"  # messages that are not the program's own: whose, how many
@@ -70,14 +73,15 @@ def summarize(trace: Trace) -> Summary:
     threads = tuple(_times(track) for track in trace.tracks if track.thread)
     work = {rank: node.computing for rank, node in enumerate(nodes) if rank not in trace.missing}
     most, mean = max(work.values(), default=0.0), sum(work.values()) / max(1, len(work))
-    time = sum(trace.length - nodes[rank].starting for rank in work)
+    present = sum(trace.length - nodes[rank].starting for rank in work)
     return Summary(
         elapsed=trace.length,
         nodes=nodes,
         threads=threads,
         traffic=_traffic(trace),
         imbalance=most / mean - 1 if mean > 0 else None,
-        efficiency=sum(work.values()) / time if time > 0 else None,
+        efficiency=sum(work.values()) / present if present > 0 else None,
+        present=present,
         slowest=next(rank for rank, spent in work.items() if spent == most) if mean > 0 else None,
         lines=_lines(trace),
         contexts=_contexts(trace),
@@ -176,7 +180,7 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
     """Return (name, value, meaning) of the numbers for all nodes together; the page shows the same."""
     everything = f"of {counted(len(trace.messages), 'message')}"
     said = [
-        ("parallel efficiency", _percent(found.efficiency), "of the time of all nodes is computing"),
+        ("parallel efficiency", _percent(found.efficiency), _of_present(trace, found)),
         ("load imbalance", _excess(found.imbalance), "more computing on the slowest node than on average"),
     ]
     late = max((node.starting for node in found.nodes), default=0.0)
@@ -201,6 +205,18 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
     if found.unreceived:
         said.append(("never received", str(found.unreceived), f"{everything}, as far as the trace goes"))
     return [*said, *gaps(trace)]
+
+
+def _of_present(trace: Trace, found: Summary) -> str:
+    """Return how the efficiency follows from the other numbers."""
+    if found.efficiency is None:
+        return "computing: the trace has no length"
+    ranks = [rank for rank in range(trace.nodes) if rank not in trace.missing]
+    work = table.seconds(sum(found.nodes[rank].computing for rank in ranks))
+    starting = sum(found.nodes[rank].starting for rank in ranks)
+    less = f" less {table.seconds(starting)} starting" if starting else ""
+    whole = f"{counted(len(ranks), 'node')} \N{MULTIPLICATION SIGN} {table.seconds(trace.length)}{less}"
+    return f"computing: {work} of {table.seconds(found.present)} ({whole})"
 
 
 def gaps(trace: Trace) -> "list[tuple[str, str, str]]":

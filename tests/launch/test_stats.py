@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from spcomm.launch.supervise import stats
-from spcomm.trace import summary
+from spcomm.launch.supervise.stats import Spent
+from spcomm.text import width
 
-TIMES = ("computing", "waiting for a core", "waiting")
+TIMES = ("starting", "computing", "waiting for a core", "waiting", "ended")
 COUNTS = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
 
 PROGRAM = """
@@ -34,14 +35,20 @@ comm.global_sum(1)
 
 
 def table(result):
-    """{node: {column: cell}}, and that the last line of all is not in it."""
+    """{node: {column: cell}} of both tables."""
     lines = result.err.splitlines()
     start = next(at for at, line in enumerate(lines) if line.startswith("spcomm: statistics of the nodes"))
-    names = ["node", "time", *TIMES, "sent", "received", "MB sent", "MB received", "collectives"]
-    assert re.split("  +", lines[start + 1].strip()) == names
-    end = next(at for at, line in enumerate(lines) if at > start and "computing includes starting" in line)
-    rows = [line.split() for line in lines[start + 2 : end]]
-    return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+    found = {}
+    for names in (TIMES, ("sent", "received", "MB sent", "MB received", "collectives")):
+        head = next(
+            at for at in range(start, len(lines)) if re.split("  +", lines[at].strip()) == ["node", *names]
+        )
+        for line in lines[head + 1 :]:
+            node, *cells = line.split() or [""]
+            if len(cells) != len(names):
+                break
+            found.setdefault(node, {}).update(zip(names, cells, strict=True))
+    return found
 
 
 @pytest.mark.parametrize("buffers", [(), ("--ring", "4K", "--arena", "0")], ids=["arena", "parts"])
@@ -56,20 +63,91 @@ def test_what_nodes_did(launch, start, buffers):
     assert [found[node]["sent"] for node in ("0", "1", "2", "all")] == ["12", "0", "0", "12"]
     assert [found[node]["received"] for node in ("0", "1", "2", "all")] == ["0", "11", "1", "12"]
     for row in found.values():
-        assert all(float(row[name]) >= 0 for name in ("time", *TIMES))
-    for node in "012":  # each number is rounded
-        assert sum(float(found[node][name]) for name in TIMES) <= float(found[node]["time"]) + 0.021, found
+        assert all(float(row[name]) >= 0 for name in TIMES)
+    for name in TIMES:  # each number is rounded
+        assert abs(sum(float(found[node][name]) for node in "012") - float(found["all"][name])) < 0.0021, (
+            found
+        )
+    whole = sum(float(found["all"][name]) for name in TIMES[1:])
+    said = float(re.search(r"parallel efficiency: ([0-9.]+) %", result.err)[1])
+    assert abs(said - 100 * float(found["all"]["computing"]) / whole) < 0.06 + 0.3 / whole, found
 
 
-def test_times_of_a_node_add_up_to_its_life():
-    processes = SimpleNamespace(groups=[], names=None)
-    line = stats.Stats(processes)._line("0", (10.0, 6.0, 3.0), dict.fromkeys(COUNTS, 0))
-    assert line[1:5] == ("10.00", "6.00", "3.00", "1.00")
-    total = stats.Stats(processes)._total(
-        [(0, (10.0, 6.0, 3.0), dict.fromkeys(COUNTS, 1)), (1, (8.0, 2.0, 0.0), dict.fromkeys(COUNTS, 2))]
+MS = 10**6
+
+
+def own(**times):
+    """What a node counts, in ms."""
+    names = ("started", "closed", "core_started", "core_closed", "waiting_since", "waited", "made")
+    return {f"{name}_ns": times.get(name, 0) * MS for name in names}
+
+
+@pytest.mark.parametrize(
+    ("life", "times", "expected"),
+    [
+        (None, own(started=3), None),
+        ((1, 9, 0), None, None),
+        ((1, 9, 2), own(), (8, 0, 0, 0)),
+        ((1, 9, 2), own(started=3), (2, 4, 2, 0)),
+        ((1, 9, 0), own(started=3, waiting_since=6, waited=1), (2, 2, 0, 4)),
+        ((1, 9, 2), own(started=3, waiting_since=6, waited=5), (2, 0, 2, 4)),
+        ((1, 9, 90), own(started=3, core_started=80), (2, 0, 6, 0)),
+        ((1, 9, 90), own(started=3, closed=5, core_started=80, core_closed=80, waited=9), (2, 0, 0, 2)),
+    ],
+    ids=[
+        "not reaped",
+        "lost box",
+        "no node",
+        "killed",
+        "killed in a wait",
+        "waits first",
+        "late count",
+        "closed",
+    ],
+)
+def test_times_of_a_node_add_up_to_its_life(life, times, expected):
+    lives = [None if life is None else tuple(moment * MS for moment in life)]
+    [found] = stats.spent(lives, [times])
+    if expected is None:
+        assert found is None and stats._seconds(found) == ["?"] * 5
+    else:
+        assert found == Spent(*(state * MS for state in expected))
+
+
+def test_both_tables_fit_a_terminal():
+    counts = [{**dict.fromkeys(COUNTS, 10**9), "sent_bytes": 10**12, "received_bytes": 10**12}] * 2
+    times = [own(started=1, waited=10**7)] * 2
+    segment = SimpleNamespace(counts=lambda: counts, times=lambda: times)
+    group = SimpleNamespace(first=0, size=2, boxes=1, segments=[segment])
+    names = SimpleNamespace(label=lambda index: f"[1023:{index}] ".encode())
+    made = stats.Stats(SimpleNamespace(groups=[group], names=names))
+    made.ended(0, (0, 10**14, 0))
+    text = made.text()
+    assert max(map(width, text.splitlines())) <= 80, text
+    assert text.count("?") == 5, "node 1's times are not known"
+
+
+def test_a_sleep_is_computing_and_the_wait_for_it_waiting(launch):
+    """Both bounds hold however busy the machine is: a sleep is never shorter, and node 1 is in its call meanwhile."""
+    result = launch.program(
+        """
+        import time, spcomm
+        comm = spcomm.startup()
+        comm.barrier()
+        if comm.rank == 0:
+            time.sleep(0.3)
+            comm.send(None, 1)
+        else:
+            wall, cpu = time.perf_counter(), time.thread_time()
+            comm.recv(0)
+            print(time.perf_counter() - wall - (time.thread_time() - cpu))
+        """,
+        options=("-n", 2, "--stats"),
     )
-    assert total[:6] == ("all", "10.00", "8.00", "3.00", "7.00", "3")
-    assert stats._HEAD[2:5] == (*summary._HEAD[1:4],), "the names of `spcomm trace`"
+    found = table(result)
+    assert float(found["0"]["computing"]) >= 0.3, found
+    waited, queued = (float(found["1"][name]) for name in ("waiting", "waiting for a core"))
+    assert waited + queued >= float(result.out) - 0.011, found
 
 
 def test_of_a_node_that_was_killed_is_told_what_can_be_known(launch):

@@ -9,6 +9,7 @@ import pytest
 
 from launching import spcomm_root
 from spcomm.launch.local import screen as screens
+from spcomm.launch.remote import box_proxy
 from spcomm.launch.supervise import watch as watching
 from terminal import Terminal, resize
 from test_output import read_all, terminals
@@ -310,13 +311,20 @@ def test_two_sleeps_are_not_one(monkeypatch):
     assert [row.seconds for row in looks(monkeypatch, "S", counts)] == [0, 1, 0, 1]
 
 
-def looks(monkeypatch, letter, counts):
-    """The rows of a node that never waits in a call, one a second."""
+def test_a_short_sleep_of_a_call_is_a_wait(monkeypatch):
+    counts = [(5, 0, 1), (5, 0, 1), (6, 0, 2)]
+    rows = looks(monkeypatch, "S", counts, sleeps=True)
+    assert [(row.state, row.seconds) for row in rows] == [("waits", 0), ("waits", 1), ("waits", 0)]
+
+
+def looks(monkeypatch, letter, counts, sleeps=False):
+    """The rows of a node that never waits for long in a call, one a second."""
     segment = SimpleNamespace(fd=0, wait=lambda rank: None, vain=lambda rank: 0, counts=lambda: [COUNTS])
+    segment.sleeps = lambda rank: sleeps
     group = SimpleNamespace(first=0, size=1, boxes=1, segments=[segment], segment=lambda rank: segment)
     label = SimpleNamespace(label=lambda index: b"[0] ")
     watched = watching.Watch(SimpleNamespace(groups=[group], names=label, started={0: 1}))
-    monkeypatch.setattr(watching, "state_of", lambda process: letter)
+    monkeypatch.setattr(box_proxy, "state_of", lambda process: letter)
     found = iter(counts)
     monkeypatch.setattr(watching, "scheduled", lambda process: next(found))
     return [watched.rows(float(second))[0] for second in range(len(counts))]

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import Builder, two_nodes
+from spcomm.launch.supervise import stats
+from spcomm.launch.supervise.stats import Spent
 from spcomm.trace import matrix, raster, spans, summary, table, virtual
 from spcomm.trace.counters import Counters
 from spcomm.trace.errors import TraceError
@@ -42,7 +44,7 @@ def test_text_says_the_same():
         "heat.py: 2 nodes, 100 µs",
         "0     60.0 µs  60.0 %        0 µs   0.0 %  10.0 µs  10.0 %  30.0 µs  30.0 %",
         "0        1  800 B         0    0 B",
-        "parallel efficiency  40.0 % of",
+        "parallel efficiency  40.0 % computing: 80.0 µs of 200 µs (2 nodes × 100 µs)",
         "load imbalance       50.0 % more",
         "slowest node         node 0 computes for 60.0 µs",
         "hottest line         heat.py:6 has the most waiting: 30.0 µs",
@@ -179,6 +181,37 @@ def test_a_node_that_starts_later_is_in_no_figure_before_that():
     part = cut(trace, 30, 90)
     assert [(track.starting, track.begin) for track in part.tracks] == [(0, 30), (10, 40)]
     assert trace.running() == [(0, 1), (40, 2), (60, 1), (100, 0)]
+
+
+def test_times_are_those_of_the_statistics():
+    """One run, in µs: node 0 sleeps 0-60, sends, and closes; node 1 starts at 20, waits, and then lacks a core."""
+    built = Builder(2).call(0, 60, 61, "send").call(0, 70, 70, "close")
+    built.starting(1, 20).call(1, 30, 61, "recv", waits=[(30, 61)]).core(1, 80, 92).call(1, 100, 100, "close")
+    found = summary.summarize(read(built))
+    # The supervisor's clock is 100 ahead: it forks the nodes at 0, and sees their ends at 190 and 210.
+    names = ("started", "closed", "core_started", "core_closed", "waiting_since", "waited", "made")
+    times = [(100, 170, 5, 5, 0, 0, 40), (120, 200, 8, 20, 0, 31, 40)]
+    told = [{f"{name}_ns": time * 1000 for name, time in zip(names, node, strict=True)} for node in times]
+    counted = stats.spent([(0, 190_000, 60_000), (0, 210_000, 70_000)], told)
+    assert counted == [Spent(100_000, 70_000, 0, 0, 30_000), Spent(120_000, 37_000, 12_000, 31_000, 0)]
+    for node, own in zip(found.nodes, counted, strict=True):
+        busy = node.computing + node.transferring  # which the statistics cannot tell apart
+        assert (own.computing, own.queued, own.waiting) == (
+            1000 * busy,
+            1000 * node.queued,
+            1000 * node.waiting,
+        )
+    together = sum(counted, Spent())
+    assert (found.present, found.efficiency) == (180, 106 / 180)
+    assert together.efficiency == 107 / 180, "a microsecond of it transfers"
+
+
+def test_the_efficiency_follows_from_what_is_printed():
+    built = Builder(2).call(0, 60, 100).starting(1, 40).call(1, 100, 100)
+    [line] = [line for line in summary.text(read(built)).splitlines() if "parallel efficiency" in line]
+    assert line.split("  ")[-1].endswith(
+        "75.0 % computing: 120 µs of 160 µs (2 nodes × 100 µs less 40.0 µs starting)"
+    )
 
 
 def test_waiting_for_a_core_is_in_no_other_state():

@@ -4,8 +4,12 @@
 import contextlib
 import errno
 import importlib.util
+import itertools
+import re
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from builder import Builder, two_nodes
@@ -13,6 +17,7 @@ from pairwise import each
 from spcomm.trace import raster
 from spcomm.trace.command import main
 from spcomm.trace.reader import parse
+from spcomm.trace.states import COLORS, QUEUED, STARTING
 
 needed = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed"
@@ -26,6 +31,67 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     two_nodes().write(tmp_path)
     return tmp_path
+
+
+# Linear RGB as an eye with three kinds of cones sees it, and as eyes without one of them do: G. M. Machado, M. M.
+# Oliveira, L. A. F. Fernandes, A physiologically-based model for simulation of color vision deficiency, IEEE
+# Transactions on Visualization and Computer Graphics 15(6), 2009, table for severity 1.
+EYES = {
+    "all": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+# From linear RGB to Oklab, in which equal distances look about equal: https://bottosson.github.io/posts/oklab/
+CONES = [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
+         [0.0883024619, 0.2817188376, 0.6299787005]]  # fmt: skip
+OKLAB = [[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099],
+         [0.0259040371, 0.7827717662, -0.8086757660]]  # fmt: skip
+
+
+def seen(color, eye):
+    """What an eye sees of `#rrggbb`."""
+    parts = np.frombuffer(bytes.fromhex(color[1:]), np.uint8) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return np.array(OKLAB) @ np.cbrt(np.array(CONES) @ np.clip(np.array(EYES[eye]) @ linear, 0, 1))
+
+
+def palettes():
+    """The colours of the states by where they are shown."""
+    css = (Path(raster.__file__).parent / "page" / "page.css").read_text()
+    light, dark = css.split("@media (prefers-color-scheme: dark)")
+    names = {state: {QUEUED: "queued"}.get(state, state) for state in (*COLORS, "starting")}
+    pages = {
+        place: {state: re.search(rf"--{name}: (#[0-9a-f]{{6}});", text)[1] for state, name in names.items()}
+        for place, text in (("light", light), ("dark", dark))
+    }
+    return {"picture": {**COLORS, "starting": STARTING}, **pages}
+
+
+@pytest.mark.parametrize("eye", EYES)
+def test_no_two_states_look_the_same(eye):
+    """0.1 is five times what is just noticed; waiting for a core and starting were the same grey."""
+    for place, colors in palettes().items():
+        for one, other in itertools.combinations(colors, 2):
+            apart = np.linalg.norm(seen(colors[one], eye) - seen(colors[other], eye))
+            assert apart > 0.1, (place, one, other)
+
+
+def test_the_page_has_the_colours_of_pictures():
+    places = palettes()
+    assert places["light"] == places["picture"] != places["dark"]
 
 
 def test_columns_show_what_takes_most_of_them():

@@ -177,11 +177,6 @@ def state_of(process: int) -> str:
         return ""
 
 
-def times(born: float, resources: object, queued: float) -> "tuple[float, float, float]":
-    """Return seconds of a node that has ended: of life, on a core, and ready without one."""
-    return time.monotonic() - born, resources.ru_utime + resources.ru_stime, queued
-
-
 def scheduled(pid: int) -> "tuple[int, int, int]":
     """Return how the kernel has scheduled the main thread of a process that has not been reaped.
 
@@ -193,8 +188,3 @@ def scheduled(pid: int) -> "tuple[int, int, int]":
     except (OSError, ValueError):
         return 0, 0, 0
     return ran_ns, queued_ns, turns
-
-
-def queued(pid: int) -> float:
-    """Return the seconds for which the main thread was ready without a core. Call it before the reaping."""
-    return scheduled(pid)[1] / 1e9

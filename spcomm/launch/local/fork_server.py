@@ -25,6 +25,7 @@ import gc
 import os
 import select
 import sys
+import time
 
 from spcomm.config import Membership
 from spcomm.launch.base import process, report
@@ -62,7 +63,7 @@ class Server:
         self._wire = wire
         self._launcher = launcher
         self._ranks: dict[int, int] = {}  # pid → rank of the unreaped nodes
-        self._born: dict[int, float] = {}  # pid → start time, if it is needed
+        self._born_ns: dict[int, int] = {}  # pid → start time, if it is needed
         self._left = 0  # nodes that have not ended, or not started
         self._run: dict = {}
         self._shared: dict[str, int] = {}
@@ -167,11 +168,11 @@ class Server:
         parent = os.getpid()
         mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _ALL_SIGNALS)
         pids: list[int] = []
-        error, born = 0, 0.0
+        error, born_ns = 0, 0
         if self._run["stats"]:
-            import time
-
-            born = time.monotonic()  # before the forks: a node may wait for a core from its first moment on
+            born_ns = (
+                time.monotonic_ns()
+            )  # before the forks: a node may wait for a core from its first moment on
         try:
             # As little as possible between two forks: each page that is written here has to be copied.
             for _rank in ranks:
@@ -183,8 +184,8 @@ class Server:
             error = failure.errno or 0
         for pid, rank in zip(pids, ranks, strict=False):
             self._ranks[pid] = rank
-            if born:
-                self._born[pid] = born
+            if born_ns:
+                self._born_ns[pid] = born_ns
             if self._run["debug"].get(rank, {}).get("terminal"):
                 continue  # it makes a session, which the leader of a group cannot
             try:
@@ -225,10 +226,10 @@ class Server:
             if rank is not None:
                 self._end_group(found.si_pid)
             times = self._times(found.si_pid)
-            status = os.waitpid(found.si_pid, 0)[1] if times is None else times[0]
+            status = os.waitpid(found.si_pid, 0)[1]
             if rank is not None:
                 self._left -= 1
-                self._send(("exited", rank, status) if times is None else ("exited", rank, *times))
+                self._send(("exited", rank, status) if times is None else ("exited", rank, status, times))
 
     def _end_group(self, pid: int) -> None:
         """End the processes that a node has left running; this process is their parent now."""
@@ -238,14 +239,10 @@ class Server:
         else:  # or the system does not list children
             _kill_group(pid, _signal.SIGKILL)
 
-    def _times(self, pid: int) -> "tuple[int, tuple] | None":
-        """Reap a node with the kernel's times of it, if they were requested: return its status, and times."""
-        born = self._born.pop(pid, None)
-        if born is None:
-            return None
-        queued = process.queued(pid)  # while the kernel still has it
-        _pid, status, resources = os.wait4(pid, 0)
-        return status, process.times(born, resources, queued)
+    def _times(self, pid: int) -> "tuple[int, int, int] | None":
+        """Return times of a node to reap, if they were requested: its birth, its end, and how long it had no core."""
+        born_ns = self._born_ns.pop(pid, 0)
+        return (born_ns, time.monotonic_ns(), process.scheduled(pid)[1]) if born_ns else None
 
     def _signal(self, number: int, spared: "int | None" = None) -> None:
         for pid, rank in self._ranks.items():

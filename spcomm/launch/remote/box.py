@@ -436,7 +436,7 @@ class Box:
     def _known(self, segment: "Any", ranks: "list[int]") -> dict:
         known: dict = {}
         if self._about["stats"]:
-            known["counts"] = segment.counts(ranks)
+            known["counts"], known["times"] = segment.counts(ranks), segment.times(ranks)
         known["has_left"] = not self._ending and segment.has_left()
         if known["has_left"] or (self._about["strict"] and not self._ending):  # else lines are unused
             from spcomm.diagnose import unmatched

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
 
 
+IN_CALL = "W"  # none of the kernel's letters
+
+
+def activity(segment: "Any", rank: int, process: int) -> str:
+    """Return the letter of `process.state_of`; of a node that sleeps in a call that waits, `IN_CALL`."""
+    found = state_of(process)
+    return IN_CALL if found == "S" and segment.sleeps(rank) else found
+
+
 # ---- in the box
 
 
@@ -43,7 +52,7 @@ def _look(segment: "Any", ranks: "list[int]") -> dict:
     waiting = {}
     for rank in ranks:
         process = segment.process(rank)
-        nodes.append([rank, process, segment.vain(rank), state_of(process) if process else ""])
+        nodes.append([rank, process, segment.vain(rank), activity(segment, rank, process) if process else ""])
         wait = segment.wait(rank)
         if wait is not None:
             waiting[rank] = wait._replace(needs=())
@@ -204,7 +213,7 @@ class RemoteSegment:
         return self._nodes.get(rank, (0, 0, ""))[0]
 
     def state(self, rank: int) -> str:
-        """Return the state as `process.state_of` does."""
+        """Return the state as `activity` does."""
         return self._nodes.get(rank, (0, 0, ""))[2]
 
     def look(self, in_vain: bool = False) -> "list[int]":
@@ -230,6 +239,9 @@ class RemoteSegment:
     def counts(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int]]":
         names = ("sent", "received", "sent_bytes", "received_bytes", "collectives")
         return self.known.get("counts") or [dict.fromkeys(names, 0) for _rank in range(self._size)]
+
+    def times(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int] | None]":
+        return self.known.get("times") or [None] * self._size
 
 
 def _nothing() -> None:

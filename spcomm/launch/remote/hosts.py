@@ -159,6 +159,7 @@ def far_segment(
             "rendezvous": options.rendezvous,
             "prefault": options.prefault,
             "trace_events": options.recorded,
+            "counts_times": bool(options.stats),
         },
     }
     if "begun_ns" in buffers:  # another machine has another monotonic clock

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""`--stats`: the totals of each node, in a table at the end; `--stats=all`: the traffic between boxes, too.
+"""`--stats`: the totals of each node, in two tables at the end; `--stats=all`: the traffic between boxes, too.
 
-Times are the kernel's, from the node's end, under the names that docs/reference/time.md defines: `computing` is time on
-a core, `waiting for a core` time ready without one, and `waiting` the rest. The line below the table says what they
-contain besides, which only a trace can tell apart.
+Times have the meanings that docs/reference/time.md defines, as in a trace. A node counts how long its first thread
+waits, and the kernel how long that thread had no core; what is left of its life is `computing`. The line below the
+table says what that contains besides, which only a trace can tell apart.
 Messages and collectives are read from shared memory, where their running numbers lie anyway; bytes are known only for
 received messages that do not fit into a slot. The server counts the frames that it forwards, and each gateway those
 of its own links.
 """
+
+from dataclasses import astuple, dataclass
 
 from spcomm.text import aligned
 
@@ -19,23 +21,65 @@ if TYPE_CHECKING:
     from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.remote.transport_processes import TransportProcesses
 
-_HEAD = (
-    "node",
-    "time",
-    "computing",
-    "waiting for a core",
-    "waiting",
-    "sent",
-    "received",
-    "MB sent",
-    "MB received",
-    "collectives",
-)
+_TIMES = ("node", "starting", "computing", "waiting for a core", "waiting", "ended")
+_COUNTS = ("node", "sent", "received", "MB sent", "MB received", "collectives")
 _UNKNOWN = "?"
-_NOTES = (
-    "times in seconds; MB: without messages of 40 bytes or fewer",
-    "computing includes starting and transferring; a sleep is waiting here, and computing in a trace (--trace)",
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The time of a node by state, in nanoseconds, in the order of the table."""
+
+    starting: int = 0
+    computing: int = 0
+    queued: int = 0  # waiting for a core
+    waiting: int = 0
+    ended: int = 0  # from its end to that of the last node
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def efficiency(self) -> "float | None":
+        """The share of computing in all but starting; None: there is no such time."""
+        counted = sum(astuple(self)[1:])
+        return self.computing / counted if counted > 0 else None
+
+
+def spent(
+    lives: "list[tuple[int, int, int] | None]", times: "list[dict[str, int] | None]"
+) -> "list[Spent | None]":
+    """Return how the nodes of a group spent their time; None: not known.
+
+    Parameters
+    ----------
+    lives
+        Of each node its birth, its end, and how long it had no core, as its fork server saw it, by the clock there.
+    times
+        What each node has counted itself: `Segment.times`.
+    """
+    found: list[tuple[Spent, int] | None] = []
+    for life, own in zip(lives, times, strict=True):
+        if life is None or own is None:
+            found.append(None)
+            continue
+        born, end, queued = life
+        if not own["started_ns"]:
+            found.append((Spent(starting=end - born), end - own["made_ns"]))
+            continue
+        waiting = own["waited_ns"]
+        if own["closed_ns"]:
+            end, queued = own["closed_ns"], own["core_closed_ns"]
+        elif own["waiting_since_ns"]:  # it was killed in a wait
+            waiting += end - own["waiting_since_ns"]
+        life_ns = max(0, end - own["started_ns"])
+        # The count of the kernel may be ahead of the clock by a tick.
+        queued = min(max(0, queued - own["core_started_ns"]), life_ns)
+        waiting = min(waiting, life_ns - queued)
+        states = Spent(own["started_ns"] - born, life_ns - queued - waiting, queued, waiting)
+        found.append((states, end - own["made_ns"]))  # the origin is the same moment on all machines
+    last = max((one[1] for one in found if one is not None), default=0)
+    return [None if one is None else one[0] + Spent(ended=last - one[1]) for one in found]
 
 
 def counts_of(group: "Group") -> "list[dict[str, int]]":
@@ -49,6 +93,14 @@ def counts_of(group: "Group") -> "list[dict[str, int]]":
     ]
 
 
+def times_of(group: "Group") -> "list[dict[str, int] | None]":
+    """Times of each node, by rank, as it has counted them."""
+    if group.boxes == 1:
+        return group.segments[0].times()
+    found = [segment.times(group.ranks(box)) for box, segment in enumerate(group.segments)]
+    return [next((times[rank] for times in found if times[rank]), None) for rank in range(group.size)]
+
+
 class Stats:
     """Collects the times of the nodes as they end."""
 
@@ -56,22 +108,31 @@ class Stats:
         run_processes.stats = True
         self._run_processes = run_processes
         self._transports = transports
-        self._times: dict[int, tuple[float, float, float]] = {}
+        self._lives: dict[int, tuple[int, int, int]] = {}
 
-    def ended(self, index: int, times: "tuple[float, float, float]") -> None:
-        self._times[index] = times
+    def ended(self, index: int, life: "tuple[int, int, int]") -> None:
+        self._lives[index] = life
 
     def text(self) -> str:
-        """Return the table, with a line for all nodes together if there are several."""
-        rows = []
+        """Return the tables, each with a line for all nodes together if there are several."""
+        names, times, counts = [], [], []
         for group in self._run_processes.groups:
-            for rank, counts in enumerate(counts_of(group)):
-                rows.append((group.first + rank, self._times.get(group.first + rank), counts))
-        lines = [_HEAD, *(self._line(self._name(index), times, counts) for index, times, counts in rows)]
-        if len(rows) > 1:
-            lines.append(self._total(rows))
+            indices = range(group.first, group.first + group.size)
+            names += map(self._name, indices)
+            times += spent([self._lives.get(index) for index in indices], times_of(group))
+            counts += counts_of(group)
+        known = [one for one in times if one is not None]
+        together = sum(known, Spent())
+        if len(names) > 1:
+            names.append("all")
+            times.append(together if known else None)
+            counts.append({name: sum(one[name] for one in counts) for name in counts[0]})
+        above = [_TIMES, *((name, *_seconds(one)) for name, one in zip(names, times, strict=True))]
+        below = [_COUNTS, *((name, *_numbers(one)) for name, one in zip(names, counts, strict=True))]
         return (
-            f"spcomm: statistics of the nodes ({_NOTES[0]})\n{aligned(lines)}  {_NOTES[1]}\n{self._links()}"
+            f"spcomm: statistics of the nodes (times in seconds)\n{aligned(above)}{_efficiency(together)}"
+            "  computing includes transferring, which only a trace (--trace) tells apart\n\n"
+            f"{aligned(below)}  MB: without messages of 40 bytes or fewer\n{self._links()}"
         )
 
     def _links(self) -> str:
@@ -111,30 +172,23 @@ class Stats:
     def _name(self, index: int) -> str:
         return self._run_processes.names.label(index).decode().strip("[] ")
 
-    def _line(
-        self, name: str, times: "tuple[float, float, float] | None", counts: "dict[str, int]"
-    ) -> "tuple[str, ...]":
-        cells = [_UNKNOWN] * 4
-        if times is not None:
-            life, computing, queued = times
-            cells = [
-                f"{value:.2f}" for value in (life, computing, queued, max(0.0, life - computing - queued))
-            ]
-        numbers = [str(counts["sent"]), str(counts["received"])]
-        numbers += [f"{counts[name] / 1e6:.1f}" for name in ("sent_bytes", "received_bytes")]
-        return (name, *cells, *numbers, str(counts["collectives"]))
 
-    def _total(self, rows: "list[tuple]") -> "tuple[str, ...]":
-        known = [times for _index, times, _counts in rows if times is not None]
-        times = (
-            (max(time[0] for time in known), sum(time[1] for time in known), sum(time[2] for time in known))
-            if known
-            else None
-        )
-        counts = {name: sum(row[2][name] for row in rows) for name in rows[0][2]}
-        line = self._line("all", times, counts)
-        waiting = sum(max(0.0, life - computing - queued) for life, computing, queued in known)
-        return (*line[:4], f"{waiting:.2f}", *line[5:])
+def _seconds(times: "Spent | None") -> "list[str]":
+    if times is None:
+        return [_UNKNOWN] * (len(_TIMES) - 1)
+    return [f"{value / 1e9:.3f}" for value in astuple(times)]
+
+
+def _efficiency(together: Spent) -> str:
+    found = together.efficiency
+    if found is None:
+        return ""
+    return f"  parallel efficiency: {100 * found:.1f} %, computing over all columns but starting\n"
+
+
+def _numbers(counts: "dict[str, int]") -> "list[str]":
+    sizes = [f"{counts[name] / 1e6:.1f}" for name in ("sent_bytes", "received_bytes")]
+    return [str(counts["sent"]), str(counts["received"]), *sizes, str(counts["collectives"])]
 
 
 def _used(links: "list[dict[str, Any]]") -> "list[str]":

@@ -9,8 +9,9 @@ hundreds of nodes, is followed by a pause that is longer still. `screen` has the
 
 import time
 
-from spcomm.launch.base.process import scheduled, signal_name, state_of
+from spcomm.launch.base.process import scheduled, signal_name
 from spcomm.launch.local.screen import Screen
+from spcomm.launch.remote.box_proxy import IN_CALL, activity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _VAIN_POLLS = 1000  # between two looks: more means polling
 UNSTARTED, WAITS, COMPUTES, SLEEPS, POLLS = "not started", "waits", "computes", "sleeps", "polls"
 STOPPED, ENDED, UNKNOWN = "stopped", "ended", "?"
 QUEUES = "waits for a core"
-_WORDS = {"R": COMPUTES, "T": STOPPED, "t": STOPPED, "Z": ENDED, "S": SLEEPS, "D": SLEEPS}
+_WORDS = {"R": COMPUTES, "T": STOPPED, "t": STOPPED, "Z": ENDED, "S": SLEEPS, "D": SLEEPS, IN_CALL: WAITS}
 
 
 class Row:
@@ -104,7 +105,7 @@ class Watch:
             state = self._state(group, rank, traffic)
             before, since = self._states.get(index, ("", now))
             state, has_run = self._of_core(index, state)
-            if before != state or (state == SLEEPS and has_run):  # two sleeps are not one
+            if before != state or (state in (SLEEPS, WAITS) and has_run):  # two sleeps are not one
                 since = now
             self._states[index] = state, since
             row = Row(index, name, state, now - since)
@@ -121,7 +122,7 @@ class Watch:
 
     def _of_core(self, index: int, state: str) -> "tuple[str, bool]":
         """Return the state, refined by what the kernel counts, and whether the node has run since the last look."""
-        if state not in (COMPUTES, POLLS, SLEEPS) or index not in self._run_processes.started:
+        if state not in (COMPUTES, POLLS, SLEEPS, WAITS) or index not in self._run_processes.started:
             return state, False
         before = self._scheduled.get(index)
         now = self._scheduled[index] = scheduled(self._run_processes.started[index])
@@ -129,7 +130,7 @@ class Watch:
             return state, False
         ran_ns, queued_ns, turns = (new - old for new, old in zip(now, before, strict=True))
         # Its time without a core counts only once it has got one.
-        if state != SLEEPS and (queued_ns > ran_ns or now == before):
+        if state not in (SLEEPS, WAITS) and (queued_ns > ran_ns or now == before):
             state = QUEUES
         return state, turns > 0
 
@@ -143,7 +144,7 @@ class Watch:
         segment = group.segment(rank)
         if segment.fd < 0:  # on another host
             return UNKNOWN if segment.silence else _WORDS.get(segment.state(rank), UNKNOWN)
-        state = _WORDS.get(state_of(self._run_processes.started[index]), ENDED)
+        state = _WORDS.get(activity(segment, rank, self._run_processes.started[index]), ENDED)
         return POLLS if state == COMPUTES and traffic.vain[rank] >= _VAIN_POLLS else state
 
 

@@ -22,7 +22,7 @@ const nameOf = (track) =>
 function readColors() {
   const style = getComputedStyle(document.documentElement);
   const names = ["panel", "ink", "soft", "line", "faint", "computing", "transferring", "waiting", "on-computing",
-    "on-transferring", "on-waiting", "arrow", "hatch", "lost", "heat"];
+    "on-transferring", "on-waiting", "arrow", "hatch", "queued", "starting", "heat"];
   color = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
@@ -202,7 +202,7 @@ function fillColumns(y, height, life, calls, waits, queue, done) {
     if (next[0] === look[0] && next[1] === look[1] && next[2] === look[2] && next[3] === look[3]) continue;
     const [x, width] = [LEFT + start, at - start];
     const [alive, busy, waiting, queued] = look.map((part) => (part / 32) * height);
-    const pieces = [[color.computing, alive], [color.transferring, busy], [color.waiting, waiting], [color.lost, queued]];
+    const pieces = [[color.computing, alive], [color.transferring, busy], [color.waiting, waiting], [color.queued, queued]];
     for (const [fill, part] of pieces) {
       if (part > 0) {
         pen.fillStyle = fill;
@@ -249,7 +249,7 @@ function drawStarting(track, y, height) {
   const left = Math.max(LEFT, xOf(track.begin - track.starting));
   const width = Math.min(xOf(track.begin), view.width) - left;
   if (!track.starting || width <= 0) return;
-  pen.fillStyle = color.lost;
+  pen.fillStyle = color.starting;
   pen.fillRect(left, y, width, height);
   if (width > 60 && height >= 12) write("starting", left + 5, y + height / 2 + 0.5, width - 10, color.ink, 12);
 }

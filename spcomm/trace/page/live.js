@@ -82,7 +82,7 @@ function showTimeline() {
 }
 
 const rate = (number) => (number < 0.05 ? "" : number.toFixed(number < 10 ? 1 : 0));
-const KINDS = { computes: "computing", polls: "computing", waits: "waiting", "waits for a core": "starting" };
+const KINDS = { computes: "computing", polls: "computing", sleeps: "computing", waits: "waiting", "waits for a core": "queued" };
 
 function showNodes({ rows, seconds }) {
   const head = element("thead");

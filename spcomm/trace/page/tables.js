@@ -68,7 +68,7 @@ function writeTimes() {
   const body = element("tbody");
   data.times.forEach(([name, life, computing, queued, waiting, transferring, parts], at) => {
     const sent = at < data.nodes ? data.traffic[at] : null;
-    const bar = shares([["computing", computing], ["transferring", transferring], ["starting", queued], ["waiting", waiting]], life);
+    const bar = shares([["computing", computing], ["transferring", transferring], ["queued", queued], ["waiting", waiting]], life);
     const traffic = sent ? [`${sent[0]}`, size(sent[1]), `${sent[2]}`, size(sent[3])] : ["", "", "", ""];
     body.append(row([name, bar, ...[computing, queued, waiting, transferring].map((part, place) => timed(part, parts[place])), ...traffic]));
   });
