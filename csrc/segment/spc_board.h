@@ -86,8 +86,8 @@ typedef struct spc_board_pair {
 #define SPC_BOARD_ENTRY_WORDS (sizeof(spc_board_entry_t) / 4)
 #define SPC_BOARD_PAIR_WORDS (sizeof(spc_board_pair_t) / 4)
 
-/* The time of the node's first thread, by spc_clock, in a run that counts it (spc_node_times.h). The node writes, relaxed:
- * the supervisor reads when its process has ended. */
+/* The time of the node's first thread, by spc_clock, in a run that counts it (spc_node_times.h). The node writes it,
+ * relaxed: the supervisor reads when its process has ended. */
 typedef struct spc_board_times {
     _Atomic uint64_t started_ns; /* when its startup ended; 0: it has not */
     _Atomic uint64_t closed_ns; /* 0: it has not closed */

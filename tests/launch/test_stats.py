@@ -77,7 +77,7 @@ MS = 10**6
 
 
 def own(**times):
-    """What a node counts, in ms."""
+    """Times as a node counts them; given in ms."""
     names = ("started", "closed", "core_started", "core_closed", "waiting_since", "waited", "made")
     return {f"{name}_ns": times.get(name, 0) * MS for name in names}
 

@@ -62,7 +62,7 @@ OKLAB = [[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.42859220
 
 
 def seen(color, eye):
-    """What an eye sees of `#rrggbb`."""
+    """`#rrggbb` as an eye sees it, in Oklab."""
     parts = np.frombuffer(bytes.fromhex(color[1:]), np.uint8) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return np.array(OKLAB) @ np.cbrt(np.array(CONES) @ np.clip(np.array(EYES[eye]) @ linear, 0, 1))
