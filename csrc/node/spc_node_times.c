@@ -26,6 +26,7 @@ static void look_up(spc_node_times_t *times, uint64_t now_ns, uint64_t computed_
     uint64_t more_ns = core_ns - times->core_ns;
     more_ns -= smaller(more_ns, computed_ns);
     store(&times->board->waited_ns, load(&times->board->waited_ns) - smaller(more_ns, times->new_waits_ns));
+    store(&times->board->core_closed_ns, core_ns);
     times->looked_up_ns = now_ns;
     times->core_ns = core_ns;
     times->new_waits_ns = 0;
@@ -40,6 +41,7 @@ void spc_node_times_start(spc_node_times_t *times, spc_board_times_t *board, spc
     (void)core_wait(&times->core_ns); /* where the kernel has no count, it stays 0 */
     times->looked_up_ns = times->ended_ns = clock();
     store(&board->core_started_ns, times->core_ns);
+    store(&board->core_closed_ns, times->core_ns);
     store(&board->started_ns, times->ended_ns);
 }
 
@@ -70,6 +72,5 @@ void spc_node_times_close(spc_node_times_t *times, bool is_first) {
         times->looked_up_ns = now_ns - LOOK_UP_NS; /* due */
         look_up(times, now_ns, now_ns - times->ended_ns);
     }
-    store(&times->board->core_closed_ns, times->core_ns);
     store(&times->board->closed_ns, now_ns);
 }

@@ -39,7 +39,7 @@ void spc_node_times_start(spc_node_times_t *times, spc_board_times_t *board, spc
 void spc_node_times_begin_wait(spc_node_times_t *times);
 void spc_node_times_end_wait(spc_node_times_t *times);
 
-/* Another thread than the first cannot look up its time without a core: the last look-up has to do. */
+/* Any thread. Only the first can look up its time without a core; for another the last look-up has to do. */
 void spc_node_times_close(spc_node_times_t *times, bool is_first);
 
 #endif

@@ -92,7 +92,7 @@ typedef struct spc_board_times {
     _Atomic uint64_t started_ns; /* when its startup ended; 0: it has not */
     _Atomic uint64_t closed_ns; /* 0: it has not closed */
     _Atomic uint64_t core_started_ns; /* the kernel's count of its time without a core, when it started */
-    _Atomic uint64_t core_closed_ns; /* and when it closed */
+    _Atomic uint64_t core_closed_ns; /* and at the last look-up, which is at its close */
     _Atomic uint64_t waiting_since_ns; /* 0: it does not wait */
     _Atomic uint64_t waited_ns; /* of its waits that are over, without its time without a core */
 } spc_board_times_t;
