@@ -262,7 +262,7 @@ def deadlock(folder: Path) -> None:
 
 def stats(folder: Path) -> None:
     shutil.copy(ROOT / "examples" / "16_master_workers.py", folder)
-    with Terminal(folder, 112) as terminal:
+    with Terminal(folder, 84) as terminal:
         terminal.run("spcomm run -n 4 --stats 16_master_workers.py")
         drawn("stats", terminal.lines())
 
