@@ -6,6 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TextIO
 
+BAR_COLUMNS = 12
 TRUSTED = 0.1  # share of the work from which the time that it took says more than the estimate
 
 
@@ -62,9 +63,14 @@ def rich_bar(stream: TextIO) -> tuple[Any, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
 
-    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[left]}: {task.description}"))
-    bar = Bar(*columns, console=Console(file=stream, force_terminal=True), transient=True, auto_refresh=False)
+    console = Console(file=stream, force_terminal=True)
+    # The bar stays, and the text is cut where there are too few columns for both.
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    text = TextColumn("{task.fields[left]}: {task.description}", table_column=rest, markup=False)
+    columns = (BarColumn(BAR_COLUMNS), TaskProgressColumn(), text)
+    bar = Bar(*columns, console=console, transient=True, auto_refresh=False, expand=True)
     task = bar.add_task("", total=1.0, left="")
     bar.start()
     return bar, task

@@ -63,9 +63,9 @@ class Report:
         sweeps = [line for row in self.rows if row.is_sweep for line in self.sweep_lines(row)]
         parts = [self.table_of(rows)] if rows else []
         if sweeps:
-            header = ["work", "", "minimum", "median", "max − min", "MB/s", ""]
+            header = ["work", "", "minimum", "median", "spread", "MB/s", ""]
             parts.append(table.render(header, sweeps, left=(0, 1, 6)))
-        return "\n".join([*parts, "", *self.notes()])
+        return "\n".join([*parts, "", *self.quality(), *self.notes()])
 
     def table_of(self, rows: Sequence[Row]) -> str:
         shown = [contender for contender in self.contenders if not contender.missing]
@@ -118,7 +118,6 @@ class Report:
                 f"Medians over {rounds}, in brackets the smallest and largest of a round."
                 " Ratio: spcomm to the best peer."
             )
-        lines += self.quality()
         lines.append(
             f"{cores()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}."
         )
@@ -134,7 +133,7 @@ class Report:
         for (key, name), reason in self.results.failures.items():
             lines.append(f"failed: {titles[key]}, {names[name]}: {reason}")
         if self.results.interrupted:
-            lines.append("Interrupted. Measured until then:")
+            lines.append("Interrupted: these are the numbers until then.")
         return lines
 
     def quality(self) -> list[str]:
@@ -159,7 +158,9 @@ class Report:
         if not row.percentile or not times:
             return []
         value = table.number(statistics.percentile(times, row.percentile) * row.unit[1])
-        return [f"{row.title}: {value} {row.unit[0]} or less in {row.percentile} % of {len(times)} runs."]
+        return [
+            f"{row.title}: {value} {row.unit[0]} or less in {row.percentile} % of {counted(len(times), 'run')}."
+        ]
 
     # ---- for programs
 

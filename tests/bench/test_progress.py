@@ -2,10 +2,11 @@
 """The progress bar, on an invented clock and terminal."""
 
 import io
+import re
 
 import pytest
 
-from spcomm.bench.progress import Progress, about
+from spcomm.bench.progress import BAR_COLUMNS, Progress, about
 
 
 class Terminal(io.StringIO):
@@ -50,6 +51,17 @@ def test_the_bar():
     assert "25%" in shown and "about 60 s left: barrier" in shown
     progress.clear()
     assert progress.bar[0].finished is False
+
+
+def test_a_narrow_terminal_cuts_the_text_and_not_the_bar(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = Terminal()
+    progress = Progress(100.0, stream, Clock())
+    progress("round 1 of 3, 1 of 2: barrier [2 nodes] and 3 more", 0.5)
+    lines = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", stream.getvalue()).splitlines()
+    assert len(lines[-1]) == 40 and lines[-1].endswith("…")
+    assert sum(letter in "━╸╺" for letter in lines[-1]) == BAR_COLUMNS
+    progress.clear()
 
 
 @pytest.mark.parametrize(

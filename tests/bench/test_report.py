@@ -55,7 +55,7 @@ def test_a_sweep_has_a_table_of_its_own():
     times = {"p": {"spcomm": [[1e-3, 2e-3], [1e-3]], "fast": [[4e-3], [4e-3]]}, "a": {"spcomm": [[1.0]]}}
     shown = report([point, row], times).text()
     assert cells(shown, 0)[0] == "work" and cells(shown, 2)[0] == "work a, µs"
-    assert cells(shown, 3) == ["work", "minimum", "median", "max − min", "MB/s"]
+    assert cells(shown, 3) == ["work", "minimum", "median", "spread", "MB/s"]
     assert cells(shown, 5) == ["one way, 1 MB", "Spcomm", "1000 µs", "1250 µs", "50 %", "800", "not good"]
     assert cells(shown, 6) == ["one way, 1 MB", "Fast", "4000 µs", "4000 µs", "0 %", "250", "good"]
     assert '1 of 2 numbers is good. ~ and "not good": the largest round exceeds the smallest by' in shown
