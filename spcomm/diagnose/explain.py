@@ -10,7 +10,7 @@ import sys
 
 from spcomm.command_help import CommandHelp
 
-_WIDTH = 100  # of paragraphs; programs and output stay as they are
+_MOST_COLUMNS = 100  # of paragraphs, also at wider terminals; programs and output stay as they are
 _PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages")
 
 
@@ -75,15 +75,17 @@ def _titled(word: str) -> "list[str]":
 
 def shown(text: str) -> str:
     """Format for a terminal: programs and output are set off by blanks, headings stand alone, paragraphs fit."""
+    import shutil
     import textwrap
 
+    width = max(1, min(shutil.get_terminal_size((_MOST_COLUMNS, 24)).columns, _MOST_COLUMNS))
     lines, paragraph, inside = [], [], False
     for line in [*text.splitlines(), ""]:
         plain = not inside and line and not line.startswith(("```", "#"))
         if plain:
             paragraph.append(line)
             continue
-        lines += textwrap.wrap(" ".join(paragraph), _WIDTH, break_long_words=False, break_on_hyphens=False)
+        lines += textwrap.wrap(" ".join(paragraph), width, break_long_words=False, break_on_hyphens=False)
         paragraph = []
         if line.startswith("```"):
             inside = not inside

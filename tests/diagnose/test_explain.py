@@ -44,6 +44,13 @@ def test_a_page(word):
     assert "```" not in result.stdout and "\n    import spcomm\n" in result.stdout
 
 
+@pytest.mark.parametrize(("columns", "most"), [("60", 60), ("3", 30), ("500", 100)])
+def test_paragraphs_are_as_wide_as_the_terminal(columns, most, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = explain.shown("# Title\n\n" + "word longer_words_are_not_broken " * 30).splitlines()
+    assert most - 30 < max(map(len, lines)) <= most and len(lines) > 3
+
+
 @pytest.mark.parametrize("words", [["SP999"], ["dead-lock"], ["the"], ["SP101", "SP102"]])
 def test_unknown_codes(words):
     result = spcomm("explain", *words)

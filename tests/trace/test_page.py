@@ -194,6 +194,19 @@ def seen_by(path, folder):
 
 @pytest.mark.slow
 @browser.needed
+def test_no_fact_is_cut(tmp_path):
+    line = "a_program_with_quite_a_long_name.py:123"
+    built = Builder(2).call(0, 0, 90, line=line, waits=[(1, 89)]).call(1, 0, 90)
+    with browser.Driven(tmp_path) as page:
+        page.open(made(built, tmp_path).as_uri())
+        facts = "[...document.querySelectorAll('#facts dd.value')]"
+        page.until(f"{facts}.some((fact) => fact.textContent === '{line}')")
+        page.evaluate("document.getElementById('facts').style.width = '200px'")
+        assert page.evaluate(f"{facts}.filter((fact) => fact.scrollWidth > fact.clientWidth).length") == 0
+
+
+@pytest.mark.slow
+@browser.needed
 def test_keys_and_buttons(tmp_path):
     script = """
       press("+"); await note();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // All that is no timeline: head, facts, the summary, the lines, the matrix.
 
+const MOST_LARGE = 13; // letters of a fact that fit in large type
+
 function row(cells, name = "td") {
   const made = element("tr");
   made.append(...cells.map((cell) => (cell instanceof Node ? cell : element(name, cell))));
@@ -21,8 +23,8 @@ function writeHead() {
   facts.replaceChildren();
   for (const [name, value, what] of data.facts) {
     const card = element("div");
-    const shown = element("dd", value, "value");
-    shown.title = value;
+    const shown = element("dd", "", value.length > MOST_LARGE ? "value long" : "value");
+    shown.append(...value.split(/(?<=[/:_])/).flatMap((part) => [part, element("wbr")])); // lines break there
     card.append(element("dt", name), shown, element("dd", what, "what"));
     facts.append(card);
   }
