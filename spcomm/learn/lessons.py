@@ -124,6 +124,10 @@ class Lessons:
             If it is not there, or a link leads out of the folder.
         """
         path = self._path(exercise)
+        if path.exists() and not path.is_file():
+            raise LearnError(
+                f"{shorter(path)} is no file; move it away, then `spcomm learn reset {exercise.number:02}` writes it"
+            )
         if not path.is_file():
             raise LearnError(
                 f"{shorter(path)} is missing; `spcomm learn reset {exercise.number:02}` writes it anew"
@@ -145,7 +149,7 @@ class Lessons:
             return self._reset(path, exercise)
         except OSError as error:
             where = error.filename or path
-            raise LearnError(f"cannot write {where}: {error.strerror}; {path} is as it was") from None
+            raise LearnError(f"cannot write {shorter(where)}: {error.strerror}; {shorter(path)} is as it was") from None
 
     def _reset(self, path: Path, exercise: Exercise) -> str:
         first = exercise.stub.read_bytes()

@@ -333,6 +333,8 @@ def main() -> None:
     _control(_SUBREAPER, 1)
     _control(_DEATH_SIGNAL, signal.SIGTERM)  # when the judge is gone
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge gets it, too, and sends us SIGTERM
+    # Likewise, and when a judge that was killed led the session of its terminal.
+    signal.signal(signal.SIGHUP, lambda *_: None)  # not ignored: the program would inherit that
     try:
         answer = LimitedCommand(told["limits"]).run(told["command"], told["environment"], told["folder"])
     except SystemExit:  # the judge may have been killed, and no other process knows its folder

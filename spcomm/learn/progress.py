@@ -29,14 +29,22 @@ class State:
 
 
 class Progress:
-    """The file of one folder. `say` gets one sentence when the file was damaged or cannot be written.
+    """The file of one folder.
 
     Unwritten progress counts as long as this object lives: a full disk keeps no hint back.
+
+    Attributes
+    ----------
+    say : callable
+        Gets one sentence when the file was damaged or cannot be written.
+    said : list of str
+        Those sentences.
     """
 
     def __init__(self, folder: Path, say: "Callable[[str], None]") -> None:
         self.path = folder / FILE
-        self._say = say
+        self.say = say
+        self.said: list[str] = []
         self._unsaved = State()
 
     def read(self) -> State:
@@ -69,7 +77,7 @@ class Progress:
                 self._unsaved = State()
             except OSError as error:
                 self._unsaved = state
-                self._say(f"cannot keep your progress in {self.path}: {error.strerror}; it is unchanged")
+                self._tell(f"cannot keep your progress in {self.path}: {error.strerror}; it is unchanged")
             return state
 
     def note_passed(self, name: str) -> None:
@@ -88,10 +96,14 @@ class Progress:
             raise LearnError(
                 f"{self.path} is damaged, and cannot be renamed: {error.strerror}; remove it"
             ) from None
-        self._say(
+        self._tell(
             f"{self.path.name} was damaged and is now {aside.name}; no exercise counts as passed before it is "
             "checked again"
         )
+
+    def _tell(self, sentence: str) -> None:
+        self.said.append(sentence)
+        self.say(sentence)
 
     @contextlib.contextmanager
     def _locked(self) -> "Iterator[None]":

@@ -33,7 +33,9 @@ class Session:
         self._exercise = exercise
         self._file = Path()
         self._hints: list[tuple[str, str]] = []  # those of this exercise that were shown
-        self._notice = ""  # of the exercise before
+        # What is shown above the lesson; what was said before would be below the screen.
+        self._notice = "\n".join(own.progress.said)
+        own.progress.say = lambda sentence: page.say(sentence, "yellow")
         self._running: checking.RunningCheck | None = None
         self._seen: tuple[int, int, int] | None = None  # the file as it was checked last
         self._settling: watching.Settling | None = None  # the file, while it is being saved
@@ -182,7 +184,7 @@ class Session:
         """Show the lesson from its beginning."""
         self._page.part("lesson")
         if self._notice:
-            self._page.say(self._notice)
+            self._page.say(self._notice, "yellow")
             self._notice = ""
         show(self._page, self._own, self._exercise)
 
@@ -197,14 +199,17 @@ class Session:
                 "all exercises have passed" if has_passed else "this is the last one that has not passed"
             )
             return False
+        before = len(self._own.progress.said)
         try:
             self._own.file(found)
             self._own.choose(found)
         except LearnError as error:
             self._page.say(str(error), "yellow")
             return False
+        notices = self._own.progress.said[before:]
         if not has_passed:
-            self._notice = f"{self._exercise.name} has not passed yet, and comes again later"
+            notices.append(f"{self._exercise.name} has not passed yet, and comes again later")
+        self._notice = "\n".join(notices)
         self._exercise = found
         return True
 

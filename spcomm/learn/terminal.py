@@ -256,6 +256,7 @@ class Screen(RichPage):
 
     def _drawn(self, content: "Any", most_columns: "int | None") -> "list[str]":
         """Return lines, none of which is as wide as the terminal: the cursor would go on to the next one."""
+        self._console.width = self._columns()  # rich would believe COLUMNS
         width = min(most_columns or self._columns(), self._columns())
         with self._console.capture() as capture:
             self._console.print(content, width=width, overflow="fold")

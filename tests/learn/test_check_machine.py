@@ -5,6 +5,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -259,7 +260,9 @@ def test_a_link_is_not_graded(tmp_path):
         grade(tmp_path / "a.py", str(EXERCISE))
 
 
-def test_a_judge_that_is_killed_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("hangs_up", [False, True])
+def test_a_judge_that_is_killed_leaves_nothing(tmp_path, hangs_up):
+    """Also if it led the session of its terminal, and the guard hears of that first."""
     tmp = tmp_path / "tmp"
     tmp.mkdir()
     begun = tmp_path / "begun"
@@ -274,6 +277,9 @@ def test_a_judge_that_is_killed_leaves_nothing(tmp_path):
     [guard] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     watched = os.pidfd_open(int(guard))
     assert [path.name for path in tmp.iterdir() if path.name.startswith("spcomm-check-")]
+    if hangs_up:
+        process.send_signal(signal.SIGSTOP)
+        os.kill(int(guard), signal.SIGHUP)
     process.kill()
     process.communicate()
     assert select.select([watched], [], [], PATIENCE_S)[0]

@@ -398,6 +398,35 @@ def test_a_program_that_is_gone_and_comes_back(learn):
     learner.ends()
 
 
+def test_the_screen_says_that_progress_was_lost_or_cannot_be_kept(learn, own):
+    (own / ".spcomm-learn.json").write_text("{")
+    learner = learn(env={"FULL": "1", "COLUMNS": "60"})  # the terminal has 200
+    learner.shows(".spcomm-learn.json was damaged and is now .spcomm-learn.json.damaged; no exercise counts")
+    learner.shows("run it yourself:")
+    learner.file.write_text("right")
+    learner.shows("cannot keep your progress in", "No space left on device")
+    learner.shows("01_hello has passed")
+    learner.type("n")
+    learner.shows("02_ring: About ring")
+    learner.shows("cannot keep your progress in")
+    learner.shows("run it yourself:")
+    learner.type("q")
+    learner.ends()
+
+
+@pytest.mark.slow
+def test_a_folder_in_the_place_of_the_program(learn):
+    learner = learn()
+    learner.after(1)
+    learner.file.unlink()
+    learner.file.mkdir()
+    learner.shows("01_hello/exercise.py is no file; move it away")
+    learner.type("x")
+    learner.shows("cannot write 01_hello/exercise.py: Is a directory")
+    learner.type("q")
+    learner.ends()
+
+
 @pytest.mark.slow
 def test_a_reset_is_no_save(learn):
     learner = learn()
