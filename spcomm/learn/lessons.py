@@ -149,7 +149,9 @@ class Lessons:
             return self._reset(path, exercise)
         except OSError as error:
             where = error.filename or path
-            raise LearnError(f"cannot write {shorter(where)}: {error.strerror}; {shorter(path)} is as it was") from None
+            raise LearnError(
+                f"cannot write {shorter(where)}: {error.strerror}; {shorter(path)} is as it was"
+            ) from None
 
     def _reset(self, path: Path, exercise: Exercise) -> str:
         first = exercise.stub.read_bytes()

@@ -33,7 +33,7 @@ class Session:
         self._exercise = exercise
         self._file = Path()
         self._hints: list[tuple[str, str]] = []  # those of this exercise that were shown
-        # What is shown above the lesson; what was said before would be below the screen.
+        # The lines above the lesson. Sentences printed before would have scrolled away.
         self._notice = "\n".join(own.progress.said)
         own.progress.say = lambda sentence: page.say(sentence, "yellow")
         self._running: checking.RunningCheck | None = None
