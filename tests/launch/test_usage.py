@@ -286,6 +286,17 @@ def test_an_escaped_colon_is_an_argument(word, argument):
     assert only(found).arguments == [argument]
 
 
+@pytest.mark.parametrize("name", ["\udcff", "½..", "ä" * 80])
+def test_hosts_that_no_system_can_look_up(name):
+    from spcomm.launch.room.prompt import place
+
+    with pytest.raises(UsageError, match="is neither a name nor an address of a machine"):
+        parse(["--boxes", "2", "--listen", name, "x.py"])
+    with pytest.raises(UsageError, match="is neither a host nor HOST:PORT"):
+        place("spcomm run", f"{name}:1")
+    assert parse(["--boxes", "2", "--listen", "zürich", "x.py"]).listen == "zürich"
+
+
 def test_a_group_may_have_leading_zeros_and_its_limit():
     assert only(parse(["--group", "0" * 30 + "7", "a.py"])).group == 7
     assert only(parse(["--group", "2147483647", "a.py"])).group == 2147483647

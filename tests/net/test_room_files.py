@@ -472,6 +472,21 @@ def test_the_limit_is_that_of_all_members(tmp_path):
     assert os.listdir(tmp_path / "new") == [folder.FETCHED]
 
 
+def test_files_beyond_the_number_are_not_beyond_the_size(tmp_path, top, monkeypatch):
+    """The grant of the first member leaves the others their reason."""
+    monkeypatch.setattr(fetch, "MOST_FILES", 2)
+    files = fetch.RoomFiles(str(tmp_path / "new"), 100)
+    clients = [Client(name) for name in ("ann", "bob")]
+    files.expect(["ann", "bob"])
+    files.listed(clients[0], ["a"], 3, [10, 10, 10], 0)
+    assert "fetching 2 files, 20, of ann" in files.progress()
+    files.listed(clients[1], ["a"], 1, [10], 0)
+    assert clients[0].said == [(2, 100)] and clients[1].said == [(0, 80)]
+    for granted, left in (((2, 100), ["c"]), ((0, 80), ["a", "b", "c"])):
+        found = incoming(top, ("a", 10), ("b", 10), ("c", 10), files=granted[0], size=granted[1])
+        assert found.left == [(name, "beyond the 2 files of all members") for name in left]
+
+
 def test_sentences_are_bounded(tmp_path):
     for fetched in (False, True):
         files = fetch.RoomFiles(str(tmp_path / "new") if fetched else None, None)

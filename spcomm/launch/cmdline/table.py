@@ -50,7 +50,7 @@ _WHERE_NODES_RUN = (
      "the command that reaches a host (default: ssh -o BatchMode=yes, and timeouts)"),
     ("--tunnel ssh|none", "tunnel", values.tunnel,
      "messages between boxes go through ssh (default); none: boxes connect to this machine, also encrypted"),
-    ("--listen ADDRESS", "listen", values.words,
+    ("--listen ADDRESS", "listen", values.address,
      "without tunnel: at which address of this machine (default: the one that reaches the first host); also for "
      "--boxes"),
     ("--room HOST[:PORT]", "room", values.words,

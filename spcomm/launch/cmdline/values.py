@@ -70,6 +70,20 @@ def words(name: str, text: str) -> str:
     return text
 
 
+def is_host(text: str) -> bool:
+    """Whether the system takes a name; for one without a form in ASCII its calls raise `TypeError`."""
+    try:
+        return text.isascii() or bool(text.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def address(name: str, text: str) -> str:
+    if not is_host(words(name, text)):
+        raise UsageError(f"spcomm run: {name} {text}: is neither a name nor an address of a machine")
+    return text
+
+
 def shell_words(name: str, text: str) -> str:
     """Split words with `shlex`."""
     import shlex

@@ -496,11 +496,9 @@ class RoomFiles:
             if files and length <= size:
                 files, size = files - 1, size - length
         used = self._free[0] - files, self._free[1] - size
-        granted = (
-            used if files else tuple(self._free)
-        )  # if there are too many, the size is not what keeps them out
-        self._free = [free - some for free, some in zip(self._free, granted, strict=True)]
-        self._granted[member] = granted
+        granted = used if files else tuple(self._free)  # the size is not what keeps too many of them out
+        self._free = [free - some for free, some in zip(self._free, used, strict=True)]
+        self._granted[member] = used
         self._fetching[member] = client
         client.fetch(*granted)
 

@@ -7,6 +7,7 @@ import select
 import sys
 
 from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.values import is_host
 from spcomm.launch.room import join_code
 
 PORT = 7726
@@ -96,6 +97,7 @@ def place(command: str, text: str, port: int = PORT, least: int = 1) -> "tuple[s
     if (
         not host
         or host.startswith("-")
+        or not is_host(host)
         or any(letter.isspace() for letter in host)
         or not least <= port < 65536
     ):
