@@ -10,6 +10,8 @@ from spcomm.model.loggp import PARAMETERS, Estimate, Fit
 from spcomm.model.settings import time_text
 from spcomm.text import aligned
 
+NOTHING = 1e-4  # share of the largest number of an interval
+
 
 def main(words: Sequence[str]) -> None:
     """Run `spcomm model fit`."""
@@ -70,12 +72,26 @@ def text(fitted: Fit) -> str:
 
 
 def interval(found: Estimate | None) -> str:
-    """Format with three significant digits.
+    """Format with three significant digits, or as 0 what is nothing beside the end of the interval.
 
-    >>> interval(Estimate(123.4, 100, 200))
-    '123 (100 to 200)'
+    >>> interval(Estimate(123.4, 100, 20000)), interval(Estimate(3e-16, 0, 139))
+    ('123 (100 to 20000)', '0 (0 to 139)')
     """
-    return "–" if found is None else f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g})"
+    if found is None:
+        return "–"
+    numbers = (found.value, found.low, found.high)
+    least = NOTHING * max(map(abs, numbers))
+    value, low, high = (rounded(x if abs(x) >= least else 0.0, 3) for x in numbers)
+    return f"{value} ({low} to {high})"
+
+
+def rounded(number: float, digits: int) -> str:
+    """Format with so many significant digits, without an exponent.
+
+    >>> rounded(123456.7, 3)
+    '123000'
+    """
+    return f"{float(f'{number:.{digits}g}'):.12g}"
 
 
 def components_text(found: components.Components) -> str:
@@ -83,7 +99,7 @@ def components_text(found: components.Components) -> str:
     names = list(found.values)
     sizes = list(found.values[names[0]])
     rows = [["bytes", *(f"{name}, ns" for name in names)]]
-    rows += [[str(size), *(f"{found.values[name][size].value:.4g}" for name in names)] for size in sizes]
+    rows += [[str(size), *(rounded(found.values[name][size].value, 4) for name in names)] for size in sizes]
     result = aligned(rows, left=(), indent="")
     result += "\nAs in Table 1 of the thesis, for m bytes, in ns, with intervals of 95 % confidence:\n\n"
     rows = [
