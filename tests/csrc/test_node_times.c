@@ -44,7 +44,7 @@ static void wait_for(spc_node_times_t *times, uint64_t time_ns, uint64_t queued_
     CHECK_EQ(times->board->waiting_since_ns, 0);
 }
 
-static void waits_add_up_and_nothing_else_counts(void) {
+TEST(waits_add_up_and_nothing_else_counts) {
     spc_board_times_t board;
     spc_node_times_t times = start(&board);
     pass(5 * MS, 0); /* computing, or asleep: the same to it */
@@ -59,7 +59,7 @@ static void waits_add_up_and_nothing_else_counts(void) {
     CHECK_EQ(board.waited_ns, 3 * MS + 1);
 }
 
-static void time_without_a_core_is_that_of_the_nearest_span(void) {
+TEST(time_without_a_core_is_that_of_the_nearest_span) {
     spc_board_times_t board;
     spc_node_times_t times = start(&board);
     pass(5 * MS, 2 * MS); /* preempted while it computes */
@@ -74,7 +74,7 @@ static void time_without_a_core_is_that_of_the_nearest_span(void) {
 }
 
 /* Ten waits within a millisecond have one look-up; the kernel's count is not more than all of them. */
-static void short_waits_share_a_look_up(void) {
+TEST(short_waits_share_a_look_up) {
     spc_board_times_t board;
     spc_node_times_t times = start(&board);
     look_ups = 0;
@@ -86,7 +86,7 @@ static void short_waits_share_a_look_up(void) {
     CHECK_EQ(board.waited_ns, MS / 4);
 }
 
-static void more_than_the_waits_is_the_computations(void) {
+TEST(more_than_the_waits_is_the_computations) {
     spc_board_times_t board;
     spc_node_times_t times = start(&board);
     wait_for(&times, MS / 2, 0);
@@ -98,7 +98,7 @@ static void more_than_the_waits_is_the_computations(void) {
     CHECK_EQ(board.waited_ns, 9 * MS / 4);
 }
 
-static void a_wait_within_a_wait_counts_once(void) {
+TEST(a_wait_within_a_wait_counts_once) {
     spc_board_times_t board;
     spc_node_times_t times = start(&board);
     spc_node_times_begin_wait(&times);
@@ -112,7 +112,7 @@ static void a_wait_within_a_wait_counts_once(void) {
     CHECK_EQ(board.waited_ns, 3 * MS);
 }
 
-static void another_thread_that_closes_reads_no_count(void) {
+TEST(another_thread_that_closes_reads_no_count) {
     spc_board_times_t board;
     spc_node_times_t times = start(&board);
     wait_for(&times, 2 * MS, MS);
@@ -124,7 +124,7 @@ static void another_thread_that_closes_reads_no_count(void) {
     CHECK_EQ(board.waited_ns, MS);
 }
 
-static void a_system_without_the_count_has_waits_only(void) {
+TEST(a_system_without_the_count_has_waits_only) {
     spc_board_times_t board;
     memset(&board, 0, sizeof board);
     spc_node_times_t times;
@@ -136,13 +136,4 @@ static void a_system_without_the_count_has_waits_only(void) {
     CHECK_EQ(board.core_closed_ns, 0);
 }
 
-int main(void) {
-    RUN(waits_add_up_and_nothing_else_counts);
-    RUN(time_without_a_core_is_that_of_the_nearest_span);
-    RUN(short_waits_share_a_look_up);
-    RUN(more_than_the_waits_is_the_computations);
-    RUN(a_wait_within_a_wait_counts_once);
-    RUN(another_thread_that_closes_reads_no_count);
-    RUN(a_system_without_the_count_has_waits_only);
-    return check_done();
-}
+TEST_MAIN()
