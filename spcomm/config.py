@@ -10,6 +10,10 @@ import os
 import sys
 from collections import namedtuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 VARIABLE = "SPCOMM_NODE"
 REPORT_VARIABLE = "SPCOMM_REPORT"
 STRICT_VARIABLE = "SPCOMM_STRICT"
@@ -94,10 +98,21 @@ def traced() -> bool:
     return os.environ.get(TRACE_VARIABLE, "") not in ("", "0")
 
 
+def _shell() -> "Any":
+    """Return the shell of a process that is a notebook's kernel, or IPython; else None."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
 def in_ipython() -> bool:
     """Whether this process is a notebook's kernel, or IPython."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    return shell is not None and shell() is not None
+    return _shell() is not None
+
+
+def cell(file: str) -> str:
+    """Return the name of the cell whose code has this file, `In[3]`; empty if IPython knows no such cell."""
+    name = getattr(getattr(_shell(), "compile", None), "format_code_name", None)
+    found = name(file) if name is not None else None
+    return found[1] if found is not None else ""
 
 
 def how_to_have_more(program: str) -> str:

@@ -248,6 +248,8 @@ def _advice(call: str) -> str:
     """Return the end of a deadlock's report in a run of one node: why there is one only, and how to get more."""
     if call:
         return f"This program runs as one node because of {call}; more nodes may be meant."
+    if config.in_ipython():
+        return f"This process is a run of one node.\n  Try: {config.CELL}"
     return (
         "This program runs as one node because it was started without spcomm run.\n"
         f"  Try: spcomm run -n 4 {_program()}"

@@ -245,6 +245,50 @@ static void add_lost_box(writer_t *writer, const spcomm_t *comm) {
     }
 }
 
+/* The advice ends with the command that starts more nodes, unless the program itself has asked for one. */
+static int write_wait(const spcomm_t *root, FILE *out) {
+    char advice[SPC_API_SENTENCE_BYTES];
+    if (root->asked_for_one) {
+        snprintf(
+            advice, sizeof(advice),
+            "This program runs as one node because spcomm_startup, or its infile, asks for one; more nodes "
+            "may be meant.");
+    } else {
+        snprintf(advice, sizeof(advice),
+                 "This program runs as one node because it was started without spcomm run.\n"
+                 "  Try: spcomm run -n 4 %s",
+                 spc_api_program());
+    }
+    return spc_comm_report_wait(root->core, advice, out);
+}
+
+char *spc_api_report_wait(const spcomm_t *root) {
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL) {
+        return NULL;
+    }
+    int status = write_wait(root, out);
+    if (fclose(out) != 0 || status != SPC_OK) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* The report, without the name and the line break that a launcher needs. */
+static void add_deadlock(writer_t *writer, const spcomm_t *comm) {
+    static const char name[] = "spcomm: ";
+    char *text = spc_api_report_wait(comm->root);
+    if (text != NULL) {
+        add(writer, "%.*s", (int)(strlen(text) - strlen(name) - 1), text + strlen(name));
+    } else {
+        add(writer, "%s", spc_error_message(SPC_EDEADLOCK));
+    }
+    free(text);
+}
+
 static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const char *doing) {
     switch (status) {
     case SPC_ELOST:
@@ -256,6 +300,9 @@ static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const
         break;
     case SPC_EMISMATCH:
         add_mismatch(writer, comm, doing);
+        break;
+    case SPC_EDEADLOCK:
+        add_deadlock(writer, comm);
         break;
     case SPC_ESYSTEM:
         add(writer, "%s", strerror(errno));

@@ -56,6 +56,7 @@ struct spcomm {
     uint64_t start_ns;
     struct spcomm *root; /* the run's own */
     struct spcomm *next; /* all handles of the process: spc_api_registry.c */
+    bool asked_for_one;  /* of the root: a run of one node, because the program says so */
     spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
     int report;          /* descriptor: where a failing node reports its reason; -1: nowhere */
     uint64_t report_inode; /* identity of the root's file: a program may close it, and open others */
@@ -81,6 +82,7 @@ static inline const char *spc_api_kind(const spcomm_t *comm) {
 spcomm_t *spc_api_root(void);
 spcomm_t *spc_api_last(void);       /* the first handle, linked by `next` */
 void spc_api_keep(spcomm_t *comm);  /* the first one is the root */
+const char *spc_api_program(void);  /* the command that started this program, as far as it is known */
 void spc_api_lock_startup(void);    /* two threads may call spcomm_startup at once */
 void spc_api_unlock_startup(void);
 char *spc_api_sentence(int status); /* this thread's, SPC_API_SENTENCE_BYTES, about to be filled */
@@ -101,6 +103,10 @@ int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(
 /* As spc_api_fail, for a collective call that may have timed out. `doing`: this node's call, for SPC_EMISMATCH; NULL:
  * the signature gives it. */
 int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const char *doing);
+
+/* The report on the last wait of this thread, which spc_comm_watch_itself has judged; the caller frees it. NULL: no
+ * memory. */
+char *spc_api_report_wait(const spcomm_t *root);
 
 /* SPC_OK if calls on `comm` are allowed, else the status, with its sentence. */
 int spc_api_check(spcomm_t *comm, const char *call);

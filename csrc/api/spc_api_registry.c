@@ -3,6 +3,10 @@
  * The static state of the public C interface. The core has none, since ranks may be threads there. A C program is one
  * process and one node, can call spcomm_startup anywhere, and may forget spcomm_shutdown: so this file remembers.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* program_invocation_name */
+#endif
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -39,6 +43,14 @@ void spc_api_keep(spcomm_t *comm) {
     while (!atomic_compare_exchange_weak_explicit(&all, &comm->next, comm, memory_order_release,
                                                   memory_order_relaxed)) {
     }
+}
+
+const char *spc_api_program(void) {
+#ifdef __GLIBC__
+    return program_invocation_name;
+#else
+    return "./program";
+#endif
 }
 
 void spc_api_lock_startup(void) {

@@ -330,17 +330,23 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
 }
 
 /* A caller that passes numbers means them. */
+static bool has_numbers(const numbers_t *numbers) {
+    return numbers->local_nodes != 0 || numbers->total_nodes != 0;
+}
+
 static void note_other_launcher(const numbers_t *numbers) {
-#ifdef __GLIBC__
-    const char *program = program_invocation_name;
-#else
-    const char *program = "./program";
-#endif
     char note[SPC_LAUNCHER_NOTE_BYTES];
-    if (numbers->local_nodes == 0 && numbers->total_nodes == 0
-        && spc_launcher_note(program, note, sizeof(note))) {
+    if (!has_numbers(numbers) && spc_launcher_note(spc_api_program(), note, sizeof(note))) {
         fprintf(stderr, "spcomm: %s\n", note);
     }
+}
+
+static int warn_of_wait(void *argument) {
+    (void)argument; /* the supervisor, which a run of one node does not have */
+    char *text = spc_api_report_wait(spc_api_root());
+    fputs(text != NULL ? text : "", stderr);
+    free(text);
+    return SPC_OK;
 }
 
 static int join_alone(const numbers_t *numbers, spcomm_t **comm) {
@@ -356,6 +362,11 @@ static int join_alone(const numbers_t *numbers, spcomm_t **comm) {
     if (status == SPC_OK) {
         member.report = spc_fork_report_descriptor(fork);
         status = join(&member, fork, comm);
+    }
+    if (status == SPC_OK && member.size == 1) {
+        (*comm)->asked_for_one = has_numbers(numbers);
+        /* Without memory for it, endless waits stay endless. */
+        (void)spc_comm_watch_itself((*comm)->core, warn_of_wait);
     }
     int error = errno;
     close(member.descriptor);

@@ -52,8 +52,8 @@ typedef struct spc_comm_options {
     int (*handle)(void *argument);
     /* Runs once in a wait that has lasted for milliseconds: fills in file, line and function of the caller, and reports
      * how many threads of the program there are beside this one; -1: as many as the process has; INT32_MIN: a signal
-     * ends the wait, as in `check`. May be NULL. */
-    int32_t (*locate)(void *argument, spc_board_entry_t *entry);
+     * ends the wait, as in `check`. It may add signals to `own_signals`, for this wait. May be NULL. */
+    int32_t (*locate)(void *argument, spc_board_entry_t *entry, uint64_t *own_signals);
     uint64_t own_signals; /* 1 << (number - 1) for each signal whose handler makes no call of this header */
 } spc_comm_options_t;
 
@@ -118,11 +118,14 @@ const spc_config_t *spc_comm_config(const spc_comm_t *comm);
 uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm);
 
 /* In a run of one node that no other process watches, before its first call: from now on a wait that is proven to be
- * endless (diagnose/spc_deadlock.h) ends with SPC_EDEADLOCK. SPC_ENOMEM. */
-int spc_comm_watch_itself(spc_comm_t *comm);
+ * endless (diagnose/spc_deadlock.h) ends with SPC_EDEADLOCK. If another thread, a timer or a signal handler of this
+ * process may still end a wait, there is no proof: `warn` runs once, as `check` does, when such a wait of the thread
+ * that created the communicator has lasted for seconds. SPC_ENOMEM. */
+int spc_comm_watch_itself(spc_comm_t *comm, int (*warn)(void *argument));
 
-/* After SPC_EDEADLOCK, in the same thread: the report of that wait. SPC_ENOMEM. */
-int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_options_t *options, FILE *out);
+/* After SPC_EDEADLOCK, in the same thread, or in `warn`: the report of that wait; `advice` as in its options.
+ * SPC_ENOMEM. */
+int spc_comm_report_wait(const spc_comm_t *comm, const char *advice, FILE *out);
 
 /* After SPC_EDISCONNECTED: the box whose connection broke, or SPC_STATUS_SERVER. */
 int32_t spc_comm_lost_box(const spc_comm_t *comm);

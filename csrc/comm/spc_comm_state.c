@@ -212,13 +212,16 @@ void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint
 
 /* ---- a node that watches itself */
 
-int spc_comm_watch_itself(spc_comm_t *comm) {
+int spc_comm_watch_itself(spc_comm_t *comm, int (*warn)(void *argument)) {
+    comm->node->warn = warn;
     return spc_deadlock_create(&comm->node->segment, &comm->node->deadlock);
 }
 
-int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_options_t *options,
-                             FILE *out) {
+int spc_comm_report_wait(const spc_comm_t *comm, const char *advice, FILE *out) {
     const spc_node_t *node = comm->node;
+    const uint64_t waited_ns = spc_clock_now_ns() - node->entry.since_ns;
+    const spc_deadlock_report_options_t options = {
+        .advice = advice, .waited_s = node->entry.doubts != 0 ? waited_ns / UINT64_C(1000000000) : 0};
     spc_waits_t waits;
     int status = spc_waits_create(node->size, &waits);
     if (status != SPC_OK) {
@@ -228,7 +231,7 @@ int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_o
     waits.known[node->rank] = true;
     waits.entry[node->rank] = node->entry;
     waits.needed[node->rank] = node->pairs[node->rank].needed != 0;
-    status = spc_deadlock_report_write(&waits, options, out);
+    status = spc_deadlock_report_write(&waits, &options, out);
     spc_waits_free(&waits);
     return status;
 }

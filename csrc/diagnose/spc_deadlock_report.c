@@ -48,9 +48,30 @@ static void write_who(const report_t *r) {
     fprintf(r->out, r->options->group != NULL ? " of the %u nodes%s" : " of %u", r->nodes, r->options->group);
 }
 
+/* "another thread or a timer": they may end the wait of the one node. */
+static void write_doubts(const report_t *r) {
+    static const struct {
+        uint32_t doubt;
+        const char *words;
+    } known[] = {{SPC_BOARD_THREADS, "another thread"},
+                 {SPC_BOARD_TIMER, "a timer"},
+                 {SPC_BOARD_HANDLER, "a signal handler"}};
+    const char *between = "";
+    for (uint32_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if ((r->entry[0].doubts & known[i].doubt) != 0) {
+            fprintf(r->out, "%s%s", between, known[i].words);
+            between = " or ";
+        }
+    }
+}
+
 static void write_headline(const report_t *r) {
     const char *group = r->options->group != NULL ? r->options->group : "";
-    if (r->options->in_vain) {
+    if (r->options->waited_s != 0) {
+        fprintf(r->out, "the node waits, for %" PRIu64 " s now, and only ", r->options->waited_s);
+        write_doubts(r);
+        fputs(" of this program can end that\n", r->out);
+    } else if (r->options->in_vain) {
         write_who(r);
         fprintf(r->out, " wait for each other, whatever %s\n",
                 r->nodes - r->waits->known_count == 1 ? "the other node still does" : "the others still do");
@@ -288,7 +309,7 @@ static void write_circle(report_t *r) {
     for (uint32_t rank = 0; rank < r->nodes && start == NOBODY; rank++) {
         start = r->known[rank] ? find_again(r, rank) : NOBODY;
     }
-    if (start == NOBODY) {
+    if (start == NOBODY || r->nodes == 1) {
         return;
     }
     for (uint32_t rank = next_of(r, start); rank != start; rank = next_of(r, rank)) {
@@ -386,7 +407,7 @@ static bool say_what_one_node_shows(const report_t *r) {
             return true;
         }
     }
-    if (r->options->advice != NULL) {
+    if (r->options->advice != NULL && !has_kind(r, SPC_BOARD_SEND)) {
         fprintf(r->out, "  %s", r->options->advice);
         return true;
     }
@@ -453,8 +474,9 @@ static void say_limit_moves(const report_t *r) {
 static void say_full(report_t *r) {
     choose_kind(r, SPC_BOARD_SEND);
     if (count(r, r->these) == r->waits->known_count) {
-        say(r, "  The queues are full: every node sends more than anybody receives.\n"
-               "  Try: receive between the sends; ");
+        say(r, r->nodes == 1 ? "  The queue is full: the node sends more to itself than it receives.\n"
+                             : "  The queues are full: every node sends more than anybody receives.\n");
+        say(r, "  Try: receive between the sends; ");
         say_limit_moves(r);
         return;
     }
@@ -601,7 +623,8 @@ static int say_all(report_t *r) {
 }
 
 static int write_all(report_t *r) {
-    fprintf(r->out, "spcomm: %sDEADLOCK — ", r->options->in_vain ? "warning: " : "");
+    fprintf(r->out, "spcomm: %s%s", r->options->in_vain || r->options->waited_s != 0 ? "warning: " : "",
+            r->options->waited_s != 0 ? "" : "DEADLOCK — ");
     write_headline(r);
     int status = write_table(r);
     if (status == SPC_OK) {

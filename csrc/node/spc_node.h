@@ -47,7 +47,7 @@ typedef struct spc_node {
     _Atomic uint32_t polls;      /* polls of a poll_ call: as many as have been worth it; relaxed: a hint */
     int (*check)(void *argument);
     int (*handle)(void *argument);
-    int32_t (*locate)(void *argument, spc_board_entry_t *entry);
+    int32_t (*locate)(void *argument, spc_board_entry_t *entry, uint64_t *own_signals);
     void *check_argument;
     uint64_t own_signals;
     _Atomic uint64_t perturbed_calls; /* relaxed; counted only in a perturbed run: spc_comm_perturb.h */
@@ -67,7 +67,7 @@ typedef struct spc_node {
     spc_trace_t *tracing; /* &trace, or NULL: nothing is recorded */
     spc_node_times_t times;
     spc_node_times_t *timing; /* &times, or NULL: nothing is counted */
-    pthread_t first;      /* the thread whose times count; the next two are its own */
+    pthread_t first;      /* the thread that has created the node: its times count; the next two are its own */
     uint64_t core_ticks;  /* when it was last looked up */
     uint64_t core_wait_ns;
 
@@ -83,7 +83,9 @@ typedef struct spc_node {
     const struct spc_node_wait *located; /* the thread whose caller `entry` names */
     spc_board_entry_t entry;
     spc_board_pair_t *pairs; /* of all nodes, and of the gateway */
-    spc_deadlock_t *deadlock; /* of a run of one node that no other process watches; else NULL */
+    spc_deadlock_t *deadlock; /* NULL unless spc_comm_watch_itself was called; the same for the next two */
+    int (*warn)(void *argument);
+    bool has_warned; /* read and written by the first thread */
 } spc_node_t;
 
 #define SPC_NODE_INTERRUPTED INT32_MIN /* in place of a number of threads: a signal came meanwhile */
@@ -95,7 +97,7 @@ typedef struct spc_node_options {
     int (*check)(void *argument); /* may be NULL; see spc_comm_options_t */
     int (*handle)(void *argument); /* may be NULL; the same */
     void *check_argument;
-    int32_t (*locate)(void *argument, spc_board_entry_t *entry); /* may be NULL; the same */
+    int32_t (*locate)(void *argument, spc_board_entry_t *entry, uint64_t *own_signals); /* the same */
     uint64_t own_signals; /* a bit a signal, 1 << (number - 1), with a handler known to be harmless */
 } spc_node_options_t;
 

@@ -22,6 +22,7 @@
 #define FIRST_SLICE_NS UINT64_C(5000000)
 #define INTERRUPT \
     (UINT64_C(1) << (SIGINT - 1)) /* a person at the keyboard: nothing that the run does by itself */
+#define WARN_AFTER_NS UINT64_C(3000000000) /* of a node that watches itself */
 #define PUBLISHED_SLICE_NS UINT64_C(500000000) /* the board changes with each slice */
 
 /* A thread ends, a timer is disarmed, an idle thread is not idle yet: checked again before each sleep. */
@@ -33,7 +34,14 @@
 #define HAS_FIRST_SLICE 1
 #endif
 
-static uint32_t find_doubts(const spc_node_t *node, const spc_node_wait_t *wait, int32_t threads) {
+/* Ctrl-C ends a run whatever its nodes wait for; but a node that watches itself may have been started to wait for
+ * that. */
+static uint64_t harmless_signals(const spc_node_t *node, uint64_t own_signals) {
+    return node->deadlock == NULL ? own_signals | INTERRUPT : own_signals;
+}
+
+static uint32_t find_doubts(const spc_node_t *node, const spc_node_wait_t *wait, int32_t threads,
+                            uint64_t own_signals) {
     uint32_t doubts = wait->describe == NULL ? SPC_BOARD_UNKNOWN : 0;
     if (wait->deadline_ns != SPC_NO_DEADLINE) {
         doubts |= SPC_BOARD_TIMED;
@@ -47,14 +55,37 @@ static uint32_t find_doubts(const spc_node_t *node, const spc_node_wait_t *wait,
     if (spc_process_has_timer()) {
         doubts |= SPC_BOARD_TIMER;
     }
-    if ((spc_process_handled_signals() & ~(node->own_signals | INTERRUPT)) != 0) {
+    if ((spc_process_handled_signals() & ~harmless_signals(node, own_signals)) != 0) {
         doubts |= SPC_BOARD_HANDLER;
     }
     return doubts;
 }
 
+/* With the board of the last sleep, which this thread has written if it has located this wait. */
+static bool is_worth_a_warning(const spc_node_t *node, const spc_node_wait_t *wait) {
+    const spc_board_entry_t *entry = &node->entry;
+    return node->deadlock != NULL && !node->has_warned && pthread_equal(node->first, pthread_self())
+           && node->located == wait && wait->is_located && entry->kind != SPC_BOARD_NOTHING
+           && entry->doubts != 0 && (entry->doubts & ~PASSING_DOUBTS) == 0
+           && spc_clock_now_ns() - entry->since_ns >= WARN_AFTER_NS;
+}
+
+/* Whether such a program is right, only its user knows. */
+static int warn_once(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    if (!is_worth_a_warning(node, wait)) {
+        return SPC_OK;
+    }
+    node->has_warned = true;
+    return node->warn(node->check_argument) == SPC_OK ? SPC_OK : SPC_EINTERRUPTED;
+}
+
 int spc_node_locate(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
+    int status = warn_once(wait);
+    if (status != SPC_OK) {
+        return status;
+    }
     if (node->board == NULL || (wait->slices++ == 0 && HAS_FIRST_SLICE)) {
         return SPC_OK;
     }
@@ -65,11 +96,12 @@ int spc_node_locate(spc_node_wait_t *wait) {
     uint64_t since_ns = is_known ? node->entry.since_ns : spc_clock_now_ns() - FIRST_SLICE_NS;
     /* First the call that runs code, which may wait itself and come here. */
     spc_board_entry_t entry = {.flags = node->locate == NULL ? SPC_BOARD_IN_C : 0};
-    int32_t threads = node->locate != NULL ? node->locate(node->check_argument, &entry) : -1;
+    uint64_t own_signals = node->own_signals;
+    int32_t threads = node->locate != NULL ? node->locate(node->check_argument, &entry, &own_signals) : -1;
     if (threads == SPC_NODE_INTERRUPTED) {
         return SPC_EINTERRUPTED;
     }
-    entry.doubts = find_doubts(node, wait, threads);
+    entry.doubts = find_doubts(node, wait, threads, own_signals);
     entry.since_ns = since_ns;
     node->entry = entry;
     node->located = wait;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Waits of nodes and their texts: declarations."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport FILE
 
 from spcomm._core.libspc cimport spc_board_entry_t, spc_comm_t, spc_segment_t, spc_signature_t
@@ -36,6 +36,7 @@ cdef extern from "diagnose/spc_deadlock_report.h":
         const char *group
         c_bool in_vain
         const char *advice
+        uint64_t waited_s
         c_bool has_launcher
     int spc_deadlock_report_write(const spc_waits_t *waits, const spc_deadlock_report_options_t *options, FILE *out)
     int spc_deadlock_report_rows(
@@ -45,7 +46,7 @@ cdef extern from "diagnose/spc_deadlock_report.h":
 
 
 cdef extern from "comm/spc_comm.h":
-    int spc_comm_report_deadlock(const spc_comm_t *comm, const spc_deadlock_report_options_t *options, FILE *out)
+    int spc_comm_report_wait(const spc_comm_t *comm, const char *advice, FILE *out)
 
 
 cdef extern from "diagnose/spc_call_text.h":

@@ -155,6 +155,7 @@ def report(waits, uint32_t size, str group="", bint in_vain=False):
     fill(&known, waits, size)
     options.group = <const char *>encoded if group else NULL
     options.advice = NULL
+    options.waited_s = 0
     options.in_vain, options.has_launcher = in_vain, True
     out = open_memstream(&text, &length_bytes)
     if out == NULL:

@@ -163,7 +163,8 @@ class DeadlockError(SpcommError):
     Notes
     -----
     A call raises it only in a run of one node that no launcher watches, as ``python program.py`` starts it: nobody can
-    end its wait. Elsewhere a proven deadlock ends the run, with exit code 99 and a report (``spcomm explain SP101``).
+    end its wait. While other threads, a timer or a signal handler could, a warning on stderr says so once. Elsewhere a
+    proven deadlock ends the run, with exit code 99 and a report (``spcomm explain SP101``).
 
     Examples
     --------

@@ -9,7 +9,7 @@ from libc.stdio cimport FILE, fclose
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from spcomm._core.diagnose cimport open_memstream, spc_comm_report_deadlock, spc_deadlock_report_options_t
+from spcomm._core.diagnose cimport open_memstream, spc_comm_report_wait
 from spcomm._core.libspc cimport (
     SPC_ANY_SOURCE,
     SPC_ANY_TAG,
@@ -106,21 +106,39 @@ cdef int interrupt(Handle handle, object error):
     return 1
 
 
-cdef int32_t locate(void *argument, spc_board_entry_t *entry) noexcept with gil:
+cdef int32_t locate(void *argument, spc_board_entry_t *entry, uint64_t *own_signals) noexcept with gil:
     """Return the caller's line and the number of other threads that may act; the core calls this in a long wait.
+
 
     Threads unknown to Python may call back into it: they count unless they wait for others of this process.
     """
     try:
         file, line, function = call_site.of_caller()
+        file = config.cell(file) or file
         copy_text(entry.file, SPC_BOARD_FILE_BYTES, call_site.tail(file, SPC_BOARD_FILE_BYTES - 1))
         copy_text(entry.function, SPC_BOARD_FUNCTION_BYTES, function.encode())
         entry.line = line
+        own_signals[0] |= signals_of_python()
         threads = len(sys._current_frames()) - 1
         return threads if threads > 0 else <int32_t>spc_process_busy_threads()
     except BaseException as error:  # a signal handler raised meanwhile
         interrupt(<Handle>argument, error)
         return INT32_MIN
+
+
+cdef uint64_t signals_of_python() except? 0:
+    """Return the signals, as bits, whose handlers are Python's own: they end no wait but by KeyboardInterrupt.
+
+    A handler of the program's that was there before the readline module's is called by that.
+    """
+    import signal
+
+    cdef uint64_t found = 0
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        found |= 1 << (<int>signal.SIGINT - 1)
+    if "readline" in sys.modules and not callable(signal.getsignal(signal.SIGWINCH)):
+        found |= 1 << (<int>signal.SIGWINCH - 1)
+    return found
 
 
 cdef int copy_text(char *room, int room_bytes, bytes text) except -1:
@@ -242,7 +260,7 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
     if status == SPC_ENOMEM:
         raise MemoryError
     if status == SPC_EDEADLOCK:
-        raise errors.DeadlockError(deadlock_report(first_of(handle)))
+        raise errors.DeadlockError(wait_report(first_of(handle)))
     if not isinstance(call, str):
         call = call[0](*call[1:])
     if status == SPC_ESYSTEM:
@@ -274,28 +292,37 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
 
 
 def watch_itself(Handle handle, object advice):
-    """From now on the endless waits of a run of one node raise DeadlockError.
+    """From now on the endless waits of a run of one node raise DeadlockError, and doubtful ones warn once.
 
     `advice` is a function; its str ends the report, where that has no better one.
     """
-    if spc_comm_watch_itself(handle.core) != SPC_OK:
+    if spc_comm_watch_itself(handle.core, warn) != SPC_OK:
         raise MemoryError
     handle.advice = advice
 
 
-cdef str deadlock_report(Handle handle):
-    """Return the report of the wait of this thread that has ended with SPC_EDEADLOCK."""
-    cdef spc_deadlock_report_options_t options
+cdef int warn(void *argument) noexcept with gil:
+    """Print the report of a wait that only this program itself can end; the core calls this once, in that wait."""
+    try:
+        if sys.stderr is not None:
+            print(f"spcomm: {wait_report(<Handle>argument)}", file=sys.stderr)
+    except Exception:  # no stderr is no reason for the wait to fail
+        return 0
+    except BaseException as error:
+        return interrupt(<Handle>argument, error)
+    return 0
+
+
+cdef str wait_report(Handle handle):
+    """Return the report of the last wait of this thread, in a run of one node."""
     cdef char *text = NULL
     cdef size_t length_bytes = 0
     cdef bytes advice = os.fsencode(handle.advice())
     cdef FILE *out = open_memstream(&text, &length_bytes)
     if out == NULL:
         raise MemoryError
-    memset(&options, 0, sizeof(options))
-    options.advice = advice
     try:
-        if (spc_comm_report_deadlock(handle.core, &options, out) != SPC_OK) | (fclose(out) != 0):
+        if (spc_comm_report_wait(handle.core, advice, out) != SPC_OK) | (fclose(out) != 0):
             raise MemoryError
         return os.fsdecode(text[:length_bytes]).removeprefix("spcomm: ").rstrip()
     finally:

@@ -471,7 +471,7 @@ cdef extern from "comm/spc_comm.h" nogil:
         int (*check)(void *argument) noexcept
         int (*handle)(void *argument) noexcept
         void *check_argument
-        int32_t (*locate)(void *argument, spc_board_entry_t *entry) noexcept
+        int32_t (*locate)(void *argument, spc_board_entry_t *entry, uint64_t *own_signals) noexcept
         uint64_t own_signals
     int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan)
     int spc_comm_count_collectives(const spc_segment_t *segment, uint64_t *counts)
@@ -490,7 +490,7 @@ cdef extern from "comm/spc_comm.h" nogil:
     uint64_t spc_comm_scratch_bytes(const spc_comm_t *comm)
     const spc_config_t *spc_comm_config(const spc_comm_t *comm)
     void spc_comm_mark_disconnected(const spc_segment_t *segment, int32_t culprit)
-    int spc_comm_watch_itself(spc_comm_t *comm)
+    int spc_comm_watch_itself(spc_comm_t *comm, int (*warn)(void *argument) noexcept)
     int32_t spc_comm_lost_box(const spc_comm_t *comm)
     int32_t spc_comm_culprit(const spc_comm_t *comm, spc_node_state_t *state, int32_t *reason)
     int spc_comm_usable(const spc_comm_t *comm)

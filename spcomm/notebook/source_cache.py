@@ -8,8 +8,9 @@ A node shows them in tracebacks. It can read files itself. If a cell has a file 
 import functools
 import linecache
 import os
-import sys
 import types
+
+from spcomm import config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,16 +59,9 @@ def _used(function: types.FunctionType) -> "Iterator[object]":
 def named(text: str, files: "Iterable[str]") -> str:
     """The text of a report, with the names of cells instead of those of their files."""
     for file in files:
-        cell = _cell(file)
+        cell = config.cell(file)
         if cell:
             text = text.replace(f'File "{file}"', f'File "{cell}"').replace(
                 f"{os.path.basename(file)}:", f"{cell}:"
             )
     return text
-
-
-def _cell(file: str) -> str:
-    """`In[3]`; empty where IPython knows no such cell."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    found = shell.compile.format_code_name(file) if shell is not None else None
-    return found[1] if found is not None else ""

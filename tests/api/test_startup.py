@@ -112,6 +112,60 @@ def test_alone_a_wait_that_may_end_is_no_deadlock(tmp_path):
     assert ok(alone(tmp_path, text)).out.splitlines() == ["timeout", "of a thread", "of a signal"]
 
 
+@pytest.mark.parametrize(
+    ("before", "helper", "words"),
+    [
+        ("", "threading.Thread(target=lambda: (asked.wait(), comm.send(5, 0))).start()", "another thread"),
+        (
+            "pool = concurrent.futures.ThreadPoolExecutor()\npool.submit(int).result()",
+            "pool.submit(lambda: (asked.wait(), comm.send(5, 0)))",
+            "another thread",
+        ),
+        # A handler that is there before the readline module is called by that of the module.
+        ("signal.signal(signal.SIGWINCH, send)\nimport readline", "kill('WINCH')", "a signal handler"),
+        ("", "signal.signal(signal.SIGINT, send)\nkill('INT')", "a signal handler"),
+    ],
+    ids=["thread", "executor", "window", "interrupt"],
+)
+def test_alone_a_warning_says_what_may_end_a_wait(before, helper, words, tmp_path):
+    """The helper does so as soon as the warning has come."""
+    head = f"""
+import concurrent.futures, signal, subprocess, sys, threading
+import spcomm
+asked = threading.Event()
+children = []
+def send(*_):
+    comm.send(5, 0)
+def kill(name):
+    command = ["sh", "-c", f"read line; kill -{{name}} $PPID"]
+    children.append(subprocess.Popen(command, stdin=subprocess.PIPE))
+class Errors:
+    def write(self, text):
+        sys.__stderr__.write(text)
+        asked.set()
+        if children and not children[0].stdin.closed:
+            children[0].communicate(b"\\n")
+    def flush(self):
+        pass
+sys.stderr = Errors()
+{before}
+comm = spcomm.startup()
+{helper}
+"""
+    result = ok(alone(tmp_path, "print(comm.recv(0))", head=head))
+    assert result.out == "5\n"
+    assert re.match(r"spcomm: warning: the node waits, for \d+ s now, and only " + words, result.err), (
+        result.err
+    )
+    assert re.search(r"Try: spcomm run -n 4 \S*\.py     \(spcomm explain SP101\)\n$", result.err), result.err
+
+
+def test_alone_the_interactive_interpreter_has_no_doubts(tmp_path):
+    """It imports the readline module, which handles SIGWINCH in C."""
+    result = alone(tmp_path, "import readline\ncomm.recv()")
+    assert result.code == 1 and "spcomm.DeadlockError: DEADLOCK" in result.err, str(result)
+
+
 def test_alone_startup_of_one_names_the_call(tmp_path):
     result = alone(tmp_path, "comm.recv()", head="import spcomm\ncomm = spcomm.startup(local_nodes=1)\n")
     assert result.code == 1 and "because of startup(local_nodes=1)" in result.err, str(result)

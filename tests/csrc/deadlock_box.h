@@ -46,7 +46,8 @@ static inline int is_called_off(void *argument) {
     return atomic_load(&player->scene->over) && !atomic_load(&player->leaves);
 }
 
-static inline int32_t count_threads(void *argument, spc_board_entry_t *entry) {
+static inline int32_t count_threads(void *argument, spc_board_entry_t *entry, uint64_t *own_signals) {
+    (void)own_signals;
     const player_t *player = argument;
     entry->line = 100 + player->rank;
     return player->threads;

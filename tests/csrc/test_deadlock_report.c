@@ -57,7 +57,7 @@ static char *report_of(told_t *told, spc_deadlock_report_options_t options) {
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     CHECK(out != NULL);
-    told->waits.nodes = NODES;
+    told->waits.nodes = told->waits.nodes != 0 ? told->waits.nodes : NODES;
     told->waits.known = told->known;
     told->waits.entry = told->entry;
     told->waits.needed = told->needed;
@@ -267,6 +267,52 @@ TEST(headlines) {
         char *text = report_of(&told, CASES[i].options);
         CHECK(strncmp(text, CASES[i].begin, strlen(CASES[i].begin)) == 0);
         CHECK((strstr(text, "The run goes on until the other") != NULL) == CASES[i].options.in_vain);
+        free(text);
+    }
+}
+
+TEST(a_node_alone) {
+    static const struct {
+        spc_board_kind_t kind;
+        uint32_t doubts;
+        spc_deadlock_report_options_t options;
+        const char *begin;
+        const char *end;
+    } CASES[] = {
+        {SPC_BOARD_RECEIVE,
+         0,
+         {.advice = "Start it."},
+         "DEADLOCK — the node waits, and no message is on its way\n",
+         "\n  Start it."},
+        {SPC_BOARD_SEND,
+         0,
+         {.advice = "Start it."},
+         "DEADLOCK — the node waits, and no message is on its way\n",
+         "\n  The queue is full: the node sends more to itself than it receives.\n  Try: receive between the "
+         "sends; a higher limit only moves the point where it stops."},
+        {SPC_BOARD_RECEIVE,
+         SPC_BOARD_THREADS,
+         {.advice = "Start it.", .waited_s = 7},
+         "warning: the node waits, for 7 s now, and only another thread of this program can end that\n",
+         "\n  Start it."},
+        {SPC_BOARD_RECEIVE,
+         SPC_BOARD_TIMER | SPC_BOARD_HANDLER,
+         {.advice = "Start it.", .waited_s = 7},
+         "warning: the node waits, for 7 s now, and only a timer or a signal handler of this program can end "
+         "that\n",
+         "\n  Start it."},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        told_t told = {.waits = {.nodes = 1}};
+        char end[300];
+        message(&told, 0, CASES[i].kind, 0, 0);
+        told.entry[0].doubts = CASES[i].doubts;
+        char *text = report_of(&told, CASES[i].options);
+        CHECK(strncmp(text, "spcomm: ", 8) == 0);
+        CHECK(strncmp(text + 8, CASES[i].begin, strlen(CASES[i].begin)) == 0);
+        CHECK(strstr(text, "circle") == NULL);
+        snprintf(end, sizeof end, "%s     (spcomm explain SP101)\n", CASES[i].end);
+        CHECK_STR(text + strlen(text) - strlen(end), end);
         free(text);
     }
 }

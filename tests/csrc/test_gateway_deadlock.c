@@ -24,7 +24,8 @@ static int is_called_off(void *argument) {
     return atomic_load((const _Atomic bool *)argument);
 }
 
-static int32_t no_other_threads(void *argument, spc_board_entry_t *entry) {
+static int32_t no_other_threads(void *argument, spc_board_entry_t *entry, uint64_t *own_signals) {
+    (void)own_signals;
     (void)argument;
     entry->line = 7;
     return 0;

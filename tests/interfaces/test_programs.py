@@ -2,7 +2,10 @@
 """C and C++ programs, compiled as `spcomm config` says: alone, forking by themselves, and under `spcomm run`."""
 
 import os
+import re
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -283,3 +286,39 @@ def test_a_deadlock_of_c_programs(mode, deadlock, alone, launch):
 
 def test_long_waits_are_no_deadlock(deadlock, alone):
     assert alone(deadlock, "long", 3) == (0, "", "")
+
+
+def report_alone(program, why):
+    return (
+        "spcomm_recv(source=0, tag=7): DEADLOCK — the node waits, and no message is on its way\n"
+        f"  node 0  recv(source=0, tag=7)\n  This program runs as one node because {why}"
+        "     (spcomm explain SP101)\n"
+    )
+
+
+def test_alone_an_endless_wait_fails(deadlock, alone):
+    why = f"it was started without spcomm run.\n  Try: spcomm run -n 4 {deadlock}"
+    assert alone(deadlock, "circle", 0) == (1, "", report_alone(deadlock, why))
+    why = "spcomm_startup, or its infile, asks for one; more nodes may be meant."
+    assert alone(deadlock, "circle", 1) == (1, "", report_alone(deadlock, why))
+
+
+def test_alone_a_timer_may_end_a_wait(deadlock, alone):
+    assert alone(deadlock, "timer", 0) == (0, "", "")
+
+
+@pytest.mark.parametrize(("mode", "words"), [("thread", "another thread"), ("interrupt", "a signal handler")])
+def test_alone_a_warning_says_what_may_end_a_wait(mode, words, deadlock, launch):
+    """That does so as soon as the warning has come."""
+    command = [deadlock, mode, "0"]
+    with subprocess.Popen(
+        command, env=launch.environment(None), stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        first = program.stderr.readline()
+        if mode == "interrupt":
+            program.send_signal(signal.SIGINT)
+        program.stdin.close()
+        rest = program.stderr.read()
+        assert program.wait(60) == 0, rest
+    assert re.match(rf"spcomm: warning: the node waits, for \d+ s now, and only {words} of", first), first
+    assert rest.endswith(f"  Try: spcomm run -n 4 {deadlock}     (spcomm explain SP101)\n")

@@ -68,7 +68,7 @@ class Kernel:
             cell.take(message["msg_type"], content)
             if updated and message["msg_type"] == "update_display_data":
                 updated(content["data"])
-            if interrupt_at and interrupt_at in cell.out:
+            if interrupt_at and interrupt_at in cell.out + cell.err:
                 self.manager.interrupt_kernel()
                 interrupt_at = None
             if message["msg_type"] == "status" and content["execution_state"] == "idle":

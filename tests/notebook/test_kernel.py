@@ -473,3 +473,20 @@ def test_the_end_of_the_kernel_ends_the_nodes(how):
         assert have_ended(numbers)
     finally:
         kernel.close()
+
+
+# ---- the notebook's own process, as a run of one node
+
+
+def test_a_cell_that_waits_for_itself_is_told():
+    """Another cell, in a subshell, may still send what it waits for: so that is a warning, and the cell goes on."""
+    own = Kernel()
+    try:
+        assert own.run("import spcomm\ncomm = spcomm.startup()").error == ""
+        cell = own.run("comm.recv(tag=3)", interrupt_at="SP101")
+        assert "the node waits" in cell.err and "only another thread of this program can end that" in cell.err
+        assert "recv(source=ANY, tag=3)  In[2]:1" in cell.err and "%%spcomm -n 4" in cell.err
+        assert cell.ename == "KeyboardInterrupt"
+        assert own.run("comm.send(5, 0)\ncomm.recv()").result == "5"
+    finally:
+        own.close()

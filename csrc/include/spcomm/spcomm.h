@@ -67,7 +67,7 @@ enum {
     SPCOMM_EDISCONNECTED =
         -21, /* the connection to nodes on other machines is lost; this node can wait for no other */
     SPCOMM_EFAILED = -22, /* another node failed in this call, and gave nothing */
-    SPCOMM_EDEADLOCK = -23 /* nobody can end this wait; only Python's calls find that out */
+    SPCOMM_EDEADLOCK = -23 /* nobody can end this wait: the program runs as one node, without spcomm run */
 };
 
 /* "SPCOMM_ELOST", and its general meaning. Never NULL, for any number. */
