@@ -165,20 +165,57 @@ static bool waits_to_be_woken(const char *thread) {
            && (verb == FUTEX_WAIT || verb == FUTEX_WAIT_BITSET);
 }
 
+/* The number of waits that a thread has begun; UINT64_MAX: it is not known. */
+static uint64_t count_waits(const char *thread) {
+    char path[64], line[128];
+    unsigned long long count = UINT64_MAX;
+    snprintf(path, sizeof path, "/proc/self/task/%.16s/status", thread);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL
+           && sscanf(line, "voluntary_ctxt_switches: %llu", &count) != 1) {
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return count;
+}
+
+/* Counts the other threads that do not wait to be woken. `digest` gets a digest of these threads and of how often each
+ * has begun to wait: the same one before and after its state was read. */
+static uint32_t look_at_threads(DIR *tasks, uint64_t *digest) {
+    const bool foreign = proc_is_of_others();
+    const long self = syscall(SYS_gettid);
+    uint32_t count = 0;
+    rewinddir(tasks);
+    *digest = 0;
+    for (struct dirent *entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
+        const long thread = strtol(entry->d_name, NULL, 10);
+        if (entry->d_name[0] == '.' || (!foreign && thread == self)) {
+            continue;
+        }
+        const uint64_t waits = count_waits(entry->d_name);
+        count +=
+            !waits_to_be_woken(entry->d_name) || waits == UINT64_MAX || count_waits(entry->d_name) != waits;
+        *digest = (*digest * 31 + (uint64_t)thread) * 31 + waits;
+    }
+    return foreign && count > 0 ? count - 1 : count; /* this thread runs */
+}
+
 uint32_t spc_process_busy_threads(void) {
+    uint64_t first = 0, second = 0;
     DIR *tasks = opendir("/proc/self/task");
     if (tasks == NULL) {
         return 0;
     }
-    bool foreign = proc_is_of_others();
-    long self = syscall(SYS_gettid);
-    uint32_t count = 0;
-    for (struct dirent *entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
-        bool is_self = !foreign && strtol(entry->d_name, NULL, 10) == self;
-        count += entry->d_name[0] != '.' && !is_self && !waits_to_be_woken(entry->d_name);
+    uint32_t count = look_at_threads(tasks, &first);
+    /* One thread may have woken another before it was looked at, and after that one was. If all wait twice, and none
+     * has begun to wait between, all have waited at one moment. */
+    if (count == 0) {
+        count = look_at_threads(tasks, &second);
+        count = count == 0 && first != second ? 1 : count;
     }
     closedir(tasks);
-    return foreign && count > 0 ? count - 1 : count; /* this thread runs */
+    return count;
 }
 
 /* Timers of timer_create(). The list is there only if the kernel was built with it. */

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 
 #include "base/spc_error.h"
 #include "base/spc_process.h"
@@ -155,6 +157,44 @@ TEST(only_threads_that_may_go_on_are_busy) {
     CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
     CHECK_EQ(pthread_join(idler, NULL), 0);
     close(gate[0]);
+}
+
+typedef struct player {
+    sem_t *own, *others;
+    _Atomic bool *over;
+} player_t;
+
+static void *pass_the_baton_on(void *argument) {
+    const player_t *player = argument;
+    while (!atomic_load(player->over)) {
+        CHECK_EQ(sem_wait(player->own), 0);
+        CHECK_EQ(sem_post(player->others), 0);
+    }
+    return NULL;
+}
+
+/* At each moment one of the two runs, or has been woken. */
+TEST(threads_that_wake_each_other_are_busy) {
+    sem_t first, second;
+    _Atomic bool over = false;
+    player_t players[] = {{&first, &second, &over}, {&second, &first, &over}};
+    pthread_t threads[2];
+    CHECK_EQ(sem_init(&first, 0, 1), 0);
+    CHECK_EQ(sem_init(&second, 0, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, pass_the_baton_on, &players[i]), 0);
+    }
+    for (int i = 0; i < 3000 && KNOWS; i++) {
+        CHECK(spc_process_busy_threads() != 0);
+    }
+    atomic_store(&over, true);
+    CHECK_EQ(sem_post(&first), 0); /* one of them may have ended with the baton */
+    CHECK_EQ(sem_post(&second), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    sem_destroy(&first);
+    sem_destroy(&second);
 }
 
 TEST_MAIN()
