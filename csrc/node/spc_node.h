@@ -67,15 +67,15 @@ typedef struct spc_node {
     spc_trace_t *tracing; /* &trace, or NULL: nothing is recorded */
     spc_node_times_t times;
     spc_node_times_t *timing; /* &times, or NULL: nothing is counted */
-    pthread_t first;      /* the thread that has created the node: its times count; the next two are its own */
-    uint64_t core_ticks;  /* when it was last looked up */
+    pthread_t first; /* the thread that has created the node: its times count; the next two are its own */
+    uint64_t core_ticks; /* when it was last looked up */
     uint64_t core_wait_ns;
 
     /* Waiting together: spc_node_wait.c. */
-    _Atomic uintptr_t leader;   /* the thread that waits on the node's event and drains for all, or 0 */
+    _Atomic uintptr_t leader; /* the thread that waits on the node's event and drains for all, or 0 */
     _Atomic uint32_t followers; /* threads that wait on `handover` */
-    _Atomic uint32_t handover;  /* bumped when followers should look again; private to the process */
-    spc_waiter_t waiter;        /* of the leader */
+    _Atomic uint32_t handover; /* bumped when followers should look again; private to the process */
+    spc_waiter_t waiter; /* of the leader */
     _Atomic bool moved; /* part of a message has come; relaxed: the leader polls for the next part */
 
     /* The leader's published state: spc_node_board.c. */
