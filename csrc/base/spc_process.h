@@ -32,7 +32,7 @@ uint32_t spc_process_children(int32_t *processes, uint32_t room, const char *spa
 uint32_t spc_process_threads(void);
 
 /* Other threads of this process that may continue by themselves: all except threads that wait without a time limit
- * until another thread of this process wakes them, as idle ones of a pool do. 0 also if unknown. */
+ * until another thread of this process wakes them, as idle ones of a pool do. 1 on Linux without /proc; 0 elsewhere. */
 uint32_t spc_process_busy_threads(void);
 
 /* Whether a timer of this process is armed, as far as can be known. */

@@ -17,10 +17,10 @@
 typedef struct spc_deadlock_report_options {
     const char *group; /* " of group 2", where a run has several groups; or NULL */
     bool in_vain; /* a warning: these waits never succeed, but other nodes still run, and may end */
-    const char *
-        advice; /* in place of the report's own on nodes that receive, where no message nearly matches; or NULL */
-    uint64_t
-        waited_s; /* a warning: one node has waited for so long, and its own program may end that; 0: no */
+    /* In place of the report's own on nodes that receive, where no message nearly matches; or NULL. */
+    const char *advice;
+    /* A warning: one node has waited for so long, and its own program may end that; 0: no warning. */
+    uint64_t waited_s;
     bool has_launcher; /* there is a launcher, whose options may be named */
 } spc_deadlock_report_options_t;
 

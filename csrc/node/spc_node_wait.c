@@ -173,22 +173,25 @@ static void record(spc_node_t *node, spc_trace_kind_t kind) {
     }
 }
 
-/* A handler belongs to the program: the thread does not wait meanwhile. */
-static int run_handlers(spc_node_t *node) {
+/* A handler belongs to the program: the thread does not wait meanwhile. It may start threads or timers. */
+static int run_handlers(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
     if (node->handle == NULL || !has_filtered(node)) {
         return SPC_OK;
     }
+    wait->is_located = false;
     record(node, SPC_TRACE_GO_ON);
     const int status = node->handle(node->check_argument);
     record(node, SPC_TRACE_WAIT);
     return status == SPC_OK ? SPC_OK : SPC_EINTERRUPTED;
 }
 
+/* Locates last: the doubts have to be those that handlers leave. */
 static int leader_check(void *argument) {
     spc_node_wait_t *wait = argument;
-    int status = spc_node_locate(wait);
-    status = status == SPC_OK ? check_signals(wait) : status;
-    return status == SPC_OK ? run_handlers(wait->node) : status;
+    int status = check_signals(wait);
+    status = status == SPC_OK ? run_handlers(wait) : status;
+    return status == SPC_OK ? spc_node_locate(wait) : status;
 }
 
 /* A message for a handler may have come after the check, which alone may call it; a message that comes after this wakes

@@ -109,7 +109,6 @@ cdef int interrupt(Handle handle, object error):
 cdef int32_t locate(void *argument, spc_board_entry_t *entry, uint64_t *own_signals) noexcept with gil:
     """Return the caller's line and the number of other threads that may act; the core calls this in a long wait.
 
-
     Threads unknown to Python may call back into it: they count unless they wait for others of this process.
     """
     try:

@@ -127,11 +127,16 @@ def load(path: str | Path) -> ResultsFile:
 
 def read_json(path: str | Path) -> Any:
     """Read a JSON file; raise `OSError`, or `ValueError` or `RecursionError` where it is none."""
+    return json.loads(read_text(path))
+
+
+def read_text(path: str | Path) -> str:
+    """Read a text; raise `OSError`, or `ValueError` where it is none, or does not end, as a device may not."""
     with open(path, encoding="utf-8") as file:
         text = file.read(_MOST_CHARACTERS + 1)
     if len(text) > _MOST_CHARACTERS:
         raise ValueError(f"it has more than {_MOST_CHARACTERS >> 20} MiB")
-    return json.loads(text)
+    return text
 
 
 def measurement(entry: dict[str, Any]) -> Measurement:

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from spcomm.bench.results_file import read_text
 from spcomm.model import ModelError
 from spcomm.model.fit import fit
 from spcomm.model.loggp import Estimate
@@ -17,7 +18,6 @@ from spcomm.model.measured import Case, Measurements
 from spcomm.model.predict import predict
 from spcomm.text import counted
 
-MOST_CHARACTERS = 1 << 20  # of a list
 SHARE = 3  # one case of so many is held out
 WORST = 0.4  # goal for the error of a case, which may also be twice the spread of the second measurement
 
@@ -57,8 +57,7 @@ def is_held_out(case: Case, commit: str) -> bool:
 def read_cases(path: str) -> list[Case]:
     """Read a list of cases, one a line; lines that begin with # are remarks."""
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.strip() for line in file.read(MOST_CHARACTERS).splitlines()]
+        lines = [line.strip() for line in read_text(path).splitlines()]
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot read {path!r}: {getattr(error, 'strerror', None) or error}") from error
     found = [Case.parse(line) for line in lines if line and not line.startswith("#")]

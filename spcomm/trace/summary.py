@@ -48,9 +48,7 @@ class Summary:
     traffic: "tuple[Traffic, ...]"  # by rank
     imbalance: "float | None"
     efficiency: "float | None"
-    present: (
-        float  # the denominator of the efficiency: time of all nodes from their start to the end of the trace
-    )
+    present: float  # time of all nodes, each from its start to the end of the trace
     slowest: "int | None"  # rank of the node that computes longest
     lines: "tuple[tuple[str, float], ...]"  # where nodes wait: (line, all its waits), the longest first
     contexts: "tuple[tuple[str, int], ...]"  # messages that are not the program's own: whose, how many

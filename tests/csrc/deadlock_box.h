@@ -53,6 +53,18 @@ static inline int32_t count_threads(void *argument, spc_board_entry_t *entry, ui
     return player->threads;
 }
 
+/* A message handler that starts a thread, which does not end. */
+static inline int start_thread(void *argument) {
+    player_t *player = argument;
+    spc_message_t message;
+    while (spc_comm_take_handled(player->comm, &message) == SPC_OK) {
+        spc_message_release(player->comm, &message);
+        player->threads = 1;
+    }
+    atomic_fetch_add(&player->scene->ready, 1);
+    return 0;
+}
+
 static inline void play(int rank, int size, void *argument) {
     scene_t *scene = argument;
     player_t *player = &scene->player[rank];
@@ -60,6 +72,7 @@ static inline void play(int rank, int size, void *argument) {
         .descriptor = scene->box.descriptor,
         .rank = (uint32_t)rank,
         .check = is_called_off,
+        .handle = start_thread,
         .locate = count_threads,
         .check_argument = player,
         .own_signals = UINT64_C(1) << (SIGALRM - 1), /* the test's own */

@@ -327,6 +327,32 @@ static void a_node_with_a_handler(void) {
     perform((spc_config_t){.nodes = 3}, receive_with_a_handler, handlers_are_no_proof);
 }
 
+/* Node 1 sends when node 0 waits without a doubt; that one's thread might answer. */
+static void receive_with_a_handler_that_starts_a_thread(player_t *player) {
+    if (player->rank == 0) {
+        CHECK_OK(spc_comm_handle(player->comm, 5));
+    } else {
+        compute_until(player, 1);
+        send_content(player->comm, 0, 5, 1, 8);
+    }
+    receive_from_next(player);
+}
+
+static void threads_of_a_handler_are_no_proof(scene_t *scene) {
+    CHECK_EQ(entry_of(scene, 0).doubts, 0);
+    atomic_store(&scene->step, 1);
+    while (atomic_load(&scene->ready) == 0) {
+        spc_platform_yield();
+    }
+    nothing_while(scene, 3);
+    CHECK_EQ(entry_of(scene, 0).doubts, SPC_BOARD_THREADS);
+}
+
+static void a_node_whose_handler_starts_a_thread(void) {
+    perform((spc_config_t){.nodes = 2}, receive_with_a_handler_that_starts_a_thread,
+            threads_of_a_handler_are_no_proof);
+}
+
 /* The last node ends: who waits for anybody has to look at that first; and then the others are a knot. */
 static void receive_or_end(player_t *player) {
     if (player->rank == 2) {
@@ -373,6 +399,7 @@ static int in_a_child(void) {
     RUN(a_node_with_other_threads);
     RUN(a_node_that_was_told_of_something);
     RUN(a_node_with_a_handler);
+    RUN(a_node_whose_handler_starts_a_thread);
     RUN(a_node_that_ends);
     fflush(NULL);
     _exit(check_done());

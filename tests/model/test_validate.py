@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench_files import cases, write
+from spcomm.bench import results_file
 from spcomm.model import ModelError, measured, terms
 from spcomm.model.command import main
 from spcomm.model.measured import Case
@@ -102,6 +103,13 @@ def test_a_commit_is_asked_for(whole, capsys):
     assert "'HEAD' is not the commit of the list, 40 hexadecimal digits" in capsys.readouterr().err
     with pytest.raises(ModelError, match="cannot read"):
         read_cases(path + ".none")
+
+
+def test_a_list_without_an_end_is_refused_and_not_cut(whole, monkeypatch):
+    path, _first, _second = whole
+    monkeypatch.setattr(results_file, "_MOST_CHARACTERS", Path(path).stat().st_size - 1)
+    with pytest.raises(ModelError, match="it has more than 0 MiB"):
+        read_cases(path)
 
 
 def test_a_case_has_one_text():

@@ -49,8 +49,7 @@ typedef struct spc_link_limits {
     uint64_t heartbeat_ns;   /* [1 s] silence after which an ACKNOWLEDGE shows that this end is alive */
     uint64_t suspect_ns;     /* [5 s] nothing heard: SPC_LINK_SUSPECT */
     uint64_t broken_ns;      /* [10 s] nothing heard: the channel counts as broken */
-    uint64_t
-        timeout_ns; /* [SPC_LINK_TIMEOUT_NS] nothing heard: SPC_LINK_DEAD; counts from the first attach on */
+    uint64_t timeout_ns;     /* [30 s] nothing heard: SPC_LINK_DEAD; counts from the first attach on */
     uint64_t acknowledge_ns; /* [40 ms] the longest a received frame goes unacknowledged */
 } spc_link_limits_t;
 
