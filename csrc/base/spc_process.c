@@ -165,19 +165,20 @@ static bool waits_to_be_woken(const char *thread) {
            && (verb == FUTEX_WAIT || verb == FUTEX_WAIT_BITSET);
 }
 
-/* The number of waits that a thread has begun; UINT64_MAX: it is not known. */
+/* The number of waits that a sleeping thread has begun; UINT64_MAX: that is not known, or a debugger has stopped it. */
 static uint64_t count_waits(const char *thread) {
-    char path[64], line[128];
+    char path[64], line[128], state = '\0';
     unsigned long long count = UINT64_MAX;
     snprintf(path, sizeof path, "/proc/self/task/%.16s/status", thread);
     FILE *file = fopen(path, "re");
     while (file != NULL && fgets(line, sizeof line, file) != NULL
            && sscanf(line, "voluntary_ctxt_switches: %llu", &count) != 1) {
+        (void)sscanf(line, "State: %c", &state);
     }
     if (file != NULL) {
         fclose(file);
     }
-    return count;
+    return state == 'S' ? count : UINT64_MAX;
 }
 
 /* Counts the other threads that do not wait to be woken. `digest` gets a digest of these threads and of how often each

@@ -12,6 +12,9 @@
 #include "base/spc_process.h"
 
 #ifdef __linux__
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 #define KNOWS 1
 #else
 #define KNOWS 0
@@ -196,5 +199,64 @@ TEST(threads_that_wake_each_other_are_busy) {
     sem_destroy(&first);
     sem_destroy(&second);
 }
+
+#if KNOWS
+typedef struct locker {
+    pthread_mutex_t mutex;
+    _Atomic int thread; /* its id, once it runs */
+} locker_t;
+
+static void *show_id_and_lock(void *argument) {
+    locker_t *locker = argument;
+    atomic_store(&locker->thread, (int)syscall(SYS_gettid));
+    return lock_and_unlock(&locker->mutex);
+}
+
+/* A process that stops a thread of this one until the pipe ends, or fails. */
+static pid_t start_debugger(int thread, int ready, const int gate[2]) {
+    char byte = 0;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child != 0) {
+        return child;
+    }
+    close(gate[1]);
+    bool stops = read(gate[0], &byte, 1) == 1 /* now it may trace */
+                 && ptrace(PTRACE_SEIZE, thread, NULL, NULL) == 0
+                 && ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0
+                 && waitpid(thread, NULL, __WALL) == thread;
+    byte = stops;
+    _exit(write(ready, &byte, 1) == 1 && read(gate[0], &byte, 1) == 0 ? 0 : 1);
+}
+
+/* Its futex still shows as what it waits for, but it goes on when the debugger lets it. */
+TEST(threads_that_a_debugger_has_stopped_are_busy) {
+    locker_t locker = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    int gate[2], ready[2];
+    char stops = 0;
+    pthread_t thread;
+    uint32_t before = spc_process_busy_threads();
+    CHECK(pipe(gate) == 0 && pipe(ready) == 0);
+    CHECK_EQ(pthread_mutex_lock(&locker.mutex), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, show_id_and_lock, &locker), 0);
+    while (atomic_load(&locker.thread) == 0 || (shows_waits() && spc_process_busy_threads() != before)) {
+    }
+    pid_t debugger = start_debugger(locker.thread, ready[1], gate);
+    /* Fails where every process may trace those of its user. */
+    (void)prctl(PR_SET_PTRACER, debugger, 0, 0, 0);
+    CHECK_EQ(write(gate[1], "", 1), 1);
+    CHECK_EQ(read(ready[0], &stops, 1), 1);
+    CHECK_EQ(pthread_mutex_unlock(&locker.mutex), 0);
+    if (stops != 0 && shows_waits()) {
+        CHECK_EQ_U(spc_process_busy_threads(), before + 1);
+    }
+    close(gate[1]);
+    CHECK_EQ(check_wait(debugger), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    close(gate[0]);
+    close(ready[0]);
+    close(ready[1]);
+}
+#endif
 
 TEST_MAIN()
