@@ -60,8 +60,8 @@ struct spcomm {
     spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
     int report;          /* descriptor: where a failing node reports its reason; -1: nowhere */
     uint64_t report_inode; /* identity of the root's file: a program may close it, and open others */
-    pthread_mutex_t
-        lock; /* the fuzzy barrier entered without a handle, and handlers; `core`, where these use it */
+    /* Guards the fuzzy barrier entered without a handle, and handlers; `core`, where these use it. */
+    pthread_mutex_t lock;
     uint64_t fuzzy_phase;
     bool in_fuzzy;
     spc_api_handler_t *handlers;

@@ -353,8 +353,8 @@ bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *s
 typedef struct spc_gathering {
     uint32_t operation;
     uint32_t root; /* 0 if it has none */
-    spc_signature_t
-        signature; /* to compare, if this is a step of another operation; zeros: operation and root */
+    /* To compare, if this is a step of another operation; zeros: operation and root. */
+    spc_signature_t signature;
     const spc_payload_t *payloads; /* one, or one for each rank; a continued call gives the same */
     uint32_t payload_count; /* 0: gives nothing */
     uint32_t failure_bytes;

@@ -3,8 +3,8 @@
  * State that a long wait publishes: spc_board.
  *
  *     first slice    nothing: most waits that sleep at all end within it (a build with endless slices has none)
- *     then           the binding finds out once where the caller is; that may run any code. Again after message handlers,
- *                    and as long as there are doubts that may pass
+ *     then           the binding finds out once where the caller is; that may run any code. Again after a message
+ *                    handler, and as long as there are doubts that may pass
  *     each sleep     the board is published just before it, and retracted just after it
  *
  * A run of one node that no other process watches looks at its own board, each time it has published it. Calls that

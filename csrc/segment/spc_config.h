@@ -40,8 +40,8 @@ typedef struct spc_config {
     uint32_t sleep_at_once; /* 1: waiting never polls (for comparison) */
     uint64_t made_ns; /* origin of the run's time, the same in all boxes; 0: when the segment is made */
     uint64_t perturb_seed; /* of the schedule perturber: spc_comm_perturb.h */
-    uint64_t
-        rendezvous_bytes; /* sends of this many bytes or more wait for their receivers; if `perturb` has it */
+    /* Sends of this many bytes or more wait for their receivers; if `perturb` has it. */
+    uint64_t rendezvous_bytes;
     uint32_t perturb; /* SPC_PERTURB_… or 0 */
     uint32_t prefault; /* 1: a node touches its ring and its arena before it begins */
     uint32_t boxes; /* of the run; each has a segment, laid out for all nodes (SPC_REGION_PLACE) */

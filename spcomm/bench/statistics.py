@@ -9,9 +9,8 @@ from spcomm.bench.table import percent
 
 GOOD_SPREAD = 0.05  # largest over smallest, less one
 
-LEAST_ROUNDS = (
-    4  # of each side: with three, all of one side lie above all of the other by chance in one case of ten
-)
+# Rounds of each side: with three, all of one side lie above all of the other by chance in one case of ten.
+LEAST_ROUNDS = 4
 RESAMPLES = 4000
 CONFIDENCE = 0.95
 DIFFERENCE = 0.05  # smaller ones are no news: two runs of the same program differ as much

@@ -23,9 +23,8 @@ MEMORY, TCP = (
     "tcp",
 )  # as in the JSON of `spcomm bench`: nodes share memory; each has a box of its own
 TRANSPORTS = (MEMORY, TCP)
-SLOT = (
-    16  # bytes of an array that, with its 24 of type and shape, travel in the line that announces the message
-)
+# Bytes of an array that, with its 24 of type and shape, travel in the line that announces the message.
+SLOT = 16
 LONG = 32 << 10  # bytes from which the gap per byte is another
 MOST = 1e18  # of any number in a file, such as nanoseconds
 MOST_LOGARITHM = 50.0  # of one time to another

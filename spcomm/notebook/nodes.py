@@ -53,9 +53,8 @@ class Nodes:
         self.since = time.time()
         self._owner = os.getpid()
         self._fork_clients: list[ForkClient] = []
-        self._transports: TransportForkClient | None = (
-            None  # between boxes, from the first call that needs it
-        )
+        # Between boxes, from the first call that needs it.
+        self._transports: TransportForkClient | None = None
         self._error = ""
         self._crash_lines: dict[int, str] = {}  # where nodes were that a signal has ended
         self._texts: list[bytes] = []  # of tracebacks

@@ -67,9 +67,8 @@ else:
     path = write(tmp_path, text, HEAD + SURVIVE)
     result = run(tmp_path, 3, "", "--grace", "60", *options, program=path)
     assert result.code == 137, str(result)
-    came = (
-        "done" if options == [] else "lost"
-    )  # what lies in its arena still counts; messages it has not sent
+    # Its messages that lie in its arena still count; those that it has not sent do not.
+    came = "done" if options == [] else "lost"
     assert result.lines() == [f"0: {came}", f"2: {'done' if name == 'gather' else came}"], str(result)
 
 

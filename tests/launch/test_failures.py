@@ -68,9 +68,8 @@ def test_a_crash_names_its_last_line(launch, start, crash, ending):
         signal.pause()
         """
     result = launch.program(text, options=("-n", 3, *start))
-    where = (
-        "" if "exec" in start else ", last at program.py:6 in step"
-    )  # a Python that was not forked has no handler
+    # A Python that was not forked has no handler.
+    where = "" if "exec" in start else ", last at program.py:6 in step"
     assert result.last == f"spcomm: node 1 was killed by {ending}{where}; the other nodes were stopped"
     assert result.code == int(ending[-4:-1])
 

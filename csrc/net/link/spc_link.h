@@ -106,8 +106,8 @@ int spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_p
 typedef struct spc_link_body spc_link_body_t;
 
 int spc_link_body_create(spc_pool_t *pool, size_t length_bytes, spc_link_body_t **body); /* SPC_ENOMEM */
-unsigned char *
-spc_link_body_start(spc_link_body_t *body); /* at a multiple of 16; written before it is queued */
+/* At a multiple of 16; written before it is queued. */
+unsigned char *spc_link_body_start(spc_link_body_t *body);
 size_t spc_link_body_length(const spc_link_body_t *body);
 void spc_link_body_release(spc_link_body_t *body); /* the last one frees it; NULL is allowed */
 

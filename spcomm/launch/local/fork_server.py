@@ -170,9 +170,8 @@ class Server:
         pids: list[int] = []
         error, born_ns = 0, 0
         if self._run["stats"]:
-            born_ns = (
-                time.monotonic_ns()
-            )  # before the forks: a node may wait for a core from its first moment on
+            # Before the forks: a node may wait for a core from its first moment on.
+            born_ns = time.monotonic_ns()
         try:
             # As little as possible between two forks: each page that is written here has to be copied.
             for _rank in ranks:

@@ -17,9 +17,8 @@ WINDOW = 1 << 20  # unacknowledged bytes under way; one more message may follow
 MOST_MESSAGE = 24 << 20
 _HEAD = struct.Struct("<BQI")
 _MESSAGE, _FINISH, _ACKNOWLEDGE = 1, 2, 3
-_ACKNOWLEDGE_BYTES = (
-    1 << 16
-)  # received bytes that trigger an acknowledgement at once; fewer wait for the next beat
+# Received bytes that trigger an acknowledgement at once; fewer wait for the next beat.
+_ACKNOWLEDGE_BYTES = 1 << 16
 
 
 class LinkError(Exception):

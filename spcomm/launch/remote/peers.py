@@ -20,9 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.remote.tls import Session
 
-_CONNECT_S = (
-    1.0  # for the first connection, and for each attempt at another; its handshake has its own limits
-)
+# For the first connection, and for each attempt at another; its handshake has its own limits.
+_CONNECT_S = 1.0
 _AGAIN_S = (0.01, 0.05, 0.2, 1.0, 5.0)  # between attempts to connect; the last one repeats
 _NUMBER_BYTES = 8  # sent first over a connection: its number
 _BACKLOG = 64

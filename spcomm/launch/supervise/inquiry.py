@@ -21,9 +21,8 @@ ANSWER_S = 2.0  # seconds for a box to answer
 _LINES_S = 5.0  # the same, if it asks its nodes, which have less
 _CLOCK_S = 1.0  # between two looks at their clocks,
 _EARLY_CLOCKS, _EARLY_CLOCK_S = 8, 0.05  # the first of them,
-_SLOWER = (
-    1.4  # each pause is longer by this factor: the time after the last look is short compared with the run
-)
+# Each pause is longer by this factor: the time after the last look is short compared with the run.
+_SLOWER = 1.4
 
 
 class Inquiry:
