@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from spcomm.text import aligned, counted, ranks_text
 from spcomm.trace import table
 from spcomm.trace.model import CONTEXTS, Trace, Track
-from spcomm.trace.spans import length
+from spcomm.trace.spans import length, union, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,15 @@ def _contexts(trace: Trace) -> "tuple[tuple[str, int], ...]":
 def _lines(trace: Trace) -> "tuple[tuple[str, float], ...]":
     found: dict[str, float] = {}
     for track in trace.tracks:
+        waits: dict[str, list[tuple[float, float]]] = {}
         for wait in track.waits:
             if wait.line is not None:
-                found[wait.line] = found.get(wait.line, 0.0) + wait.end - wait.begin
+                waits.setdefault(wait.line, []).append((wait.begin, wait.end))
+        queued = track.queued()
+        for line, pairs in waits.items():
+            waited = length(without(union(pairs), queued))  # as in the column: without waiting for a core
+            if waited:
+                found[line] = found.get(line, 0.0) + waited
     return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -111,6 +111,16 @@ def test_lines_of_nested_calls():
     assert spans.length(trace.tracks[0].transferring()) == 110 - 10 - 5 - 7 - 3
 
 
+def test_lines_count_no_time_without_a_core():
+    """They count what the column *waiting* counts."""
+    built = Builder(1).call(0, 0, 100, "recv", "a.py:1", [(10, 50), (60, 90)])
+    built.call(0, 100, 120, "recv", "b.py:2", [(100, 120)]).core(0, 30, 70)
+    built.core(0, 95, 125)
+    found = summary.summarize(read(built))
+    assert found.lines == (("a.py:1", 20 + 20),)
+    assert found.nodes[0].waiting == 40
+
+
 def with_a_handler():
     """Node 0: recv 10-90, waits 20-30 and 70-80, handles a message 40-70, and calls send 50-60 there."""
     built = Builder(2).call(0, 10, 90, waits=[(20, 30), (70, 80)]).handler(0, 40, 70)
