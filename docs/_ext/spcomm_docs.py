@@ -86,13 +86,17 @@ class Listing(SphinxDirective):
         for name in self.arguments[0].split():
             _, path = self.env.relfn2path(name)
             self.env.note_dependency(path)
-            text = Path(path).read_text(encoding="utf-8")
-            first, _, rest = text.partition("\n")
-            text = rest if "SPDX-License-Identifier" in first else text
+            text = named(Path(path).name, Path(path).read_text(encoding="utf-8"))
             language = self.languages.get(Path(name).suffix)
             classes = [] if language else self.options.get("class", [])
             shown.append(nodes.literal_block(text, text, language=language or "text", classes=classes))
         return shown
+
+
+def named(name, text):
+    """Return a program with its name in place of its licence: reports count lines from the file's first."""
+    first, line_end, rest = text.partition("\n")
+    return first.replace("SPDX-License-Identifier: MIT", name) + line_end + rest
 
 
 class Name(SphinxRole):

@@ -33,7 +33,9 @@ def test_the_readme_shows_a_listing_and_its_output():
     """The listing and its output are run by test_listings.py."""
     listing = ROOT / "docs" / "tutorial" / "listings" / "04_circle.py"
     readme = (ROOT / "README.md").read_text()
-    assert listing.read_text().partition("\n")[2] in readme
+    program = listing.read_text().partition("\n")[2]
+    # As many lines as the file has: the report counts them.
+    assert f"```python\n# {listing.name}\n{program}```" in readme
     assert listing.with_suffix(".txt").read_text().partition("$ echo")[0] in readme
 
 

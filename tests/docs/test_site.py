@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The site that `make docs` makes: without a warning, with everything on it, and its links lead somewhere."""
 
+import html
 import importlib.util
 import json
 import re
@@ -48,6 +49,15 @@ def site(tmp_path_factory):
     answer = subprocess.run([*command, folder / "html"], capture_output=True, text=True)
     assert (answer.returncode, answer.stderr) == (0, ""), answer.stderr
     return folder / "html"
+
+
+@pytest.mark.timeout(600)
+def test_a_report_counts_the_lines_that_the_page_shows(site):
+    """04_circle.py:7 is the seventh line that a reader sees, and copies."""
+    page = html.unescape(re.sub(r"<[^>]*>", "", (site / "tutorial" / "04_deadlock.html").read_text()))
+    program = page[page.index("# 04_circle.py\n") :].splitlines()
+    assert "04_circle.py:7" in page and "comm.recv(left)" in program[7 - 1], program[:8]
+    assert "SPDX" not in page
 
 
 @pytest.mark.slow
