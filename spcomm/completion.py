@@ -90,8 +90,8 @@ def main(words: "list[str]") -> int:
         sys.stdout.write(command_help().text())
         return 0
     if len(words) != 1 or words[0] not in _SCRIPTS:
-        given = " ".join(words) or "which shell?"
-        print(f"spcomm completion: {given}: give one of {', '.join(_SCRIPTS)}", file=sys.stderr)
+        given = f"{' '.join(words)} is not a shell it knows" if words else "the name of a shell is missing"
+        print(f"spcomm completion: {given}; give one of {', '.join(_SCRIPTS)}", file=sys.stderr)
         return 125
     sys.stdout.write(script(words[0]))
     return 0

@@ -226,8 +226,8 @@ static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doi
         add(writer, " before its end. Finish that first, by the same call again.");
     } else {
         hear_calls(comm, phase, doing, called);
-        add(writer,
-            "the nodes called different operations (number %llu of each):", (unsigned long long)phase);
+        add(writer, "the nodes called different operations (collective call %llu of each node):",
+            (unsigned long long)phase);
         add_groups(writer, comm, called);
         add(writer,
             "\nAll nodes must call the same operations in the same order, with %s. (spcomm explain SP105)",
@@ -385,9 +385,19 @@ int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t root) {
     if (root >= 0 && (uint32_t)root < comm->size) {
         return SPC_OK;
     }
-    return spc_api_refuse(SPC_ERANK,
-                          "%s: there is no node %d, which should be root; this %s has nodes 0 to %u", call,
-                          root, spc_api_kind(comm), comm->size - 1);
+    return spc_api_refuse_rank(comm, call, root, ", which should be root", "");
+}
+
+int spc_api_refuse_rank(const spcomm_t *comm, const char *call, int32_t rank, const char *role,
+                        const char *constants) {
+    if (rank > 0 && comm->size == 1 && comm->root == comm && !comm->asked_for_one) {
+        return spc_api_refuse(SPC_ERANK,
+                              "%s: there is no node %d%s; this is a run of one node: start it with "
+                              "`spcomm run -n 4 %s`",
+                              call, rank, role, spc_api_program());
+    }
+    return spc_api_refuse(SPC_ERANK, "%s: there is no node %d%s; this %s has nodes 0 to %u%s", call, rank,
+                          role, spc_api_kind(comm), comm->size - 1, constants);
 }
 
 int spc_api_check(spcomm_t *comm, const char *call) {

@@ -15,9 +15,7 @@ int spc_api_targets_one(const spcomm_t *comm, const char *call, int32_t dest, sp
         return SPC_OK;
     }
     if (dest < 0 || (uint32_t)dest >= comm->size) {
-        return spc_api_refuse(SPC_ERANK,
-                              "%s: there is no node %d; this %s has nodes 0 to %u, and SPCOMM_PROC_NULL",
-                              call, dest, spc_api_kind(comm), comm->size - 1);
+        return spc_api_refuse_rank(comm, call, dest, "", ", and SPCOMM_PROC_NULL");
     }
     targets->count = 1;
     targets->ranks[0] = dest;
@@ -196,10 +194,8 @@ static int prepare(spcomm_t *comm, query_t *query, const void *result) {
     }
     const bool is_constant = query->source == SPCOMM_ANY || query->source == SPCOMM_PROC_NULL;
     if (!is_constant && (query->source < 0 || (uint32_t)query->source >= comm->size)) {
-        return spc_api_refuse(
-            SPC_ERANK,
-            "%s: there is no node %d; this %s has nodes 0 to %u, and SPCOMM_ANY and SPCOMM_PROC_NULL",
-            describe(query, call), query->source, spc_api_kind(comm), comm->size - 1);
+        return spc_api_refuse_rank(comm, describe(query, call), query->source, "",
+                                   ", and SPCOMM_ANY and SPCOMM_PROC_NULL");
     }
     if (query->tag != SPCOMM_ANY && query->tag < 0) {
         return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d, and SPCOMM_ANY",

@@ -111,6 +111,10 @@ char *spc_api_report_wait(const spcomm_t *root);
 /* SPC_OK if calls on `comm` are allowed, else the status, with its sentence. */
 int spc_api_check(spcomm_t *comm, const char *call);
 
+/* SPC_ERANK, with its sentence. `role` follows the rank; `constants`, which are allowed too, the ranks that exist. */
+int spc_api_refuse_rank(const spcomm_t *comm, const char *call, int32_t rank, const char *role,
+                        const char *constants);
+
 /* SPC_OK if such a root exists; else SPC_ERANK, with its sentence. */
 int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t root);
 

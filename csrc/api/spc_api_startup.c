@@ -559,8 +559,7 @@ int spcomm_layout(const spcomm_t *comm, int32_t rank, spcomm_layout_t *layout) {
         return spc_api_refuse(SPC_ECLOSED, "%s: this part has been shut down", call);
     }
     if (rank < 0 || (uint32_t)rank >= comm->size) {
-        return spc_api_refuse(SPC_ERANK, "%s: there is no node %d; this %s has nodes 0 to %u", call, rank,
-                              spc_api_kind(comm), comm->size - 1);
+        return spc_api_refuse_rank(comm, call, rank, "", "");
     }
     const spc_comm_t *run = comm->root->core;
     const uint32_t place = spc_comm_rank_in_run(comm->core, (uint32_t)rank);

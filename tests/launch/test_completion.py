@@ -127,10 +127,17 @@ def test_what_bash_has_divided(given, found):
     assert completion._joined(given) == found
 
 
-@pytest.mark.parametrize("given", [[], ["csh"], ["bash", "zsh"]], ids=str)
-def test_another_shell(capsys, given):
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([], "the name of a shell is missing"),
+        (["csh"], "csh is not a shell it knows"),
+        (["bash", "zsh"], "bash zsh is not a shell it knows"),
+    ],
+)
+def test_another_shell(capsys, given, says):
     assert completion.main(given) == 125
-    assert "give one of bash, zsh, fish" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"spcomm completion: {says}; give one of bash, zsh, fish\n"
 
 
 @pytest.fixture
