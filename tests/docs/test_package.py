@@ -188,7 +188,7 @@ def stubs_alone(package, folder):
             stubs = [module / "__init__.pyi", module.with_suffix(".pyi")]
             if not any(stub.exists() for stub in stubs):
                 name = ".".join(["spcomm", *module.relative_to(package).parts])
-                without.append(re.escape(name) + ("" if path.stem == "__init__" else r"(\..*)?"))
+                without.append(re.escape(name) + (r"(\.\w+)?" if path.stem == "__init__" else r"(\..*)?"))
     for parent in [path for path in folder.rglob("*") if path.is_dir()]:
         (parent / "__init__.pyi").touch()
     return without
