@@ -115,9 +115,18 @@ def cell(file: str) -> str:
     return found[1] if found is not None else ""
 
 
-def how_to_have_more(program: str) -> str:
+def program() -> str:
+    """Return the text after ``spcomm run -n 4`` that starts this program."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    found = sys.argv[0] if getattr(sys, "argv", None) else ""
+    if spec is not None:
+        found = f"-m {spec.name.removesuffix('.__main__')}"
+    return found if found not in ("", "-", "-c") else "program.py"
+
+
+def how_to_have_more() -> str:
     """Return advice for a program that needs more than one node."""
-    return CELL if in_ipython() else f"start it with `spcomm run -n 4 {program}`"
+    return CELL if in_ipython() else f"start it with `spcomm run -n 4 {program()}`"
 
 
 def limits() -> "dict[str, tuple[int, int, int]]":

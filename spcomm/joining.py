@@ -252,7 +252,7 @@ def _advice(call: str) -> str:
         return f"This process is a run of one node.\n  Try: {config.CELL}"
     return (
         "This program runs as one node because it was started without spcomm run.\n"
-        f"  Try: spcomm run -n 4 {_program()}"
+        f"  Try: spcomm run -n 4 {config.program()}"
     )
 
 
@@ -260,18 +260,9 @@ def _note_other_launcher() -> None:
     """Print once that mpiexec or srun has made several runs of one node each: no user intends that."""
     from spcomm._core import forking
 
-    note = forking.launcher_note(_program())
+    note = forking.launcher_note(config.program())
     if note:
         print(f"spcomm: {note}", file=sys.stderr)
-
-
-def _program() -> str:
-    """Return the text after ``spcomm run -n 4`` that starts this program."""
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    program = sys.argv[0] if getattr(sys, "argv", None) else ""
-    if spec is not None:
-        program = f"-m {spec.name.removesuffix('.__main__')}"
-    return program if program not in ("", "-", "-c") else "program.py"
 
 
 def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:

@@ -38,7 +38,7 @@ def page(name: str) -> str:
 
 def _page(title: str, summary: str, found: CommandHelp, others: "Sequence[str]") -> str:
     lines = [f'.TH {title.upper()} 1 "" spcomm "User Commands"']
-    lines += [".SH NAME", f"{_plain(title)} \\- {_plain(summary)}"]
+    lines += [".nh", ".SH NAME", f"{_plain(title)} \\- {_plain(summary)}"]
     lines += [".SH SYNOPSIS", ".nf", *map(_line, found.usage), ".fi"]
     lines += [".SH DESCRIPTION", *_paragraphs(found.about)]
     for heading, rows in found.sections:

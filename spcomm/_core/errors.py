@@ -4,7 +4,6 @@
 The compiled modules detect errors; the functions below only build the exceptions.
 """
 
-import os
 import sys
 
 from spcomm import config
@@ -64,11 +63,6 @@ def in_a_part(call: str, rank: int, size: int) -> str:
 # ---- arguments
 
 
-def _program() -> str:
-    name = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
-    return name if name.endswith(".py") else "prog.py"
-
-
 def _nodes(size: int, members: "tuple[int, ...]" = ()) -> str:
     if members:
         from spcomm.text import ranks_text
@@ -77,7 +71,7 @@ def _nodes(size: int, members: "tuple[int, ...]" = ()) -> str:
         are = "is" if size == 1 else "are"
         return f"this part has {which}, which {are} {ranks_text(members)} of the run"
     if size == 1:
-        return f"this is a run of one node: {config.how_to_have_more(_program())}"
+        return f"this is a run of one node: {config.how_to_have_more()}"
     return f"this run has nodes 0 to {size - 1}"
 
 

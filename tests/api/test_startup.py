@@ -10,7 +10,7 @@ import pytest
 import spcomm
 from nodepool import environment
 from nodetools import refused
-from programs import alone, ok, run
+from programs import alone, finish, ok, run, start
 
 
 def test_who_am_i(comm):
@@ -89,6 +89,17 @@ def test_alone_an_endless_wait_raises(tmp_path):
     assert "spcomm.DeadlockError: DEADLOCK" in result.err
     assert "This program runs as one node because it was started without spcomm run." in result.err
     assert re.search(r"Try: spcomm run -n 4 \S*\.py", result.err), result.err
+
+
+def test_alone_advice_about_a_rank_names_the_program_as_it_was_started(tmp_path):
+    """By its path or module: a name without its folder would not be found."""
+    folder = tmp_path / "lesson"
+    folder.mkdir()
+    (folder / "ask.py").write_text("import spcomm\nspcomm.startup().recv(1)\n")
+    for words, program in [(["lesson/ask.py"], "lesson/ask.py"), (["-m", "lesson.ask"], "-m lesson.ask")]:
+        result = finish(start([sys.executable, *words], cwd=tmp_path))
+        assert "recv(source=1): there is no node 1; this is a run of one node" in result.err
+        assert f"start it with `spcomm run -n 4 {program}`" in result.err
 
 
 def test_alone_a_wait_that_may_end_is_no_deadlock(tmp_path):
