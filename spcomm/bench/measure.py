@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import monotonic, monotonic_ns, perf_counter
@@ -28,10 +28,12 @@ from spcomm.bench.rows import Row
 TIMEOUT = 60.0  # seconds in which a start of the programs has to finish a row more; none needs a tenth of it
 LAUNCH = "launch"
 DIAGNOSE = "diagnose"
+BALANCE = "balance"
 PLAIN_C = "plain_c"
 CLUSTER = "cluster"
-# For estimates, in seconds: a box more, nodes for a notebook, and the search for a batch size as a multiple.
-BOX_S, CLUSTER_S, SEARCH = 0.02, 1.0, 1.2
+# For estimates, in seconds: a box more, nodes for a notebook, a balanced program; the search for a batch size as a
+# multiple.
+BOX_S, CLUSTER_S, BALANCED_S, SEARCH = 0.02, 1.0, 0.5, 1.2
 
 
 class ProgramFailed(Exception):
@@ -160,6 +162,8 @@ def cost_s(group: Sequence[Row], contender: Contender, plan: Plan) -> float:
         return start
     if first.work == DIAGNOSE:
         return first.parameters["runs"] * start
+    if first.work == BALANCE:
+        return start + BALANCED_S
     if first.work == CLUSTER:
         return CLUSTER_S
     own = max(row.parameters.get("seconds", 0.0) for row in rows)
@@ -179,7 +183,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
     """
     groups: dict[object, list[Row]] = {}
     for row in rows:
-        alone = row.key if row.work in (LAUNCH, DIAGNOSE) else None
+        alone = row.key if row.work in (LAUNCH, DIAGNOSE, BALANCE) else None
         key = (
             row.program,
             row.nodes,
@@ -279,6 +283,8 @@ def one_start(
     elif group[0].work == DIAGNOSE:
         runs = group[0].parameters["runs"]
         found[group[0].key] = [one_deadlock(contender, nodes, environment) for _ in range(runs)]
+    elif group[0].work == BALANCE:
+        found[group[0].key] = [one_imbalance(contender, nodes, environment, until)]
     else:
         works = [
             {"key": row.key, "work": row.work, "parameters": row.parameters, "repetitions": repetitions}
@@ -390,6 +396,20 @@ def one_deadlock(contender: Contender, nodes: int, environment: dict[str, str]) 
         raise ProgramFailed(f"no report of the deadlock: exit code {process.returncode}")
     last = max(int.from_bytes(words[8 * i : 8 * i + 8], "little") for i in range(nodes))
     return (arrived - last) / 1e9
+
+
+def one_imbalance(contender: Contender, nodes: int, environment: dict[str, str], until: float) -> float:
+    """Return the load imbalance that the trace of a balanced program shows: 0.01 is one per cent."""
+    with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
+        path = str(Path(folder, "trace.json"))
+        traced = replace(contender, command=(*contender.command, "--trace", path))
+        run(traced, nodes, "balanced", [], environment, until)
+        reading = [sys.executable, str(PROGRAMS / "imbalance.py"), path]
+        with reasons("imbalance.py"):
+            done = subprocess.run(
+                reading, capture_output=True, text=True, check=True, timeout=patience_s(until)
+            )
+        return float(done.stdout)
 
 
 def end(process: subprocess.Popen) -> None:

@@ -18,11 +18,12 @@ HOT, COLD = "hot", "cold"  # Row.buffers
 MICROSECONDS = ("µs", 1e6)
 MILLISECONDS = ("ms", 1e3)
 MEBIBYTES = ("MiB", 1 / 2**20)  # for values in bytes, not times
+PER_CENT = ("%", 1e2)  # for shares, not times
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Goal of a row: at most `ratio` times the time of `against`, and at most `seconds`, or `bytes`.
+    """Goal of a row: at most `ratio` times the time of `against`, and at most `seconds`, or `bytes`, or `share`.
 
     `against` is `PEERS`, the fastest of the peers, or the key of another row, whose time with spcomm counts.
     """
@@ -31,18 +32,20 @@ class Goal:
     against: str = PEERS
     seconds: float | None = None
     bytes: int | None = None
+    share: float | None = None
 
     def __str__(self) -> str:
         limits = [] if self.ratio is None else [f"{self.ratio:g}"]
         limits += [] if self.seconds is None else [duration(self.seconds)]
         limits += [] if self.bytes is None else [f"{self.bytes / 2**20:g} MiB"]
+        limits += [] if self.share is None else [f"{self.share * 100:g} %"]
         return f"≤ {', '.join(limits)}"
 
     def is_reached(self, value: float, ratio: float | None) -> bool | None:
         """Whether that reaches the goal; None: there is nothing to compare with."""
         if self.ratio is not None and ratio is None:
             return None
-        limits = [(self.ratio, ratio), (self.seconds, value), (self.bytes, value)]
+        limits = [(self.ratio, ratio), (self.seconds, value), (self.bytes, value), (self.share, value)]
         return all(limit is None or (found is not None and found <= limit) for limit, found in limits)
 
 
@@ -66,8 +69,8 @@ class Row:
     key : unique name, also in the JSON.
     title : the text that the reader sees.
     work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
-        or "diagnose": from a deadlock to its report; or "plain_c": see `spcomm.bench.plain_c`;
-        or "cluster": see `spcomm.bench.clusters`.
+        or "diagnose": from a deadlock to its report; or "balance": the imbalance in the trace of a balanced program;
+        or "plain_c": see `spcomm.bench.plain_c`; or "cluster": see `spcomm.bench.clusters`.
     nodes : number of nodes.
     parameters : keyword arguments of that function.
     goal : the goal, if any.

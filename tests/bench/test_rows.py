@@ -8,7 +8,7 @@ import pytest
 
 from spcomm.bench.cases import sweep
 from spcomm.bench.command import rows_at
-from spcomm.bench.measure import CLUSTER, DIAGNOSE, LAUNCH, PLAIN_C, grouped
+from spcomm.bench.measure import BALANCE, CLUSTER, DIAGNOSE, LAUNCH, PLAIN_C, grouped
 from spcomm.bench.peers import PROGRAMS
 from spcomm.bench.rows import PEERS, Goal, Sweep, benchmarks, summary
 
@@ -49,7 +49,7 @@ def test_keys_are_unique():
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)
 def test_goals_compare_with_something_that_is_there(row):
     if row.goal is not None:
-        assert (row.goal.ratio or row.goal.bytes or row.goal.seconds) > 0
+        assert (row.goal.ratio or row.goal.bytes or row.goal.seconds or row.goal.share) > 0
         assert row.goal.against == PEERS or row.goal.against in {other.key for other in ROWS}
         assert row.goal.against != PEERS or row.peers or row.goal.ratio is None
 
@@ -57,7 +57,9 @@ def test_goals_compare_with_something_that_is_there(row):
 @pytest.mark.parametrize("library", ["spcomm", "mpi4py"])
 def test_every_work_has_its_function(library):
     for row in ROWS:
-        if row.work not in (LAUNCH, DIAGNOSE, PLAIN_C, CLUSTER) and (library == "spcomm" or row.peers):
+        if row.work not in (LAUNCH, DIAGNOSE, BALANCE, PLAIN_C, CLUSTER) and (
+            library == "spcomm" or row.peers
+        ):
             known = functions(f"{row.program}_{library}.py")
             assert known[row.work] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()
@@ -87,7 +89,7 @@ def test_groups_share_nodes_and_surroundings():
             for row in group
         }
         assert len(shared) == 1
-        assert len(group) == 1 or not {LAUNCH, DIAGNOSE} & {row.work for row in group}
+        assert len(group) == 1 or not {LAUNCH, DIAGNOSE, BALANCE} & {row.work for row in group}
 
 
 @pytest.mark.parametrize("name", benchmarks())
@@ -123,5 +125,11 @@ def test_goals_of_other_kinds():
     memory = Goal(None, bytes=64 << 20)
     assert str(memory) == "≤ 64 MiB"
     assert memory.is_reached(64 << 20, None) and not memory.is_reached((64 << 20) + 1, None)
+    imbalance = Goal(None, share=0.03)
+    assert (
+        str(imbalance) == "≤ 3 %"
+        and imbalance.is_reached(0.02, None)
+        and not imbalance.is_reached(0.04, None)
+    )
     assert Goal(0.5).is_reached(1.0, None) is None
     assert Goal(0.5).is_reached(1.0, 0.5) and not Goal(0.5, seconds=0.5).is_reached(1.0, 0.5)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from spcomm.bench import measure, peers
-from spcomm.bench.cases import paths, sweep
+from spcomm.bench.cases import paths, sweep, trace
 from spcomm.bench.measure import grouped, one_start
 from spcomm.bench.plain_c import CannotMeasureError
 from spcomm.bench.rows import Row, Sweep
@@ -157,6 +157,12 @@ def test_events_of_a_trace():
     results = one_start(EVENTS, peers.spcomm().suited(EVENTS[0]), 0.01)
     assert sorted(results) == ["call", "region"]
     assert all(time > 0 for times in results.values() for time in times)
+
+
+def test_imbalance_of_a_balanced_program():
+    row = trace.balance(2)
+    (imbalance,) = one_start([row], peers.spcomm().suited(row), 0.001)[row.key]
+    assert 0 < imbalance < 1  # 1: one node computes twice as long as the mean, so the other not at all
 
 
 @pytest.mark.parametrize("whose", ["spcomm", "pool", "ipyparallel"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The cost of recording: an event, and messages and sums of nodes that are traced, beside others."""
+"""Traces: what an event costs, and messages and sums that are traced; the imbalance that a balanced program shows."""
 
-from spcomm.bench.rows import Goal, Row
+from spcomm.bench.rows import PER_CENT, Goal, Row
 
 ORDER = 12
 NODES = (2,)
@@ -9,6 +9,7 @@ LEAST = 2
 NANOSECONDS = ("ns", 1e9)
 EVENT_S = 40e-9
 MOST = 2
+IMBALANCE = 0.03  # nodes with equal work compute equally long
 WORKS = (
     ("array_pingpong", "8-byte array, there and back"),
     ("float_sum", "sum of one float"),
@@ -27,7 +28,7 @@ def rows_at(n: int) -> list[Row]:
         found.append(Row(plain, f"{title}, {n} nodes", work, n, peers=False))
         against = Goal(MOST, against=plain)
         found.append(Row(f"trace-{work}-on-{n}", "… traced", work, n, goal=against, peers=False, traced=True))
-    return found
+    return [*found, balance(n)]
 
 
 EVENTS = {"call": "an event: a call of spcomm begins or ends", "region": "an event: a region begins or ends"}
@@ -36,3 +37,9 @@ EVENTS = {"call": "an event: a call of spcomm begins or ends", "region": "an eve
 def event(key: str, title: str, work: str, n: int) -> Row:
     goal = Goal(None, seconds=EVENT_S)
     return Row(key, title, work, n, goal=goal, peers=False, unit=NANOSECONDS, program="events", traced=True)
+
+
+def balance(n: int) -> Row:
+    title = f"load imbalance of equal work, {n} nodes"
+    goal = Goal(None, share=IMBALANCE)
+    return Row(f"trace-balance-{n}", title, "balance", n, goal=goal, peers=False, unit=PER_CENT)
