@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from pairwise import each
+from spcomm.launch.cmdline.environment import THREADS
 
 
 def plain(launch, *arguments, python=(), **more):
@@ -302,10 +303,14 @@ def test_garbage_is_collected(launch):
     assert result.lines == ["True True"], result
 
 
-def test_threads_of_the_blas_are_one_unless_told_otherwise(launch, start):
-    text = "import os; print(os.environ['OMP_NUM_THREADS'], os.environ['OPENBLAS_NUM_THREADS'])"
-    assert launch.program(text, options=("-n", 1, *start)).lines == ["1 1"]
-    assert launch.program(text, options=("-n", 1, *start), env={"OMP_NUM_THREADS": "2"}).lines == ["2 1"]
+@pytest.mark.parametrize(
+    ("set_here", "others"), [({}, "1"), ({"OMP_NUM_THREADS": "2"}, "2"), ({"OMP_NUM_THREADS": "3,2"}, "3")]
+)
+def test_every_library_of_threads_has_the_count_of_openmp(launch, start, set_here, others):
+    text = f"import os; print(*(os.environ[name] for name in {[*THREADS]}))"
+    expected = {**dict.fromkeys(THREADS, others), "NUMBA_NUM_THREADS": "4", **set_here}
+    result = launch.program(text, options=("-n", 1, "-x", "NUMBA_NUM_THREADS=4", *start), env=set_here)
+    assert result.lines == [" ".join(expected.values())], result
 
 
 def test_a_file_beside_the_script_named_as_a_library_module_is_found(launch):

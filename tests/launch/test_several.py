@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from launching import read_lines
+from spcomm.launch.cmdline.environment import THREADS
 
 # Each node tells its place, and adds up what all have: every program takes part in the same operations.
 MEETS = """
@@ -77,8 +78,7 @@ def test_an_environment_of_nothing_but_what_is_named(launch, start):
         "SPCOMM_TEST_TOKEN",
         "PYTHONPATH",
         "PYTHONHASHSEED",
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
+        *THREADS,
     }
     found = set(eval(result.lines[0])) - {"LC_CTYPE", "SPCOMM_NODE", "SPCOMM_REPORT", "PYTHONUNBUFFERED"}
     assert result.code == 0 and found == names, result

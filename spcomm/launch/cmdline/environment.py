@@ -8,7 +8,20 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import Options, Part
 
 _SEED = "PYTHONHASHSEED"
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # the nodes share the cores
+
+_OPENMP = "OMP_NUM_THREADS"
+# Variables that limit the threads of one node, because the nodes share the cores, and who reads each.
+THREADS = {
+    _OPENMP: "OpenMP",
+    "OPENBLAS_NUM_THREADS": "OpenBLAS",
+    "MKL_NUM_THREADS": "MKL",
+    "BLIS_NUM_THREADS": "BLIS",
+    "VECLIB_MAXIMUM_THREADS": "Accelerate",
+    "NUMBA_NUM_THREADS": "Numba",
+    "NUMEXPR_NUM_THREADS": "NumExpr",
+    "POLARS_MAX_THREADS": "Polars",
+    "RAYON_NUM_THREADS": "Rayon",
+}
 
 
 def environments(options: Options) -> "list[dict[str, str]]":
@@ -40,11 +53,17 @@ def _environment(part: Part) -> "dict[str, str]":
         if value is None:
             raise UsageError(f"spcomm run: -x {name}: is not set here; give it a value: -x {name}=…")
         environment[name] = value
-    for name in _THREADS:
-        environment.setdefault(name, "1")
+    _limit_threads(environment)
     if part.folder is not None and "PWD" in environment:
         environment["PWD"] = os.path.abspath(part.folder)
     return environment
+
+
+def _limit_threads(environment: "dict[str, str]") -> None:
+    """Give every library the count that OpenMP has, by default 1. OpenMP's may be a list, one for each level."""
+    count = environment.get(_OPENMP, "").partition(",")[0].strip()
+    for name in THREADS:
+        environment.setdefault(name, count if count.isdecimal() else "1")
 
 
 def _hash_seed(parts: "list[Part]") -> str:
