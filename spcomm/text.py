@@ -101,6 +101,14 @@ def whole_number(text: str) -> "int | None":
     return int(text) if len(text.lstrip("0")) <= _LONGEST else 10**_LONGEST
 
 
+def is_option(word: str) -> bool:
+    """Return whether a word of a command line is an option, and so no value of the option before it.
+
+    A negative number is a value: the option that refuses it says which numbers it takes.
+    """
+    return word.startswith("-") and not word[1:2].isdecimal()
+
+
 def size_bytes(text: str) -> "int | None":
     """Return the bytes in `4096`, `64K`, `64KB`, `64KiB`, `2M`, `1G`; None: another text."""
     digits = text.upper().removesuffix("B")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Output of a trace when the run is over: the file of `--trace`, the table of `--virtual`, the page of `--watch`."""
+"""Output of a trace when the run is over: the file or the page of `--trace`, the table of `--virtual`, the page of
+`--watch`."""
 
 import os
 import sys
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 def finish(options: "Options", group: "Any", code: int, page: "WatchPage | None") -> int:
     """Write the trace, also of a failed run. The exit code is the run's, unless that was 0 and writing fails."""
     what = "no virtual times" if options.virtual else "the page has no trace"
+    if _is_page(options):
+        what = f"{options.trace} was not written"
     try:
         return _finish(what, options, group, code, page)
     except KeyboardInterrupt as error:
@@ -26,9 +29,12 @@ def finish(options: "Options", group: "Any", code: int, page: "WatchPage | None"
 
 
 def _finish(what: str, options: "Options", group: "Any", code: int, page: "WatchPage | None") -> int:
-    if options.trace is not None:
+    is_page = _is_page(options)
+    if options.trace is not None and not is_page:
         return _complete(options.trace, options, group, code, page)
-    if code and page is None:  # it has no virtual times, and its failure report must come last
+    if (
+        code and page is None and not is_page
+    ):  # it has no virtual times, and its failure report must come last
         return code
     import tempfile
 
@@ -45,9 +51,12 @@ def _complete(path: str, options: "Options", group: "Any", code: int, page: "Wat
     from spcomm.trace import writing
 
     version = sys.modules["spcomm"].__version__
-    why = writing.write(
-        path, group, options.programs, version, lambda text: _say(f"spcomm: warning: {text}\n"), code
-    )
+    missing: list[str] = []
+    why = writing.write(path, group, options.programs, version, missing.append, code)
+    for sentence in missing:
+        _say(f"spcomm: warning: {sentence.replace(path, options.trace or path)}\n")
+    if why is None and _is_page(options):
+        why = _write_page(path, options.trace or "")
     if why is not None:
         _say(f"spcomm: {why}\n")
         return code or 125
@@ -59,6 +68,27 @@ def _complete(path: str, options: "Options", group: "Any", code: int, page: "Wat
         except KeyboardInterrupt as error:
             return code or 128 + error.args[0]
     return code
+
+
+def _is_page(options: "Options") -> bool:
+    from spcomm.trace import files
+
+    return options.trace is not None and options.trace.endswith(files.PAGES)
+
+
+def _write_page(path: str, out: str) -> "str | None":
+    """Write the page of the trace in `path`. Returns why that failed."""
+    from spcomm.trace import files, page, reader
+    from spcomm.trace.errors import TraceError
+
+    try:
+        text = page.page(reader.read(path))
+        files.replace(out, lambda file: file.write(text))
+    except TraceError as error:
+        return f"{out} was not written: {error}"
+    except OSError as error:
+        return f"the page of the trace cannot be written to {out} ({error.strerror or error})"
+    return None
 
 
 def _virtual(path: str) -> str:

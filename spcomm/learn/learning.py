@@ -10,7 +10,7 @@ from spcomm.command_help import CommandHelp
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
-from spcomm.text import printable
+from spcomm.text import is_option, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class _Arguments:
     def _take(self, word: str, rest: "list[str]") -> None:
         name, is_given, value = word.partition("=")
         if name == "--dir":
-            if not is_given and rest:
+            if not is_given and rest and not is_option(rest[0]):
                 value = rest.pop(0)
             if not value:
                 raise UsageError("--dir needs a folder, as in --dir my-exercises")

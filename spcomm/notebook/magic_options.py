@@ -7,7 +7,7 @@ import tokenize
 
 from spcomm.command_help import CommandHelp
 from spcomm.launch.cmdline.values import MOST_BOXES
-from spcomm.text import TIME_GRAMMAR, duration_s, whole_number
+from spcomm.text import TIME_GRAMMAR, duration_s, is_option, whole_number
 
 _ROWS = [
     ("-n N", "the number of nodes; a new number starts new nodes, without variables"),
@@ -119,7 +119,7 @@ def _parsed(line: "list[str]", most: int) -> "tuple[CellOptions, list[str]]":
             name, value, equals = "-n", name[2:], "="
         if name in _VALUES:
             if not equals:
-                if not words:
+                if not words or is_option(words[0]):
                     needs = "a host, as in --room desk" if name == "--room" else f"a number, as in {name} 4"
                     raise MagicError(f"%%spcomm: {name} needs {needs}")
                 value = words.pop(0)

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable
 
 from spcomm.command_help import CommandHelp
-from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR, duration_s, printable, size_bytes
+from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR, duration_s, is_option, printable, size_bytes
+from spcomm.trace import files
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, cut
 
@@ -15,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.trace.what_if import Prediction
 
-_ENDINGS = {"--html": (".html", ".htm"), "--png": (".png", ".svg", ".pdf")}
+_ENDINGS = {"--html": files.PAGES, "--png": (".png", ".svg", ".pdf")}
 _WORDS = ("--what-if", "--fit")
 _ALONE = ("--summary", "--matrix", "--virtual")
 _EXAMPLES = {"--what-if": "a world, as in `--what-if compute=0.5`", "--fit": "a file, as in `--fit fit.json`"}
@@ -104,18 +105,18 @@ class _Arguments:
         elif name in _ENDINGS:
             if is_given and not value:
                 raise _UsageError(f"{name}= names no file; `{name}` alone takes the trace's name")
-            if not is_given and rest and rest[0].endswith(_ENDINGS[name]):
+            if not is_given and rest and not is_option(rest[0]) and rest[0].endswith(_ENDINGS[name]):
                 value = rest.pop(0)
             self.outputs[name] = value
         elif name in _KINDS:
             if not is_given:
-                if not rest:
+                if not rest or is_option(rest[0]):
                     raise _UsageError(f"{name} needs a number, as in `{name} 2`")
                 value = rest.pop(0)
             self.values[name] = _number(name, value)
         elif name in _WORDS:
             if not is_given:
-                if not rest:
+                if not rest or is_option(rest[0]):
                     raise _UsageError(f"{name} needs {_EXAMPLES[name]}")
                 value = rest.pop(0)
             self.words[name] = value
@@ -258,9 +259,7 @@ _OUTPUTS: "dict[str, Callable[[Trace, _Arguments], None]]" = {"--html": _html, "
 
 
 def _write(path: str, fill: "Callable") -> None:
-    from spcomm.trace.files import replace
-
-    _say(path, lambda: replace(path, fill))
+    _say(path, lambda: files.replace(path, fill))
 
 
 def _say(path: str, make: "Callable[[], None]") -> None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import IO, Any
 
+PAGES = (".html", ".htm")  # endings of a page; any other trace is JSON
+
 # There can be no other file beside it, but it may be written itself; a full disk is none of these.
 _NONE_BESIDE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.EBUSY)
 _IS_MOUNTED = (errno.EBUSY, errno.EPERM, errno.EACCES)

@@ -118,6 +118,10 @@ def test_two_dashes_end_the_options():
     assert only(parse(["-n", "2", "--", "-odd"])).program == "-odd"
 
 
+def test_a_value_after_an_equals_sign_may_begin_with_a_dash():
+    assert parse(["--trace=-x", "x.py"]).trace == "-x"
+
+
 def test_what_other_launchers_take_is_taken():
     found = parse(["--oversubscribe", "--allow-run-as-root", "--use-hwthread-cpus", "--tag-output", "x.py"])
     assert found.label is True and only(found).program == "x.py"
@@ -139,6 +143,10 @@ def test_sizes(text, value):
         (["-n", "1000000", "x.py"], ["-n 1000000", "from 1 to 1024"]),
         (["-n", "many", "x.py"], ["-n many", "whole number"]),
         (["-n"], ["-n needs a value"]),
+        (["--trace", "-n", "4", "x.py"], ["--trace needs a value: --trace FILE, and -n is an option"]),
+        (["--trace", "-n4", "x.py"], ["--trace needs a value"]),
+        (["-n", "2", "--output", "--trace", "t.json", "x.py"], ["--output needs a value"]),
+        (["-x", "--stats", "x.py"], ["-x needs a value: -x VAR[=VALUE], and --stats is an option"]),
         (["--timeot", "3", "x.py"], ["unknown option --timeot", "did you mean --timeout?"]),
         (["--nodes", "3", "x.py"], ["unknown option --nodes", "did you mean -n?"]),
         (["--quiet", "x.py"], ["unknown option --quiet", "prints nothing of its own"]),

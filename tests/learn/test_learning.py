@@ -298,6 +298,7 @@ def test_what_several_note_at_once_is_all_there(own):
         (["check", "0_"], "there is no exercise '0_'"),
         (["check", "--notebooks"], "--notebooks goes with init"),
         (["--dir"], "--dir needs a folder, as in --dir my-exercises"),
+        (["--dir", "--plain"], "--dir needs a folder, as in --dir my-exercises"),
         (["check", "9" * 5000], "there is no exercise with a name of 5000 letters"),
     ],
 )

@@ -530,6 +530,8 @@ def test_a_server_that_is_no_room(room):
         (["serve", "--listen", "192.0.2.1:0"], ["192.0.2.1:0", "cannot be listened at on this machine"]),
         (["serve", "--rooms"], ["--rooms", "--help"]),
         (["serve", "--listen"], ["--listen needs a value"]),
+        (["serve", "--listen", "--room"], ["--listen needs a value"]),
+        (["join", "--name", "--nodes", "2", "desk"], ["--name needs a value"]),
         (["join", "a", "b"], ["b: one host"]),
         (["join", "--nodes", "0", "a"], ["--nodes 0"]),
         (["join", "--slot", "0"], ["--slot;"]),

@@ -32,6 +32,7 @@ def test_what_options_say(line, found):
     ("line", "text"),
     [
         ("-n", "-n needs a number, as in -n 4"),
+        ("--room --trace", "--room needs a host, as in --room desk"),
         ("-n four", "-n four: the number of nodes is 1 to 64"),
         ("-n 65", "-n 65: the number of nodes is 1 to 64"),
         ("-n " + "9" * 5000, "-n " + "9" * 40 + r"\.\.\.: the number of nodes is 1 to 64"),

@@ -82,6 +82,8 @@ def test_to_after_the_end_is_the_end(trace, capsys):
         (["t.json", "--hmtl"], "no option --hmtl; `spcomm trace --help` lists them; did you mean --html?"),
         (["t.json", "-x"], "no option -x"),
         (["t.json", "--from"], "--from needs a number, as in `--from 2`"),
+        (["t.json", "--from", "--html"], "--from needs a number, as in `--from 2`"),
+        (["t.json", "--what-if", "--html"], "--what-if needs a world"),
         (["t.json", "--from", "soon"], "--from is 'soon'; it takes a number with a unit, ns, us, ms"),
         (["t.json", "--to=-1"], "--to is '-1'"),
         (["t.json", "--to=nan"], "--to is 'nan'"),

@@ -446,6 +446,20 @@ def test_a_box_that_forges_its_trace(launch, tmp_path, what):
     assert trace.missing == [2, 3] and gaps(trace)[-2][:2] == ("missing", "nodes 2-3")
 
 
+def test_a_name_of_a_page_makes_the_page(launch):
+    result = launch("-n", 2, "--trace", "t.html", launch.script(PROGRAM))
+    assert result.code == 0 and result.err == "", result
+    page = (launch.folder / "t.html").read_text()
+    assert page.startswith("<!doctype html>") and '"nodes":2' in page
+    assert sorted(os.listdir(launch.folder)) == ["program.py", "t.html"]
+
+
+def test_the_page_of_a_failed_run(launch):
+    result = launch("-n", 2, "--trace", "t.html", launch.script(KILLED))
+    assert result.code == 128 + signal.SIGKILL, result
+    assert (launch.folder / "t.html").read_text().startswith("<!doctype html>")
+
+
 def test_where_the_file_cannot_be_written(launch):
     for path in ("nowhere/t.json", "."):
         result = launch("-n", 1, "--trace", path, launch.script("print('ran')"))

@@ -4,6 +4,7 @@
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.table import ALONE, BUFFERS, TABLE, WHOLE
 from spcomm.launch.cmdline.values import LINK_TIMEOUT_S, MOST_NODES, TRACE_EVENTS, size_text
+from spcomm.text import is_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -295,8 +296,9 @@ def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[objec
         _check_alone(name, rest)
         value = ALONE[name]
     elif not equals:
-        if not rest:
-            raise UsageError(f"spcomm run: {name} needs a value: {name} {entry[2]}")
+        if not rest or is_option(rest[0]):
+            found = f", and {rest[0]} is an option" if rest else ""
+            raise UsageError(f"spcomm run: {name} needs a value: {name} {entry[2]}{found}")
         value = rest.pop(0)
     result = kind(name, value)
     if field in WHOLE or field in BUFFERS:

@@ -111,7 +111,8 @@ _MEASURING = (
      "the same on a page in a browser on this machine, with the timeline as it grows; prints the link. At the end it "
      "becomes the page of spcomm trace. Records as --trace does"),
     ("--trace FILE", "trace", values.file,
-     "record calls, messages and waits of all nodes; FILE opens in Perfetto, and with spcomm trace"),
+     "record calls, messages and waits of all nodes; FILE opens in Perfetto, and with spcomm trace. A FILE that ends "
+     "in .html becomes the page of spcomm trace --html"),
     ("--virtual", "virtual", None,
      "print at the end how long the run would take if only comm.work(cost) took time; not if it fails"),
     ("--trace-events N", "trace_events", values.events,

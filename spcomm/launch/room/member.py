@@ -14,7 +14,7 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
 from spcomm.launch.room.prompt import TRIES, code, place, spelt
-from spcomm.text import whole_number
+from spcomm.text import is_option, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
         word = rest.pop(0)
         name, equals, value = word.partition("=")
         if name in ("--name", "--nodes"):
-            if not equals and not rest:
+            if not equals and (not rest or is_option(rest[0])):
                 raise UsageError(f"spcomm join: {name} needs a value (spcomm join --help)")
             given[name] = value if equals else rest.pop(0)
         elif word.startswith("-"):

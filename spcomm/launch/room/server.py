@@ -12,7 +12,7 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import values
 from spcomm.launch.room import join_code
 from spcomm.launch.room.prompt import PORT, place
-from spcomm.text import TIME_GRAMMAR, duration_s, whole_number
+from spcomm.text import TIME_GRAMMAR, duration_s, is_option, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _read(words: "list[str]") -> Settings:
         if name not in _OPTIONS:
             raise UsageError(f"spcomm serve: unknown argument {name}; spcomm serve --help lists the options")
         if not equals:
-            if not rest:
+            if not rest or is_option(rest[0]):
                 raise UsageError(f"spcomm serve: {name} needs a value (spcomm serve --help)")
             value = rest.pop(0)
         if name == "--listen":
