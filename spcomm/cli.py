@@ -2,6 +2,7 @@
 """The `spcomm` command: sub-commands, each imported when it is called."""
 
 import _signal
+import codecs
 import errno
 import os
 import sys
@@ -22,9 +23,7 @@ def main(arguments: "list[str] | None" = None) -> int:
         return _INTERNAL[name](words[1:])
     if entry is None:
         return _unknown(name)
-    for stream in (sys.stdout, sys.stderr):  # a message may have letters that a terminal lacks
-        if getattr(stream, "errors", None) == "strict":
-            stream.reconfigure(errors="backslashreplace")
+    _replace_what_streams_lack()
     try:
         return entry[0](words[1:])
     except BrokenPipeError:  # as in `| head`: the reader is gone, also for the text still buffered
@@ -43,6 +42,49 @@ def main(arguments: "list[str] | None" = None) -> int:
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # another one would show the frames of this function
         print("spcomm: interrupted by Ctrl-C (exit code 130)", file=sys.stderr)
         return 130
+
+
+def _replace_what_streams_lack() -> None:
+    """Let streams print any text: what their encoding lacks is replaced, also in an ASCII locale.
+
+    In the locale C, names of files that are not ASCII stay the bytes that they are.
+    """
+    codecs.register_error("spcomm", _replaced)
+    codecs.register_error("spcomm-bytes", _replaced_or_bytes)
+    for stream in (sys.stdout, sys.stderr):
+        errors = getattr(stream, "errors", None)
+        if errors in ("strict", "backslashreplace", "surrogateescape"):
+            stream.reconfigure(errors="spcomm-bytes" if errors == "surrogateescape" else "spcomm")
+
+
+def _replaced(error: UnicodeError) -> "tuple[str | bytes, int]":
+    """Return a look-alike of the first letter that cannot be encoded, or its number; and where to go on."""
+    assert isinstance(error, UnicodeEncodeError)
+    letter = error.object[error.start]
+    return _LOOK_ALIKES.get(letter) or letter.encode("ascii", "backslashreplace"), error.start + 1
+
+
+def _replaced_or_bytes(error: UnicodeError) -> "tuple[str | bytes, int]":
+    assert isinstance(error, UnicodeEncodeError)
+    letter = error.object[error.start]
+    if "\udc80" <= letter <= "\udcff":
+        return letter.encode("ascii", "surrogateescape"), error.start + 1
+    return _replaced(error)
+
+
+# Of the letters in texts of spcomm, for encodings that lack them.
+_LOOK_ALIKES = {
+    "…": "...",
+    "→": "->",
+    "–": "-",
+    "—": "-",
+    "─": "-",
+    "·": "*",
+    "µ": "u",
+    "μ": "u",
+    "≤": "<=",
+    "²": "^2",
+}
 
 
 class _Command:

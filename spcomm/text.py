@@ -3,6 +3,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Collection, Sequence
 
 
@@ -43,6 +44,15 @@ def width(text: str) -> int:
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Return `1 node`, `2 nodes`; `plural` is for a noun that needs more than an s."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def summary_of(path: "str | os.PathLike[str]") -> str:
+    """Return the first line of the docstring of a Python file, which has it under `python -OO`, too."""
+    import ast
+
+    with open(path, encoding="utf-8") as file:
+        text = ast.get_docstring(ast.parse(file.read())) or ""
+    return text.partition("\n")[0]
 
 
 def ranges_text(numbers: "Collection[int]") -> str:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from spcomm.bench import cases
+from spcomm.text import summary_of
 
 PEERS = "peers"  # Goal.against: the fastest peer of the row
 
@@ -138,4 +139,4 @@ def benchmarks() -> dict[str, ModuleType]:
 
 def summary(module: ModuleType) -> str:
     """Return the first line of a benchmark's docstring."""
-    return (module.__doc__ or "").strip().partition("\n")[0]
+    return summary_of(module.__file__ or "")

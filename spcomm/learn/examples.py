@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`spcomm examples`: which there are, the source of one, and copies of all."""
 
-import ast
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from spcomm.demo import examples_dir
 from spcomm.learn import copying, names
 from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
-from spcomm.text import printable
+from spcomm.text import printable, summary_of
 
 _ASIDE = {"__pycache__", ".ipynb_checkpoints"}
 
@@ -36,7 +35,7 @@ def _completed(before: "list[str]") -> "str | list[tuple[str, str]]":
     if before:
         return "FOLDER" if before == ["init"] else []
     commands = [("list", "number, name and idea of each"), ("init", "copy all of them to a folder")]
-    return commands + [(path.stem, idea(path)) for path in programs()]
+    return commands + [(path.stem, summary_of(path)) for path in programs()]
 
 
 def main(words: "list[str]") -> int:
@@ -80,17 +79,11 @@ def programs() -> "list[Path]":
     return sorted(found, key=lambda path: (not path.name[0].isdigit(), path.name))
 
 
-def idea(path: Path) -> str:
-    """The first line of a program's docstring."""
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return text.partition("\n")[0]
-
-
 def _list() -> None:
     found = programs()
     width = max(len(path.stem) for path in found)
     for path in found:
-        print(f"{path.stem:<{width}}  {idea(path)}")
+        print(f"{path.stem:<{width}}  {summary_of(path)}")
     print("\n`spcomm examples NAME` prints one, `spcomm examples init DIR` copies all of them to DIR.")
 
 

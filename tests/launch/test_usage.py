@@ -492,6 +492,57 @@ def command(launch, *words):
     )  # fmt: skip
 
 
+# Prints what each command says, each in a process of its own, since `spcomm run` ends it.
+TEXTS = """
+import os, sys
+from spcomm import cli
+
+helps = [[name, "--help"] for name in cli._COMMANDS if name not in ("help", "version")]
+parts = [["bench", "figures"], *(["model", name] for name in ("fit", "predict", "sci", "simulate"))]
+others = [["help"], ["run", "-h"], ["explain"], ["explain", "SP101"], ["examples"], ["examples", "02"], ["doctor"],
+          ["levels"], ["learn", "--list"], ["bench", "--list"], ["completion", "bash"], ["check"],
+          ["help", "--man", "run"]]
+for words in [*helps, *([*words, "--help"] for words in parts), *others]:
+    print("====", *words, flush=True)
+    if os.fork() == 0:
+        sys.argv = ["spcomm", *words]
+        sys.exit(cli.main(words))
+    print("==== exit status", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def texts(launch, *python, code=TEXTS, **environment):
+    return subprocess.run(
+        [sys.executable, *python, "-c", code], cwd=launch.folder, env=launch.environment(environment),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+    ).stdout  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "environment", [ASCII, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}], ids=str
+)
+def test_texts_of_all_commands_in_an_encoding_that_lacks_letters(launch, environment):
+    found = texts(launch, **environment)
+    assert b"Traceback" not in found, found[found.index(b"Traceback") :].decode(errors="replace")
+    assert b"--window RANKS" in found and b"bind-to core|none|CPUS/CPUS/..." in found
+    found.decode("latin-1" if "latin-1" in environment.values() else "ascii")
+
+
+@pytest.mark.parametrize(
+    "environment, shown",
+    [(ASCII, b"\xfc ... -> \\xe9\n"), ({"PYTHONIOENCODING": "ascii"}, b"\\udcfc ... -> \\xe9\n")],
+    ids=str,
+)
+def test_bytes_of_names_stay_in_the_locale_c(launch, environment, shown):
+    code = "from spcomm import cli; cli._replace_what_streams_lack(); print('\\udcfc \\u2026 \\u2192 \\xe9')"
+    assert texts(launch, code=code, **environment) == shown
+
+
+def test_docstrings_that_python_leaves_out_are_in_no_text(launch):
+    assert texts(launch, "-OO") == texts(launch)
+
+
 def test_an_unknown_command_names_those_that_exist(launch):
     done = command(launch, "rum")
     assert done.returncode == 125
