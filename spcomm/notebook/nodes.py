@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 START = ""  # options of `spcomm run` on how nodes start: there are two ways, and a system may have only one
+_MAIN = "import sys; sys.path[:] = {!r}; import spcomm.notebook.__main__"  # of a node that starts by itself
 _ENDING_S = 3.0  # seconds for the nodes to end by themselves
 
 
@@ -111,7 +112,7 @@ class Nodes:
         self.renew(0)
         self._start_nodes()
         self.drop()
-        self.send(("begin", [os.path.abspath(entry) for entry in sys.path]))
+        self.send(("begin", _search_path()))
 
     def _start_nodes(self) -> None:
         """Start as many as there should be. Raises `SpcommError` if one of them cannot start."""
@@ -154,6 +155,9 @@ class Nodes:
         found.environment["MPLBACKEND"] = "module://spcomm.notebook.figures"
         if found.kind != "executable":
             found.preload = ["numpy", "spcomm.notebook.node_main"]
+            found.search_path = _search_path()
+        else:  # NumPy may be in a folder that only the caller's sys.path names
+            found.arguments[-2:] = ["-c", _MAIN.format(_search_path())]
         return found
 
     def renew(self, trace_events: int) -> None:
@@ -411,6 +415,11 @@ def how_ended(status: int) -> str:
     """The end of a process, by its wait status."""
     number = status & 0x7F
     return f"was killed ({signal_name(number)})" if number else f"ended with exit code {status >> 8}"
+
+
+def _search_path() -> "list[str]":
+    """Return `sys.path` of this process, in any folder."""
+    return [os.path.abspath(entry) for entry in sys.path]
 
 
 def _too_few(size: int, number: int) -> str:

@@ -3,6 +3,8 @@
 
 import functools
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -34,6 +36,28 @@ def test_both_ways_to_start_nodes(monkeypatch, start):
         assert cluster.execute("x") == [0, 1]
         cluster.restart(3)
         assert cluster.run(lambda comm: comm.size) == [3, 3, 3]
+
+
+SEARCHING = """
+import sys
+sys.path[:] = {path!r}
+import spcomm
+from spcomm.notebook import nodes
+nodes.START = {start!r}
+with spcomm.Cluster(2) as cluster:
+    print(cluster.run(lambda comm: __import__("beside").value + comm.global_sum(1)))
+"""
+
+
+@pytest.mark.parametrize("start", ["", "--start exec"])
+def test_nodes_find_modules_where_the_caller_does(tmp_path, start):
+    """NumPy and spcomm may be in folders that only sys.path names, as after pip install --target."""
+    (tmp_path / "beside.py").write_text("value = 40")
+    program = SEARCHING.format(path=[str(tmp_path), *sys.path], start=start)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "[42, 42]\n", done.stderr
 
 
 def test_nodes_are_processes_that_stay(cluster):

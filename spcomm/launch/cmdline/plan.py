@@ -26,6 +26,7 @@ class Plan:
         self.target = target  # absolute path, or the module's name
         self.arguments = arguments  # sys.argv, or argv of an executable
         self.path_entry = path_entry  # sys.path[0]; None: Python was asked to leave it out
+        self.search_path: list[str] | None = None  # sys.path while modules are imported; None: Python's own
         self.command: list[str] = []  # sys.orig_argv
         self.name = ""  # as in the command line
         self.preload: list[str] | None = None
@@ -57,6 +58,7 @@ class Plan:
             "arguments": self.arguments,
             "command": self.command,
             "path_entry": self.path_entry,
+            "search_path": self.search_path,
             "preload": self.preload,
             "where_signal": where_signal if self.locatable else 0,
             "takes_interrupt": self.takes_interrupt,

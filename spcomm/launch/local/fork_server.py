@@ -75,7 +75,9 @@ class Server:
         if message is None:
             os._exit(0)
         plan = message[0][1]
-        if plan["path_entry"] is not None:
+        if plan["search_path"] is not None:
+            sys.path[:] = plan["search_path"]
+        elif plan["path_entry"] is not None:
             sys.path.insert(0, plan["path_entry"])
         if plan["kind"] != "executable":
             self._import(plan)
