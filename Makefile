@@ -170,6 +170,7 @@ bench: build ## measure, beside the peers that are installed
 docs: build $(STAMPS)/docs ## the documentation as a site, in build/docs/html
 	$(BIN)/python -m sphinx -W --keep-going -q -E -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python scripts/check-site.py build/docs/html
+	@echo "the site: $(abspath build/docs/html/index.html)"
 
 .PHONY: screens
 screens: build $(STAMPS)/docs $(STAMPS)/test ## photograph what spcomm shows, for README and pages (ARGS="learn watch"; needs chromium)
@@ -199,9 +200,10 @@ lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint; workflows:
 	if [ -n "$(WORKFLOWS)" ] && command -v actionlint >/dev/null; then run actionlint $(WORKFLOWS); fi; \
 	exit $$status
 
-format: $(STAMPS)/lint $(CXX_STYLE) ## let ruff and clang-format rewrite what they can
+format: $(STAMPS)/lint $(CXX_STYLE) ## let ruff and clang-format rewrite what they can, and fill the pages with their listings
 	$(BIN)/ruff check --fix --exit-zero $(wildcard $(RUFF_PATHS))
 	$(BIN)/ruff format $(wildcard $(RUFF_PATHS))
+	$(BIN)/python scripts/pages.py
 	@echo clang-format -i ... && $(BIN)/clang-format -i $(C_FILES)
 	@$(BIN)/clang-format --style=file:$(CXX_STYLE) -i $(CXX_FILES)
 

@@ -22,8 +22,7 @@ extensions = [
     "spcomm_docs",
     "mathml",
 ]
-# Listings and notes beside the pages are no pages.
-exclude_patterns = ["_ext", "**/listings/*.md"]
+exclude_patterns = ["_ext"]
 suppress_warnings = ["myst.xref_missing_lang"]
 
 # Every reference has to lead somewhere. What stands in single backquotes in docstrings is one if it is dotted, and
@@ -38,6 +37,8 @@ numpydoc_show_class_members = False  # _ext/api.py says which, and where
 numpydoc_use_plots = False
 numpydoc_xref_param_type = False
 autodoc_typehints = "none"  # the types stand in the docstrings
+
+smartquotes_action = "qe"  # quotes and ellipses; two hyphens begin an option
 
 html_theme = "furo"
 html_title = f"spcomm {release}"

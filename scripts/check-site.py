@@ -57,7 +57,7 @@ def complaints(site):
 
 def main(words):
     found, count = complaints(Path(words[0]))
-    print("\n".join(found) or f"{count} links, all lead somewhere")
+    print("\n".join(found) or f"{count} links checked: none broken")
     return 1 if found else 0
 
 

@@ -7,6 +7,7 @@
 
 An arrow may have a label, after a colon behind the last box of its line; `box = note` puts a second line into a box.
 Arrows lead downwards, or to the right; those that close a circle lead back. Nothing but this file is needed for it.
+`svg` takes its colours from the page that it stands in; `alone` is a file of its own, light or dark.
 """
 
 import html
@@ -18,6 +19,15 @@ LETTER, NOTE_LETTER = 7.6, 6.4  # about the widths of letters of 13 and of 11 pi
 PAD, HEIGHT, NOTED_HEIGHT = 12, 32, 46
 GAP, FLOOR = 26, 44  # between boxes of a layer, and between layers
 SWEEPS = 24
+SCHEMES = {  # background, boxes, their edges, arrows, letters
+    "light": ("#ffffff", "#f8f9fb", "#81868d", "#5a5c63", "#16181d"),
+    "dark": ("#131416", "#1a1c1e", "#81868d", "#9ca0a5", "#cfd0d0"),
+}
+STYLE = (
+    ".box{{fill:{1};stroke:{2}}}.arrow{{fill:none;stroke:{3}}}.head{{fill:{3}}}"
+    "text{{fill:{4};font:13px system-ui,sans-serif}}text.note{{fill:{3};font-size:11px}}"
+    "text.label{{font-size:11px;paint-order:stroke;stroke:{0};stroke-width:4px}}"
+)
 HEAD = (
     '<defs><marker id="{id}" class="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
     'orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"/></marker></defs>'
@@ -164,6 +174,14 @@ def svg(graph, right=False):
     mark = f"head-{crc32(picture.encode()):08x}"  # several drawings on a page do not share their names
     picture = picture.replace("{id}", mark).replace("url(#head)", f"url(#{mark})")
     return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>{picture}</svg>'
+
+
+def alone(graph, scheme, right=False):
+    """The drawing as a file, in the colours of a scheme."""
+    colours = SCHEMES[scheme]
+    start, end, rest = svg(graph, right).partition(">")
+    ground = f'<rect x="-4" y="-4" width="100%" height="100%" fill="{colours[0]}"/>'
+    return f"{start}{end}<style>{STYLE.format(*colours)}</style>{ground}{rest}\n"
 
 
 def depths(graph, layers, extent, right):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import drawing
 import floors
 import headers
 
@@ -20,8 +21,8 @@ PAGES = ROOT / "spcomm" / "diagnose" / "pages"
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 RUN = ROOT / "build" / "notebooks"  # where they are with their outputs
 RENDER = ROOT / "scripts" / "render-notebooks.py"
-WITH_OUTPUTS = "Its outputs are those of a run where this site was made."
-WITHOUT_OUTPUTS = "It was not run where this site was made, so here are its cells without outputs."
+WITH_OUTPUTS = "Its outputs are from a run on the machine that built this site."
+WITHOUT_OUTPUTS = "This build of the site did not run it, so its cells have no outputs here."
 
 
 def header(name, _config):
@@ -69,8 +70,10 @@ def with_neighbours(text):
     source = re.search(r"^\*Source: `csrc/(?:\w+/)?(spc_\w+)\.(?:\[ch\]|h)`", text, re.MULTILINE)
     if source is None or source.group(1) not in floors.modules():
         return text
-    caption = f"Who includes {source.group(1)}, and what its files include, read from the sources."
-    return f"{text}\n\n## Where it stands\n\n```{{drawing}} {caption}\n:source: {source.group(1)}\n```\n"
+    caption = f"The files that include {source.group(1)}, and those that it includes, read from the sources."
+    picture = drawing.svg(drawing.parse(floors.text(source.group(1))))
+    figure = f'<figure class="drawing">{picture}<figcaption>{caption}</figcaption></figure>'
+    return f"{text}\n\n## Where it stands\n\n{figure}\n"
 
 
 def run_notebooks(app):

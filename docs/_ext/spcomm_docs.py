@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Sphinx directives for the pages of spcomm.
 
-``{api}``      the docstrings of public names, one a line
-``{drawing}``  boxes and arrows, from the text in the block or, by ``:source:``, from the sources of spcomm
-``{listing}``  files as they are, without the line of the licence; ``:class:`` is that of outputs
+``{api}``  the docstrings of public names, one a line
 
 Others are in pieces.py, the teacher's slides in slides.py. And there is the role of single backquotes in
-docstrings, which are names or parameters.
+docstrings, which are names or parameters. Programs, outputs and drawings stand in the pages themselves: see
+scripts/pages.py.
 """
 
-from pathlib import Path
-from typing import ClassVar
-
-import drawing
-import floors
 import pieces
 import slides
 from docutils import nodes
-from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
@@ -49,54 +42,6 @@ def kind_of(name):
     if isinstance(thing, type):
         return "autoexception" if issubclass(thing, BaseException) else "autoclass"
     return "autofunction" if callable(thing) and not isinstance(thing, spcomm.Op) else "autodata"
-
-
-class Drawing(SphinxDirective):
-    """The argument is what it shows, for those who cannot see it, and the caption."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-    has_content = True
-    option_spec: ClassVar = {"right": directives.flag, "source": directives.unchanged}
-
-    def run(self):
-        text = "\n".join(self.content)
-        if "source" in self.options:
-            text = floors.text(self.options["source"]) + "\n" + text
-        try:
-            picture = drawing.svg(drawing.parse(text), right="right" in self.options)
-        except ValueError as error:
-            raise self.error(str(error)) from error
-        figure = nodes.figure(classes=["drawing"])
-        figure += nodes.raw("", picture, format="html")
-        figure += nodes.caption("", "", *self.parse_inline(self.arguments[0])[0])
-        return [figure]
-
-
-class Listing(SphinxDirective):
-    """The arguments are programs and their outputs, relative to the page."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-    option_spec: ClassVar = {"class": directives.class_option}
-    languages: ClassVar = {".py": "python", ".c": "c"}
-
-    def run(self):
-        shown = []
-        for name in self.arguments[0].split():
-            _, path = self.env.relfn2path(name)
-            self.env.note_dependency(path)
-            text = named(Path(path).name, Path(path).read_text(encoding="utf-8"))
-            language = self.languages.get(Path(name).suffix)
-            classes = [] if language else self.options.get("class", [])
-            shown.append(nodes.literal_block(text, text, language=language or "text", classes=classes))
-        return shown
-
-
-def named(name, text):
-    """Return a program with its name in place of its licence: reports count lines from the file's first."""
-    first, line_end, rest = text.partition("\n")
-    return first.replace("SPDX-License-Identifier: MIT", name) + line_end + rest
 
 
 class Name(SphinxRole):
@@ -156,8 +101,6 @@ def elsewhere(_app, env, node, content):
 
 def setup(app):
     app.add_directive("api", Api)
-    app.add_directive("drawing", Drawing)
-    app.add_directive("listing", Listing)
     app.add_role("name", Name())
     app.connect("missing-reference", elsewhere)
     app.add_transform(BothSchemes)

@@ -39,6 +39,27 @@ def test_the_readme_shows_a_listing_and_its_output():
     assert listing.with_suffix(".txt").read_text().partition("$ echo")[0] in readme
 
 
+def test_pages_show_their_listings_and_drawings_as_they_are(monkeypatch):
+    """Readers of Markdown see the programs, outputs and pictures themselves, without a build."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import pages
+
+    fail_with(
+        [
+            f"{relative(path)} is not up to date; `make format` writes it"
+            for path, text in pages.made().items()
+            if not path.exists() or path.read_text() != text
+        ]
+    )
+    texts = [page.read_text() for page in pages.pages()]
+    marks = sum(text.count("<!-- listing: ") for text in texts)
+    assert marks == sum(len(pages.LISTING.findall(text)) for text in texts) > 80, "a mark without a block"
+    assert sum(text.count("<!-- drawing: ") for text in texts) * 2 == len(pages.drawings())
+    own = {"api", "codes", "commands", "header", "include", "notebook", "eval-rst", "math", "toctree"}
+    used = {name for text in texts for name in re.findall(r"^```\{([\w-]+)\}", text, re.MULTILINE)}
+    assert used <= own, "a reader of Markdown sees an empty box"
+
+
 # Guides about something one looks at. The others are about commands, files and words.
 # Made by the commands that their pages show; all others by scripts of ours.
 MADE_BY_HAND = {"simulate_barrier.png", "volume.png"}
@@ -80,12 +101,14 @@ def test_every_picture_is_shown_and_has_an_alternative_text(pictures):
 
 
 def test_pictures_are_made_by_scripts(monkeypatch):
-    """Each picture of screens.py is there in light and dark, and small."""
+    """Each picture of screens.py, and each drawing, is there in light and dark, and small."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import gallery
+    import pages
     import screens
 
     of_screens = {f"{name}-{scheme}" for name in screens.SCREENS for scheme in screens.SCHEMES}
+    of_screens |= {path.stem for path in pages.drawings()}
     assert {path.stem for path in PICTURES.iterdir() if path.stem.endswith(screens.SCHEMES)} == of_screens
     examples = {name for arguments in gallery.ARGUMENTS.values() for name in arguments}
     others = [path.name for path in PICTURES.iterdir() if path.stem not in of_screens]
@@ -100,7 +123,7 @@ def test_pictures_are_made_by_scripts(monkeypatch):
 def test_a_screen_is_of_no_machine_and_needs_no_network(path):
     text = path.read_text().replace("http://www.w3.org/2000/svg", "")
     assert not re.search(
-        r"https?:|@import|url\(|<script|/home/(?!ann/)|/root|/tmp|127\.0\.0\.1|localhost", text
+        r"https?:|@import|url\((?!#)|<script|/home/(?!ann/)|/root|/tmp|127\.0\.0\.1|localhost", text
     )
 
 

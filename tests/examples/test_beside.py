@@ -109,6 +109,8 @@ def test_the_names_of_mpi4py_exist():
 
 
 def test_the_page_shows_all_programs():
-    shown = re.findall(r"^```\{listing\} \.\./examples/beside/(\S+)$", (DOCS / "beside.md").read_text(), re.M)
+    shown = re.findall(
+        r"^<!-- listing: \.\./examples/beside/(\S+) -->$", (DOCS / "beside.md").read_text(), re.M
+    )
     names = ["spcomm", "mpi4py", "multiprocessing", "ipyparallel"]
     assert shown == [f"{program}/with_{name}.py" for program in PROGRAMS for name in names]
