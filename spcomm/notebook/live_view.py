@@ -101,12 +101,12 @@ class LiveView(watch.Watch):
         self._raster = Raster(group.size)
         self._next_s = 0.0
 
-    def stop(self) -> None:
+    def stop(self) -> str:
         """Show the nodes once more: all of them are back."""
-        super().stop()
         now = time.monotonic()
         self._next_s = 0.0
         self.show(self.rows(now), now - self._begun)
+        return super().stop()
 
     def show(self, rows: "list[Row]", seconds: float) -> None:
         self._feed.look(self._ended)
@@ -121,11 +121,10 @@ class LiveView(watch.Watch):
     def html(self, rows: "list[Row]", seconds: float) -> str:
         """Draw the nodes, that many seconds after the call began."""
         shown = chosen(rows, _MOST_ROWS)
-        states = [row.state for row in rows]
-        counts = ", ".join(f"{state} {states.count(state)}" for state in sorted(set(states)))
+        states = watch.states_text(rows)
         sent = sum(row.rates[0] for row in rows)
         title = (
-            f"{duration(seconds)}: {counted(len(rows), 'node')} ({counts}), {amount(sent) or 0} messages/s"
+            f"{duration(seconds)}: {counted(len(rows), 'node')} ({states}), {amount(sent) or 0} messages/s"
         )
         legend = "".join(f"{_dot(state)}{state} " for state in COLORS)
         heads = ("node", f"timeline, {duration(self._raster.seconds)}", "state", "for", "operation", "line")

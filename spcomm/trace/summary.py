@@ -172,6 +172,8 @@ def headline(trace: Trace, with_program: bool = True) -> str:
     return f"{program}{nodes}{boxes}, {table.seconds(trace.length)}{part}{least}"
 
 
+_SLOWER = 0.05  # an imbalance from which on there is a slowest node worth naming
+
 # Messages that are not the program's own, by context: the name of their row, and whose they are.
 _OTHERS = {
     "collective": ("messages within", "of collective operations"),
@@ -185,18 +187,24 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
     everything = f"of {counted(len(trace.messages), 'message')}"
     said = [
         ("parallel efficiency", _percent(found.efficiency), _of_present(trace, found)),
-        ("load imbalance", _excess(found.imbalance), "more computing on the slowest node than on average"),
+        ("load imbalance", _excess(found.imbalance), _of_slowest(found)),
     ]
     late = max((node.starting for node in found.nodes), default=0.0)
     if late:
-        said.append(("starting", table.seconds(late), "until the last node was there; in no other figure"))
-    if found.slowest is not None:
+        said.append(
+            (
+                "starting",
+                table.seconds(late),
+                "until the last node was there; not counted in the other figures",
+            )
+        )
+    if found.slowest is not None and (found.imbalance or 0.0) >= _SLOWER:
         work = table.seconds(found.nodes[found.slowest].computing)
         said.append(("slowest node", f"node {found.slowest}", f"computes for {work}"))
     if found.lines:
         line, waited = found.lines[0]
         said.append(
-            ("hottest line", line, f"has the most waiting: {table.seconds(waited)}, all nodes together")
+            ("hottest line", line, f"has the most waiting: {table.seconds(waited)} on all nodes together")
         )
     for context, count in found.contexts:
         are = "is" if count == 1 else "are"
@@ -209,6 +217,14 @@ def facts(trace: Trace, found: Summary) -> "list[tuple[str, str, str]]":
     if found.unreceived:
         said.append(("never received", str(found.unreceived), f"{everything}, as far as the trace goes"))
     return [*said, *gaps(trace)]
+
+
+def _of_slowest(found: Summary) -> str:
+    """Return what the imbalance compares. Nodes that take turns in being slow are not unequal over the whole run."""
+    words = "the slowest node computes this much more than the average"
+    if found.imbalance is None or found.imbalance >= _SLOWER or len(found.nodes) == 1:
+        return words
+    return f"{words}; it may be more within a step"
 
 
 def _of_present(trace: Trace, found: Summary) -> str:

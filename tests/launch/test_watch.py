@@ -2,6 +2,7 @@
 """`--watch`: the table at the terminal, what is printed above it, and what is left when it ends."""
 
 import os
+import re
 import signal
 from types import SimpleNamespace
 
@@ -60,7 +61,27 @@ def test_a_node_that_waits_is_shown_with_its_call_and_line(terminal, launch, sta
     terminal.type(b"\n")
     assert terminal.wait() == 0
     terminal.check()
-    assert sorted(terminal.lines) == [f"[{n}] begins" for n in range(3)]
+    *lines, last = terminal.lines
+    assert sorted(lines) == [f"[{n}] begins" for n in range(3)]
+    assert re.fullmatch(
+        r"spcomm: 3 nodes \(3 ended\) after \d+\.\d s, 2 messages sent; --stats shows more", last
+    )
+
+
+def test_states_are_counted_in_a_sentence():
+    states = [
+        "waits",
+        "computes",
+        "waits",
+        "sleeps",
+        "waits for a core",
+        "waits for a core",
+        "?",
+        "failed (3)",
+    ]
+    rows = [watching.Row(index, str(index), state, 0.0) for index, state in enumerate(states)]
+    words = "1 unknown, 1 computes, 1 failed (3), 1 sleeps, 2 wait, 2 wait for a core"
+    assert watching.states_text(rows) == words
 
 
 def test_the_screen_ends_as_without_it(launch):
@@ -85,7 +106,9 @@ def test_the_screen_ends_as_without_it(launch):
         terminal.check()
         screens.append(terminal.lines)
         terminal.close()
-    assert len(screens[0]) > 90 and sorted(screens[0]) == sorted(screens[1])
+    without, [*lines, last] = screens
+    assert len(without) > 90 and sorted(without) == sorted(lines)
+    assert last.startswith("spcomm: 3 nodes (3 ended)")
 
 
 ENDS = {

@@ -100,7 +100,7 @@ def test_nodes_of_members_are_shown_while_they_run(cluster, tmp_path):
             path.touch()
 
     cluster.execute(code, watch=watch)
-    assert path.exists() and "(ended 3)" in seen[-1] and seen[-1].count("comes at the end") == 3
+    assert path.exists() and "(3 ended)" in seen[-1] and seen[-1].count("comes at the end") == 3
     assert is_well(cluster)
 
 

@@ -209,14 +209,14 @@ def test_nodes_are_shown_while_they_run(nodes, tmp_path, kind, end):
 
     def updated(data):
         seen.append(data)
-        if "(computes 1, waits 3)" in data.get("text/html", ""):
+        if "(1 computes, 3 wait)" in data.get("text/html", ""):
             path.touch()
 
     code = HELD.format(path=str(path), end=end)
     program.write_text(f"import spcomm\ncomm = spcomm.startup()\n{code}")
     line = f"%spcomm run --watch {program}" if kind == "program" else f"%%spcomm --watch\n{code}"
     cell = nodes.run(line, updated=updated)
-    assert path.exists() and "(ended 4)" in seen[-2]["text/html"]
+    assert path.exists() and "(4 ended)" in seen[-2]["text/html"]
     assert cell.ename == ("ClusterError" if end == "1 / 0" else ""), cell
     final = seen[-1]["text/html"]
     assert final.startswith("<iframe srcdoc=") and "&quot;recv&quot;" in final

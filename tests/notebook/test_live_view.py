@@ -121,7 +121,7 @@ def test_only_functions_are_taken(cluster, value):
 def test_of_many_nodes_those_that_wait_are_shown(monkeypatch, tmp_path):
     monkeypatch.setattr(live_view, "_MOST_ROWS", 3)
     watcher = Watcher(tmp_path / "go", waiting=())
-    watcher.is_met = lambda html: "waits 4" in html
+    watcher.is_met = lambda html: "4 wait" in html
     with spcomm.Cluster(5) as cluster:
         cluster.execute(HELD.format(path=str(watcher.path)), watch=watcher)
     assert watcher.met.count("<img") == 2 and "and 3 more" in watcher.met

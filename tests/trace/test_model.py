@@ -45,12 +45,27 @@ def test_text_says_the_same():
         "0     60.0 µs  60.0 %        0 µs   0.0 %  10.0 µs  10.0 %  30.0 µs  30.0 %",
         "0        1  800 B         0    0 B",
         "parallel efficiency  40.0 % computing: 80.0 µs of 200 µs (2 nodes × 100 µs)",
-        "load imbalance       50.0 % more",
+        "load imbalance       50.0 % the slowest node computes this much more than the average\n",
         "slowest node         node 0 computes for 60.0 µs",
         "hottest line         heat.py:6 has the most waiting: 30.0 µs",
     ):
         assert words in text, text
     assert "clocks" not in text and "never received" not in text
+
+
+def test_nodes_that_are_slow_in_turn_have_no_slowest_one():
+    """The trace begins at 20 µs; then node 0 computes for 40 + 22 µs, and node 1 for 0 + 60."""
+    built = Builder(2)
+    built.call(0, 60, 80, "barrier").call(1, 20, 80, "barrier")
+    built.call(0, 102, 160, "barrier").call(1, 140, 160, "barrier")
+    found = summary.summarize(read(built))
+    assert (found.slowest, found.imbalance) == (0, pytest.approx(62 / 61 - 1))
+    text = summary.text(read(built))
+    assert "slowest node   " not in text
+    assert (
+        "  load imbalance       1.6 % the slowest node computes this much more than the average; it may"
+        in text
+    )
 
 
 def test_nodes_of_which_nothing_came_are_left_out():

@@ -284,10 +284,27 @@ def test_hover_names_the_call_its_line_and_its_partner(tmp_path):
     """
     found, _seen = seen_by(driven(made(two_nodes(), tmp_path), script), tmp_path)
     [body] = re.findall(r"<body[^>]*>", found.document)
-    for words in ("node 1: recv", "heat.py:6", "40.0 µs, of these it waits 30.0 µs (75 %)", "from node 0: 800 B, tag 7",
+    for words in ("node 1: recv", "heat.py:6", "40.0 µs, of which 30.0 µs waiting", "from node 0: 800 B, tag 7",
                   "received 4.00 µs after it was sent"):  # fmt: skip
         assert words in body, body
     assert 'data-arrows="1"' in body and "node 0 computes" in body and "after send, before barrier" in body
+
+
+@pytest.mark.slow
+@browser.needed
+def test_a_bar_without_a_core_says_how_long(tmp_path):
+    """Node 1 receives from 0 to 40 µs and waits from 5 to 35; it has no core from 20 to 50."""
+    script = """
+      const rows = (canvas.getBoundingClientRect().height - 98) / 2;
+      pointer("pointermove", width * 0.3, 98 + rows * 1.4); await note();
+      document.body.dataset.tip = document.getElementById("tip").innerText;
+      pointer("pointermove", width * 0.5, 98 + rows * 1.4); await note();
+      document.body.dataset.compute = document.getElementById("tip").innerText;
+    """
+    found, _seen = seen_by(driven(made(two_nodes().core(1, 20, 50), tmp_path), script), tmp_path)
+    [body] = re.findall(r"<body[^>]*>", found.document)
+    assert "40.0 µs, of which 15.0 µs waiting and 20.0 µs waiting for a core" in body, body
+    assert "for 20.0 µs, of which 10.0 µs waiting for a core, after recv, before barrier" in body, body
 
 
 @pytest.mark.slow

@@ -68,10 +68,9 @@ class Display:
         if self.watch is not None:
             self.watch.clear()
 
-    def stop(self) -> None:
-        """End the run: only text follows."""
-        if self.watch is not None:
-            self.watch.stop()
+    def stop(self) -> str:
+        """End the run: only text follows. Returns what to write after the last output of nodes."""
+        return self.watch.stop() if self.watch is not None else ""
 
     def label(self, index: int, target: int) -> bytes:
         """Return the label before each line of a node on stdout (1) or stderr (2); may be empty."""

@@ -121,7 +121,7 @@ def _server(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]
     sock.close()
     outcome = talk.outcome
     if outcome in (net.ACCEPTED, net.REFUSED):
-        return address, f"is an spcomm server of version {net.VERSION}, like this machine"
+        return address, f"is an spcomm server and speaks protocol {net.VERSION}, as this machine does"
     raise _HopFailed(connect.refusal(address, talk), _advice(outcome, address, net))
 
 
@@ -171,7 +171,7 @@ def _code(where: _Place, address: _Place, asks: bool) -> "tuple[_Place, str]":
         raise _HopFailed(error or warning, "the same versions on both machines")
     there = about["members"]
     what = f"a room with {counted(len(there), 'member')}" if about["room"] else "a server without a room"
-    return address, f"is right, versions are the same; it is {what}" + (
+    return address, f"is right, and the versions are the same; it is {what}" + (
         f": {', '.join(there)}" if there else ""
     )
 

@@ -487,8 +487,10 @@ class Supervisor:
 
     def _conclude(self) -> int:
         """Print the final reports after all nodes are gone, in the most readable order."""
-        self._display.stop()
+        watched = self._display.stop()
         self._forwarder.finish(self._signals)
+        if self._stats is None:  # else its tables say more
+            self._forwarder.write_text(watched)
         self._read_reports()
         if not self._reason:
             self._failures.settle()

@@ -12,6 +12,7 @@ import time
 from spcomm.launch.base.process import scheduled, signal_name
 from spcomm.launch.local.screen import Screen
 from spcomm.launch.remote.box_proxy import IN_CALL, activity
+from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _VAIN_POLLS = 1000  # between two looks: more means polling
 UNSTARTED, WAITS, COMPUTES, SLEEPS, POLLS = "not started", "waits", "computes", "sleeps", "polls"
 STOPPED, ENDED, UNKNOWN = "stopped", "ended", "?"
 QUEUES = "waits for a core"
+_PLURALS = {WAITS: "wait", COMPUTES: "compute", SLEEPS: "sleep", POLLS: "poll", QUEUES: "wait for a core"}
 _WORDS = {"R": COMPUTES, "T": STOPPED, "t": STOPPED, "Z": ENDED, "S": SLEEPS, "D": SLEEPS, IN_CALL: WAITS}
 
 
@@ -44,6 +46,17 @@ class Row:
         self.call = ""
         self.place = ""
         self.rates = (0.0, 0.0, 0.0, 0.0)  # per second: messages sent and received, bytes sent and received
+
+
+def states_text(rows: "list[Row]") -> str:
+    """Return how many nodes are in each state: `1 computes, 3 wait`."""
+    states = [row.state for row in rows]
+    counts = {state: states.count(state) for state in sorted(set(states))}
+    shown = {UNKNOWN: "unknown"}
+    return ", ".join(
+        f"{count} {shown.get(state, state if count == 1 else _PLURALS.get(state, state))}"
+        for state, count in counts.items()
+    )
 
 
 class Watch:
@@ -67,9 +80,10 @@ class Watch:
         self._loop, self._ended = loop, ended
         self._look()
 
-    def stop(self) -> None:
-        """Stop watching: all nodes have ended."""
+    def stop(self) -> str:
+        """Stop watching, since all nodes have ended. Returns what a terminal shows when the nodes are gone."""
         self._loop.forget("watch")
+        return ""
 
     def clear(self) -> None:
         """Restore the terminal, as if it only had output."""
@@ -166,16 +180,30 @@ class ScreenWatch(Watch):
         self._screen.later = lambda: loop.at("printed", _PRINTED_S, self._screen.renew)
         super().start(loop, ended, stdin)
 
-    def stop(self) -> None:
+    def stop(self) -> str:
         super().stop()
         self._loop.forget("printed")
         self._screen.close()
+        now = time.monotonic()
+        return self._summarize(self.rows(now), now - self._begun)
 
     def clear(self) -> None:
         self._screen.close()
 
     def show(self, rows: "list[Row]", seconds: float) -> None:
         self._screen.draw(self._draw(rows, seconds, self._screen.size))
+
+    def _summarize(self, rows: "list[Row]", seconds: float) -> str:
+        """Return the line that stays in place of the table."""
+        from spcomm.launch.supervise.stats import counts_of
+        from spcomm.launch.supervise.watch_table import duration
+
+        groups = self._run_processes.groups
+        sent = sum(counts["sent"] for group in groups for counts in counts_of(group))
+        is_known = all(segment.fd >= 0 for group in groups for segment in group.segments)
+        messages = f", {counted(sent, 'message')} sent" if is_known else ""
+        nodes = f"{counted(len(rows), 'node')} ({states_text(rows)})"
+        return f"spcomm: {nodes} after {duration(seconds)}{messages}; --stats shows more\n"
 
 
 class PageWatch(Watch):
@@ -185,10 +213,10 @@ class PageWatch(Watch):
         super().__init__(run_processes)
         self.page = page
 
-    def stop(self) -> None:
-        super().stop()
+    def stop(self) -> str:
         now = time.monotonic()
         self.page.last = self.rows(now), now - self._begun
+        return super().stop()
 
     def close(self) -> None:
         self.page.close()

@@ -15,6 +15,7 @@ import time
 
 from spcomm.launch.base import wire
 from spcomm.launch.base.process import signal_name
+from spcomm.launch.supervise.watch import states_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _NAME = "spcomm-watch"
 _READY = b"+"  # the process would read the next look
 _HELD_UP = {  # the end of the run, by something that the process tells with a letter
     b"b": "waits up to 5 s for the page that the browser was told to open",
-    b"p": "gives the whole timeline to the page that is open",
+    b"p": "is giving the whole timeline to the page that is open",
 }
 
 
@@ -86,6 +87,7 @@ class WatchPage:
     def _state(self, rows: "list[Row]", seconds: float) -> "dict[str, Any]":
         return {
             "seconds": seconds,
+            "states": states_text(rows),
             "rows": [[row.name, row.state, row.seconds, row.call, row.place, *row.rates] for row in rows],
         }
 

@@ -80,11 +80,7 @@ def chosen(rows: "list[Row]", room: int) -> "list[Row]":
 
 
 def _title(rows: "list[Row]", seconds: float) -> str:
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row.state] = counts.get(row.state, 0) + 1
-    states = ", ".join(f"{state} {count}" for state, count in sorted(counts.items()))
-    return f"spcomm, {duration(seconds)}: {counted(len(rows), 'node')} ({states})"
+    return f"spcomm, {duration(seconds)}: {counted(len(rows), 'node')} ({watch.states_text(rows)})"
 
 
 def _table(rows: "list[Row]", width: int) -> "list[list[tuple[str, Style]]]":

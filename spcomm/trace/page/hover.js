@@ -7,13 +7,24 @@ const tip = document.getElementById("tip");
 const covers = (track, outer, inner) =>
   inner >= outer && track.calls.begin[inner] >= track.calls.begin[outer] && track.calls.end[inner] <= track.calls.end[outer];
 
-function waitedWithin(track, begin, end) {
-  const { begin: from, end: to } = track.waits;
+// How much of the time from `begin` to `end` these spans cover; `part`: the length that counts of each piece.
+function within(spans, begin, end, part = (from, to) => to - from) {
+  const { begin: from, end: to } = spans;
   let sum = 0;
   for (let at = first(to.length, (place) => to[place] > begin); at < from.length && from[at] < end; at++) {
-    sum += Math.min(to[at], end) - Math.max(from[at], begin);
+    sum += part(Math.max(from[at], begin), Math.min(to[at], end));
   }
   return sum;
+}
+
+const queuedWithin = (track, begin, end) => within(track.queued, begin, end);
+const waitedWithin = (track, begin, end) =>
+  within(track.waits, begin, end, (from, to) => to - from - queuedWithin(track, from, to));
+
+// A length of time, and which parts of it are known.
+function divided(span, parts) {
+  const shown = parts.filter(([part]) => part > 0).map(([part, words]) => `${lasting(part)} ${words}`);
+  return shown.length ? `${lasting(span)}, of which ${shown.join(" and ")}` : lasting(span);
 }
 
 // The innermost call at a moment; thin ones may be missed by `slack` on both sides. -1: none.
@@ -149,9 +160,10 @@ function ofComputing(track, time) {
   const next = first(track.outer.length, (at) => begin[track.outer[at]] > time);
   const from = next > 0 ? end[track.outer[next - 1]] : track.begin;
   const to = next < track.outer.length ? begin[track.outer[next]] : track.end;
-  const after = next > 0 ? `after ${text(track.calls.name[track.outer[next - 1]])}` : "from its begin";
+  const spent = divided(to - from, [[queuedWithin(track, from, to), "waiting for a core"]]);
+  const after = next > 0 ? `after ${text(track.calls.name[track.outer[next - 1]])}` : "from its beginning";
   const before = next < track.outer.length ? `before ${text(track.calls.name[track.outer[next]])}` : "to its end";
-  return [["b", `node ${track.name} computes`], ["div", `for ${lasting(to - from)}, ${after}, ${before}`, "strong"],
+  return [["b", `node ${track.name} computes`], ["div", `for ${spent}, ${after}, ${before}`, "strong"],
     ["div", between(from, to)]];
 }
 
@@ -163,11 +175,10 @@ const between = (from, to) => {
 function ofCall(track, at) {
   const { begin, end, name, line, open } = track.calls;
   const [from, to] = [begin[at], end[at]];
-  const waited = waitedWithin(track, from, to);
-  const share = to > from ? ` (${((100 * waited) / (to - from)).toFixed(0)} %)` : "";
+  const parts = [[waitedWithin(track, from, to), "waiting"], [queuedWithin(track, from, to), "waiting for a core"]];
   const words = [["b", `node ${track.name}: ${text(name[at])}`]];
   if (line[at] >= 0) words.push(["div", text(line[at]), "strong"]);
-  words.push(["div", `${lasting(to - from)}, of these it waits ${lasting(waited)}${waited ? share : ""}`, "strong"]);
+  words.push(["div", divided(to - from, parts), "strong"]);
   if (open[at]) words.push(["div", "it had not returned when the trace ended", "strong"]);
   const partners = messagesWithin(track, from, to);
   for (const message of partners.slice(0, 4)) words.push(["div", ofMessage(track, message), "strong"]);

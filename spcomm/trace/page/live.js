@@ -84,19 +84,16 @@ function showTimeline() {
 const rate = (number) => (number < 0.05 ? "" : number.toFixed(number < 10 ? 1 : 0));
 const KINDS = { computes: "computing", polls: "computing", sleeps: "computing", waits: "waiting", "waits for a core": "queued" };
 
-function showNodes({ rows, seconds }) {
+function showNodes({ rows, states, seconds }) {
   const head = element("thead");
   head.append(row(["node", "state", "for", "operation", "line", "sent/s", "received/s", "MB/s out", "MB/s in"], "th"));
   const body = element("tbody");
-  const counts = {};
   for (const [name, state, time, call, place, sent, received, out, into] of rows) {
-    counts[state] = (counts[state] || 0) + 1;
     const shown = element("td");
     shown.append(element("i", "", KINDS[state] || "other"), state);
     body.append(row([name, shown, time ? lasting(time * 1e9) : "", call, place, rate(sent), rate(received), rate(out / 1e6), rate(into / 1e6)]));
   }
   table.replaceChildren(head, body);
-  const states = Object.entries(counts).map(([state, count]) => `${state} ${count}`).join(", ");
   const sent = rows.reduce((sum, cells) => sum + cells[5], 0);
   say(`running for ${lasting(seconds * 1e9)}: ${numbered(rows.length, "node")} (${states}), ${rate(sent) || 0} messages per second`);
 }
@@ -141,9 +138,9 @@ async function follow() {
 
 async function finish({ code, saved }) {
   const answer = await asked(`trace?page=${pageNumber}`);
-  const words = `the run has ended with exit code ${code}`;
+  const words = `The run has ended (exit code ${code}).`;
   if (!answer.ok) {
-    say(`${words}; its trace cannot be shown, and below is what was seen of it`);
+    say(`${words} Its trace cannot be shown; below is what was seen of it.`);
     return;
   }
   const text = await answer.text();
@@ -155,14 +152,14 @@ async function finish({ code, saved }) {
   writeAll();
   choose("counts");
   begin();
-  const link = element("a", "save this page");
+  const link = element("a", "saved");
   link.id = "save";
   link.download = `${data.program || "trace"}.html`;
   link.href = URL.createObjectURL(new Blob([text], { type: "text/html" }));
-  const ended = element("p", `${words[0].toUpperCase()}${words.slice(1)}; this page needs it no longer: `);
+  const ended = element("p", `${words} This page no longer needs it and can be `);
   ended.id = "ended";
   ended.append(link);
-  if (saved) ended.append(`. The trace is in ${saved}`);
+  ended.append(saved ? `. The trace is in ${saved}` : ".");
   document.getElementById("headline").after(ended);
 }
 
@@ -174,10 +171,10 @@ function live() {
   panel.append(element("h2", "What the nodes do"), scroll);
   document.getElementById("stage").before(panel);
   if (data.elsewhere) note(`The timeline of ${data.elsewhere}, on another machine, comes when the run ends.`);
-  say("the page waits for the first news of the run");
+  say("waiting for the first data of the run");
   document.documentElement.dataset.live = "running";
   follow().then(finish).catch((error) => {
-    say(`the connection to the run is lost (${error.message}); below is what was seen of it`);
+    say(`The connection to the run was lost (${error.message}); below is what was seen of it.`);
   }).finally(() => { document.documentElement.dataset.live = "over"; });
 }
 
