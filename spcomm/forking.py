@@ -21,7 +21,10 @@ _ends_by_itself = False  # C's exit() waits for the other nodes
 def start(nodes: int, group_id: int, call: str) -> comm.Comm:
     """Fork so many nodes, and return each one's `Comm`. `call` is the text of the call, for errors."""
     _refuse(call)
-    segment = segments.Segment(nodes, disable=segments.disable_mask())
+    try:
+        segment = segments.Segment(nodes, disable=segments.disable_mask())
+    except OSError as error:
+        raise OSError(error.errno, f"{call}: {error.strerror}") from None
     try:
         return _join(segment.fd, nodes, group_id, call)
     finally:
@@ -98,7 +101,9 @@ def _fork_nodes(descriptor: int, nodes: int, call: str, meeting: "forking.Meetin
     try:
         return forking.fork_nodes(descriptor, nodes, meeting=meeting)
     except OSError as error:
-        advice = "try fewer nodes, or raise the limits (ulimit -u, ulimit -n, those of the container)"
+        from spcomm import resource_limits
+
+        advice = f"try fewer nodes, or {resource_limits.advice(error.errno or 0)}"
         text = f"{call}: {nodes} nodes cannot be started ({error.strerror}); {advice}"
         raise OSError(error.errno, text) from None
 

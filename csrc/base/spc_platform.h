@@ -39,7 +39,7 @@ uint32_t spc_platform_features(uint32_t disabled);
 
 /* A file descriptor (close-on-exec) of zeroed memory that neither shrinks nor grows any more; gone with its last user.
  * With memfd it is sparse; without, all of it is reserved at once: SPC_ESYSTEM with errno ENOSPC if there is no
- * room. */
+ * room, and with EFBIG beyond the limit of files, where the system would send SIGXFSZ. */
 int spc_platform_memory_create(uint32_t features, uint64_t size_bytes, int *descriptor);
 
 /* Whether memory made with these features takes room only where it is touched. */
@@ -70,8 +70,11 @@ bool spc_platform_core_wait(uint64_t *waited_ns);
 /* The cores this process may use: the affinity mask, limited by the cgroup's quota; fractions count. */
 double spc_platform_cores(void);
 
-/* The memory this process may use: the machine's, limited by the cgroup's. */
+/* The memory this process may use: the machine's, limited by the cgroup's and by the process's own (ulimit -v). */
 uint64_t spc_platform_memory_limit(void);
+
+/* The size of the largest file that this process may make (ulimit -f), which counts for memory, too. UINT64_MAX: any. */
+uint64_t spc_platform_file_limit(void);
 
 /* A mark of the process that made it, which is invalid in a forked child. */
 typedef struct spc_owner_mark {

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,6 +78,10 @@ static int memory_create_by_name(uint64_t size_bytes, int *descriptor) {
 int spc_platform_memory_create(uint32_t features, uint64_t size_bytes, int *descriptor) {
     if (size_bytes == 0 || size_bytes > INT64_MAX) {
         return SPC_EINVAL;
+    }
+    if (size_bytes > spc_platform_file_limit()) {
+        errno = EFBIG;
+        return SPC_ESYSTEM;
     }
     if (features & SPC_FEATURE_memfd) {
         return spc_native_memory_create(size_bytes, descriptor);
@@ -153,8 +158,21 @@ double spc_platform_cores(void) {
     return quota < (double)allowed ? quota : (double)allowed;
 }
 
+/* UINT64_MAX: the process has no such limit. */
+static uint64_t resource_limit(int resource) {
+    struct rlimit limit;
+    bool found = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return found ? (uint64_t)limit.rlim_cur : UINT64_MAX;
+}
+
+uint64_t spc_platform_file_limit(void) {
+    return resource_limit(RLIMIT_FSIZE);
+}
+
 uint64_t spc_platform_memory_limit(void) {
     uint64_t limit_bytes = spc_cgroup_memory_bytes("");
+    uint64_t space_bytes = resource_limit(RLIMIT_AS);
+    limit_bytes = space_bytes < limit_bytes ? space_bytes : limit_bytes;
     long pages = sysconf(_SC_PHYS_PAGES);
     long page_bytes = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page_bytes > 0) {

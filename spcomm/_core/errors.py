@@ -60,6 +60,20 @@ def in_a_part(call: str, rank: int, size: int) -> str:
     return f"{call}, as node {rank} of a part of {size}"
 
 
+# ---- resources
+
+
+def no_shared_memory(nodes: int, number: int) -> OSError:
+    """`number`: why the system refuses it."""
+    import os
+
+    from spcomm import resource_limits
+
+    reason, limit = os.strerror(number), resource_limits.text(number)
+    cure = f"try fewer nodes, raise the limit {limit}" if limit else "try fewer nodes"
+    return OSError(number, f"the shared memory for {nodes} nodes cannot be made ({reason}); {cure}")
+
+
 # ---- arguments
 
 

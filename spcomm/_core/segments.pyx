@@ -2,7 +2,7 @@
 # cython: autotestdict=False, auto_pickle=False
 """The core for a launcher: the shared segment, and the capabilities of this machine. Imports no NumPy."""
 
-from libc.errno cimport errno
+from libc.errno cimport ENOMEM, errno
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -173,7 +173,7 @@ def adopt_orphans():
 
 
 def memory():
-    """Return the bytes of memory this process may use: the machine's, limited by its cgroup."""
+    """Return the bytes of memory this process may use: the machine's, limited by its cgroup and by `ulimit -v`."""
     return spc_platform_memory_limit()
 
 
@@ -495,9 +495,9 @@ cdef int check(int status, nodes) except -1:
     if status == SPC_OK:
         return 0
     if status == SPC_ENOMEM:
-        raise MemoryError
+        raise errors.no_shared_memory(nodes, ENOMEM)
     if status == SPC_ESYSTEM:
-        raise OSError(number, f"the shared memory for {nodes} nodes cannot be made: {os.strerror(number)}")
+        raise errors.no_shared_memory(nodes, number)
     raise errors.ConfigError(f"the shared memory for {nodes} nodes: {spc_error_message(status).decode()}")
 
 

@@ -41,8 +41,10 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         if error.errno not in _SHORTAGES:
             return _internal_error()
+        from spcomm import resource_limits
+
         shortage = f"spcomm run: the system has no resources left for the launcher itself ({error.strerror})"
-        _complain(f"{shortage}; raise the limits (ulimit -n, ulimit -u, those of the container)")
+        _complain(f"{shortage}; {resource_limits.advice(error.errno)}")
         return 125
     except Exception:
         return _internal_error()
@@ -351,15 +353,10 @@ def _segment(
             counts_times=bool(options.stats),
             **buffers,
         )
-    except MemoryError:
-        reason = "not enough memory"
     except OSError as error:
-        reason = error.strerror or str(error)
+        raise UsageError(f"spcomm run: {error.strerror}, or smaller --ring, --arena") from None
     except SpcommError as error:
         raise UsageError(f"spcomm run: {error}") from None
-    raise UsageError(
-        f"spcomm run: no shared memory for {size} nodes ({reason}); try fewer nodes or smaller --ring, --arena"
-    )
 
 
 def _watch_signals() -> int:
@@ -395,7 +392,7 @@ def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tupl
     )
     boxes = (options.boxes or 0) * len({part.group for part in options.parts}) * _DESCRIPTORS_BOX
     needed = nodes * each + programs * _DESCRIPTORS_PROGRAM + boxes + _DESCRIPTORS_MORE
-    if needed <= 256:
+    if 0 < needed <= os.sysconf("SC_OPEN_MAX"):
         return None
     import resource
 

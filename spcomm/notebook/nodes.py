@@ -423,10 +423,10 @@ def _search_path() -> "list[str]":
 
 
 def _too_few(size: int, number: int) -> str:
-    return (
-        f"not all of {size} nodes could be started ({os.strerror(number)}); try fewer, or raise the limits "
-        "(ulimit -u, ulimit -n, those of the container)"
-    )
+    from spcomm import resource_limits
+
+    advice = resource_limits.advice(number)
+    return f"not all of {size} nodes could be started ({os.strerror(number)}); try fewer, or {advice}"
 
 
 def _nothing() -> None:

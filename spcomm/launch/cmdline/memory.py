@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Memory limit of a run's message buffers: a quarter of the memory that this process may use.
 
-That is the machine's memory, limited by its control group. All buffers of all groups count: shared memory, of which
-each box has as much as if all nodes were there, and the private queues of nodes. They take pages only as they are
-used, so an excess would show late, through the kernel's killer. Sizes that the user leaves open are made small enough;
-sizes that the user requests are refused before anything starts.
+That is the machine's memory, limited by its control group and by `ulimit -v`. All buffers of all groups count: shared
+memory, of which each box has as much as if all nodes were there, and the private queues of nodes. They take pages
+only as they are used, so an excess would show late, through the kernel's killer. Sizes that the user leaves open are
+made small enough; sizes that the user requests are refused before anything starts.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -68,8 +68,15 @@ def _refuse(
     raise UsageError(
         f"spcomm run: {option} {size_text(name, options.buffers[name])}: the message buffers of "
         f"{counted(nodes, 'node')} could take {about(total)}, and may take {about(memory // _SHARE)}, a quarter "
-        f"of the memory that there is here ({about(memory)}); try {cure}, or leave {option} out"
+        f"of the memory that {_whence(memory)} ({about(memory)}); try {cure}, or leave {option} out"
     )
+
+
+def _whence(memory: int) -> str:
+    """Say what limits the memory, where that is not the machine or the container."""
+    import resource
+
+    return "ulimit -v allows" if resource.getrlimit(resource.RLIMIT_AS)[0] == memory else "there is here"
 
 
 def _rounded(name: str, value: int) -> str:

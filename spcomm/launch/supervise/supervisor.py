@@ -129,10 +129,11 @@ class Supervisor:
     def _cannot_start(self, number: int) -> None:
         if self._reason not in ("", "spcomm"):
             return
+        from spcomm import resource_limits
+
         self._sentence = (
             f"only {len(self._run_processes.started)} of {self._run_processes.size} nodes could be started "
-            f"({os.strerror(number)}); try fewer nodes (-n), or raise the limits (ulimit -u, ulimit -n, "
-            "those of the container)"
+            f"({os.strerror(number)}); try fewer nodes (-n), or {resource_limits.advice(number)}"
         )
         self._end("spcomm", _signal.SIGKILL, 125)
 
