@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+cimport numpy as cnp
+
 from spcomm._core.handle cimport Handle
 from spcomm._core.libspc cimport spc_message_t, spc_payload_t
 
@@ -29,6 +31,7 @@ cdef object owned_bytes(Handle handle, int storage, void *stored, void *data, Py
 cdef object hidden_array(Memory memory, void *data, Py_ssize_t length, bint writable)
 cdef bint is_adoptable(Handle handle, spc_message_t *message, bint copy) noexcept
 cdef bint is_array(object value) noexcept
+cdef object writable_alias(cnp.ndarray array)
 cdef object encode_array(object array, Encoded *encoded)
 cdef object decode_array(Handle handle, spc_message_t *message, bint copy)
 cdef int check_out(object out) except -1

@@ -140,8 +140,6 @@ cdef uint64_t room_for_meta(uint64_t meta_bytes) noexcept:
 
 cdef extern from "numpy/arrayobject.h":
     int NPY_HALF
-    object PyArray_NewFromDescr(PyObject *subtype, void *descr, int nd, const cnp.npy_intp *dims,
-                                const cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
     void *PyArray_DescrFromType(int number)
     void *descr_of "PyArray_DESCR"(cnp.ndarray array)
 
@@ -150,7 +148,11 @@ cdef extern from *:
     #define spcpy_new_array(descr, nd, dims, data, flags) \
         PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)(descr), nd, dims, NULL, data, flags, NULL)
     #define spcpy_is_array(value) PyArray_CheckExact(value)
+    #define spcpy_new_alias(descr, nd, dims, strides, data) \
+        PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)(descr), nd, dims, strides, data, \
+                             NPY_ARRAY_WRITEABLE, NULL)
     """
+    object spcpy_new_alias(void *descr, int nd, const cnp.npy_intp *dims, const cnp.npy_intp *strides, void *data)
     object spcpy_new_array(void *descr, int nd, const cnp.npy_intp *dims, void *data, int flags)
     bint spcpy_is_array(object value) noexcept
 
@@ -183,6 +185,18 @@ find_plain_types()
 
 cdef bint is_array(object value) noexcept:
     return spcpy_is_array(value)
+
+
+cdef object writable_alias(cnp.ndarray array):
+    """Return another array that sees the memory of a read-only one, and may be written. Only for pickle to read."""
+    cdef object dtype = array.dtype
+    cdef cnp.ndarray alias
+    Py_INCREF(dtype)  # for the alias
+    alias = <cnp.ndarray>spcpy_new_alias(<void *>dtype, cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array),
+                                         cnp.PyArray_STRIDES(array), cnp.PyArray_DATA(array))
+    set_base(alias, array)
+    cnp.PyArray_UpdateFlags(alias, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED)
+    return alias
 
 
 # ---- out

@@ -36,6 +36,7 @@ from spcomm._core.arrays cimport (
     hidden_array,
     is_adoptable,
     is_array,
+    writable_alias,
     take_over,
 )
 from spcomm._core.handle cimport Handle
@@ -64,7 +65,8 @@ from spcomm._core.libspc cimport (
 )
 from spcomm._core.simtime cimport SimTime, new_simtime
 
-from pickle import dumps, loads
+from io import BytesIO
+from pickle import Pickler, dumps, loads
 
 import numpy as np
 
@@ -462,12 +464,15 @@ cdef class Buffers:
     """Collects the buffers that pickle exports; its result decides whether a buffer stays in the pickle."""
 
     cdef list kept  # memoryviews of bytes, contiguous
+    cdef bint any_read_only  # whether a read-only buffer is nothing new
 
     def __call__(self, buffer):
         try:
             raw = buffer.raw()
         except BufferError:  # not contiguous
             return True
+        if PyMemoryView_GET_BUFFER(raw).readonly and not self.any_read_only:
+            raise ReadOnlyFound
         if raw.nbytes < BUFFER_BYTES:
             return True
         if self.kept is None:
@@ -478,12 +483,36 @@ cdef class Buffers:
         return False
 
 
+class ReadOnlyFound(Exception):
+    """A buffer is read-only: pickle would make it so at the receiver, too, whose own copy it is."""
+
+
+class WritablePickler(Pickler):
+    """Pickles read-only arrays as if they were writable, in place; slower, because it looks at each object."""
+
+    def reducer_override(self, value):
+        if is_array(value) and not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>value):
+            return writable_alias(value).__reduce_ex__(5)
+        return NotImplemented
+
+
+cdef bytes pickled_writable(object value, Buffers buffers):
+    cdef object out = BytesIO()
+    buffers.any_read_only = True
+    buffers.kept = None
+    WritablePickler(out, 5, buffer_callback=buffers).dump(value)
+    return out.getvalue()
+
+
 cdef object encode_pickle(object value, Encoded *encoded, object call):
     """Fill in `encoded`; return the object that must stay alive while it is used."""
     cdef bytes pickled
     cdef Buffers buffers = Buffers.__new__(Buffers)
     try:
-        pickled = dumps(value, 5, buffer_callback=buffers)
+        try:
+            pickled = dumps(value, 5, buffer_callback=buffers)
+        except ReadOnlyFound:
+            pickled = pickled_writable(value, buffers)
     except MemoryError:
         raise
     except Exception as error:

@@ -43,6 +43,7 @@ cdef class Gathering:
 
 cdef int wait_at_barrier(Handle self, object timeout) except -1
 cdef FuzzyBarrier enter_fuzzy_barrier(Handle self)
+cdef list as_items(str name, str parameter, object values, int32_t size)
 cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, str doing)
 cdef bint is_new(Gathering gathering) noexcept
 cdef object broadcast(Handle self, object value, object root, bint copy)

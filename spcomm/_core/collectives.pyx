@@ -59,6 +59,7 @@ from spcomm._core import call_site, error_text, errors, exit_text
 
 cnp.import_array()
 
+cdef tuple WITHOUT_RANKS = (str, bytes, bytearray, set, frozenset)
 cdef spc_signature_t BARRIER
 memset(&BARRIER, 0, sizeof(BARRIER))
 BARRIER.operation = SPC_OPERATION_BARRIER
@@ -280,7 +281,7 @@ cdef class Gathering:
         cdef int32_t rank = self.handle.rank_number
         cdef list items
         try:
-            items = as_items(self.name, values, self.handle.node_count)
+            items = as_items(self.name, "objs", values, self.handle.node_count)
             self.encode_all(items)
         except Exception as error:
             return self.fail_with(error)
@@ -358,13 +359,19 @@ cdef class Gathering:
         return decode(self.handle, &message, True)
 
     cdef object part_of(self, int32_t rank, bint copy):
-        return decode(self.handle, message_from(&self.call, rank), copy)
+        """Return the contribution of a node; of this one a copy."""
+        try:
+            if rank == self.handle.rank_number:
+                return self.own_copy()
+            return decode(self.handle, message_from(&self.call, rank), copy)
+        except errors.SpcommError as error:
+            source = <int>spc_comm_rank_in_run(self.handle.core, rank)
+            raise errors.unreadable_part(words_of(self), source, error) from error.__cause__
 
     cdef list parts(self, bint copy):
         """Return the contributions of all nodes, by rank."""
         cdef int32_t rank
-        return [self.own_copy() if rank == self.handle.rank_number else self.part_of(rank, copy)
-                for rank in range(self.handle.node_count)]
+        return [self.part_of(rank, copy) for rank in range(self.handle.node_count)]
 
 
 cdef spc_message_t *message_from(spc_gathering_t *call, int32_t rank) noexcept:
@@ -374,20 +381,27 @@ cdef spc_message_t *message_from(spc_gathering_t *call, int32_t rank) noexcept:
     return &call.messages[rank]
 
 
-cdef list as_items(str name, object values, int32_t size):
+cdef list as_items(str name, str parameter, object values, int32_t size):
     """Return a list with one item for each node."""
     cdef list items
     if isinstance(values, np.ndarray):
         if values.ndim == 0:
-            raise error_text.no_items(name, "objs", values)
+            raise error_text.no_items(name, parameter, values)
         items = [values[i] for i in range(len(values))] if len(values) == size else [None] * len(values)
-    elif isinstance(values, (str, bytes, bytearray, dict, set, frozenset)) or not hasattr(values, "__iter__"):
-        raise error_text.no_items(name, "objs", values)
+    elif not hasattr(values, "__iter__") or has_no_ranks(values):
+        raise error_text.no_items(name, parameter, values)
     else:
         items = list(values)
     if len(items) != size:
-        raise error_text.wrong_number(name, "objs", len(items), size)
+        raise error_text.wrong_number(name, parameter, len(items), size)
     return items
+
+
+cdef bint has_no_ranks(object values) except -1:
+    """Whether the items of an iterable are not meant for the nodes: letters, members of a set, names of columns."""
+    if isinstance(values, WITHOUT_RANKS) or getattr(values, "ndim", 1) == 0:
+        return True
+    return not hasattr(values, "dtype") and (hasattr(values, "keys") or hasattr(values, "columns"))
 
 
 cdef Gathering begin(Handle handle, int operation, int32_t root, str name):
@@ -467,7 +481,7 @@ cdef object scatter_items(Handle self, object values, object root):
         if is_new(gathering):
             gathering.give_each(values)
         gathering.run()
-        return gathering.own_copy()
+        return gathering.part_of(rank, True)
     gathering.run()
     return gathering.part_of(rank, True)
 

@@ -162,11 +162,27 @@ def is_shared() -> BufferInUseError:
 
 def no_items(call: str, name: str, value: object) -> TypeError:
     """`name` is the parameter that must hold an item for each node."""
-    found = "an array without axes" if hasattr(value, "ndim") else a_kind(value)
+    found = (
+        "an array without axes" if hasattr(value, "ndim") and not hasattr(value, "keys") else a_kind(value)
+    )
     return TypeError(
         f"{call}({name}={shown(value)}): {name} is a sequence with one item for each node, or an array whose first "
-        f"axis is divided among them, not {found}"
+        f"axis is divided among them, not {found}{_as_items(name, value)}"
     )
+
+
+def _as_items(name: str, value: object) -> str:
+    """Return the advice for values that have no items in the order of ranks, such as tables."""
+    if isinstance(value, (set, frozenset)):
+        return f", which has no order; give sorted({name})"
+    if hasattr(value, "iloc"):
+        parts = f"[{name}.iloc[rows] for rows in np.array_split(range(len({name})), comm.size)]"
+        return f", which iterates over the names of its columns; divide its rows: {parts}"
+    if hasattr(value, "columns"):
+        return ", which iterates over its columns; give a list with some rows for each node"
+    if hasattr(value, "keys"):
+        return f", which iterates over its keys; give list({name}.values())"
+    return ""
 
 
 def wrong_number(call: str, name: str, found: int, size: int) -> ValueError:
@@ -202,15 +218,73 @@ _ALLOWED = {
 _LIKE = {"MAX": "MIN", "LOR": "LAND", "LXOR": "LAND", "BOR": "BAND", "BXOR": "BAND"}
 
 
+def more_than_numbers(value: object) -> str:
+    """Return the reason why a value whose class adds something to its numbers is refused."""
+    name = type(value).__name__
+    if name == "MaskedArray":
+        return "its mask would be lost; give x.filled(…)"
+    return f"what {name} adds to its numbers would be lost; give {_numbers(value)} for the numbers alone"
+
+
+def _numbers(value: object) -> str:
+    """Return the expression for the plain numbers of an argument x."""
+    import numpy as np  # late: the launcher does without
+
+    from spcomm._core.simtime import SimTime
+
+    if isinstance(value, SimTime):
+        return "SimTime(x)"
+    if isinstance(value, np.ndarray):
+        return "np.asarray(x)"
+    for method in ("to_numpy", "numpy"):
+        if callable(getattr(value, method, None)):
+            return f"x.{method}()"
+    if hasattr(value, "__cuda_array_interface__"):
+        return "x.get()"
+    kinds = [kind.__name__ for kind in (float, complex, int) if isinstance(value, kind)]
+    if kinds:
+        return f"{kinds[0]}(x)"
+    return "np.asarray(x)" if hasattr(value, "dtype") else "its numbers"
+
+
+def _found(value: object) -> str:
+    """Return the kind of a value that cannot be combined: `an array of <U3`, `a pandas Series of float64`."""
+    import numpy as np
+
+    from spcomm._core.simtime import SimTime
+
+    if not hasattr(value, "dtype") or isinstance(value, SimTime):
+        return a_kind(value)
+    kind = type(value)
+    if kind in (np.ndarray, np.memmap, getattr(value.dtype, "type", None)):
+        return f"an array of {value.dtype}"
+    package = kind.__module__.partition(".")[0]
+    name = kind.__name__ if package in ("__main__", "builtins") else f"{package} {kind.__name__}"
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name} of {value.dtype}"
+
+
+def _why(value: object) -> str:
+    """Return the advice for a value that is no number and no array."""
+    import numpy as np
+
+    if isinstance(value, list):
+        return "for element by element, give np.array(x); for several values, tuple(x)"
+    if hasattr(value, "to_numpy") or (
+        hasattr(value, "dtype") and not isinstance(value, (np.ndarray, np.generic))
+    ):
+        return f"give {_numbers(value)}"
+    return ""
+
+
 def not_reducible(call: str, value: object, why: str = "") -> TypeError:
-    kind = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+    why = why or _why(value)
     allowed = (
         "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these"
     )
-    if isinstance(value, list):
-        why = why or "for element by element, give np.array(x); for several values, tuple(x)"
     name = call.partition("(")[0]
-    return TypeError(f"{name}(x): x cannot be {kind}{': ' + why if why else ''}. Allowed are {allowed}.")
+    return TypeError(
+        f"{name}(x): x cannot be {_found(value)}{': ' + why if why else ''}. Allowed are {allowed}."
+    )
 
 
 def not_callable(value: object) -> TypeError:
@@ -244,19 +318,17 @@ def why_not(operator: str, kind: str) -> str:
 
 
 def not_foldable(call: str, operator: str, value: object, why: str = "") -> TypeError:
-    found = f"an array of {value.dtype}" if hasattr(value, "dtype") else a_kind(value)
+    why = why or _why(value)
     allowed = _ALLOWED[_LIKE.get(operator, operator)]
-    if isinstance(value, list):
-        why = why or "for element by element, give np.array(x); for several values, tuple(x)"
     head = f"{call}(x, op={operator})" if call else f"{operator}(left, right)"
     return TypeError(
-        f"{head}: {'x' if call else 'a value'} cannot be {found}{': ' + why if why else ''}. Allowed are {allowed}; "
-        "for other values make an operator with @spcomm.op."
+        f"{head}: {'x' if call else 'a value'} cannot be {_found(value)}{': ' + why if why else ''}. Allowed are "
+        f"{allowed}; for other values make an operator with @spcomm.op."
     )
 
 
 def no_pair(call: str, operator: str, value: object) -> TypeError:
-    found = f"an array of {value.dtype}" if hasattr(value, "dtype") else shown(value)
+    found = _found(value) if hasattr(value, "dtype") else shown(value)
     head = f"{call}(x, op={operator})" if call else f"{operator}(left, right)"
     return TypeError(
         f"{head}: x is a tuple (value, index) of a real number and an int, or an array of such pairs, of dtype "

@@ -37,6 +37,8 @@ def shown(value: object, limit: int = 60) -> str:
         text = repr(value)
     except Exception:
         text = f"<{type(value).__name__}>"
+    if "\n" in text:  # tables, matrices
+        text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -159,10 +161,25 @@ def unpicklable(call: str, value: object, error: BaseException) -> TypeError:
     return TypeError(f"{call}(obj): a {kind} cannot be sent, because it cannot be pickled: {error}. {advice}")
 
 
+_CLASSES = "Classes must be defined, or importable, on both nodes."
+
+
 def unreadable(source: int, tag: int, what: str, error: "BaseException | None" = None) -> SpcommError:
     reason = f": {type(error).__name__}: {error}" if error is not None else ""
-    advice = "It has been taken from the queue. Classes must be defined, or importable, on both nodes."
-    return SpcommError(f"the message from node {source} (tag {tag}) cannot be read: {what}{reason}. {advice}")
+    made = SpcommError(
+        f"the message from node {source} (tag {tag}) cannot be read: {what}{reason}. "
+        f"It has been taken from the queue. {_CLASSES}"
+    )
+    made._unreadable = what + reason  # type: ignore[attr-defined]
+    return made
+
+
+def unreadable_part(call: str, rank: int, error: SpcommError) -> SpcommError:
+    """Return the error of a collective call for what `unreadable` says about a message."""
+    what = getattr(error, "_unreadable", None)
+    if what is None:
+        return error
+    return SpcommError(f"{call}: the contribution of node {rank} cannot be read: {what}. {_CLASSES}")
 
 
 def bad_out(reason: str) -> TypeError:

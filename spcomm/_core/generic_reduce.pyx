@@ -18,7 +18,7 @@ from libc.string cimport memset
 
 from spcomm._core.arguments cimport root_from
 from spcomm._core.arrays cimport owned_bytes
-from spcomm._core.collectives cimport Gathering, begin_step, is_new
+from spcomm._core.collectives cimport Gathering, as_items, begin_step, is_new
 from spcomm._core.handle cimport Handle, fail
 from spcomm._core.libspc cimport (
     ARRAY,
@@ -488,7 +488,9 @@ cdef object reduce_along(Handle self, int operation, str name, object op, object
 cdef object reduce_and_divide(Handle self, object x, object op, object counts):
     cdef Fold fold = new_fold(self, SPC_OPERATION_ARRAY_REDUCE_SCATTER, "reduce_scatter", op, 0, None)
     if not isinstance(x, np.ndarray):
-        return fold.fold_items(as_items(self, x, counts))
+        if counts is not None:
+            raise error_text.counts_of_objects()
+        return fold.fold_items(as_items("reduce_scatter", "x", x, self.node_count))
     if x.ndim == 0:
         raise error_text.no_axis(x)
     counts = as_counts(self, counts, len(x))
@@ -519,17 +521,6 @@ cdef object combine_all(Fold fold, object x):
         return collect_array(fold, x, None) if is_known(fold, x) else fold.fold_array(x)
     # Other kinds of arrays may hold more than elements: a mask, or their own meaning of "*".
     return fold.fold_array(x) if fold.op.elementwise and type(x) in (np.ndarray, np.memmap) else fold.fold_values(x)
-
-
-cdef list as_items(Handle self, object x, object counts):
-    if counts is not None:
-        raise error_text.counts_of_objects()
-    if isinstance(x, (str, bytes, bytearray, dict, set, frozenset)) or not hasattr(x, "__iter__"):
-        raise error_text.no_items("reduce_scatter", "x", x)
-    items = list(x)
-    if len(items) != self.node_count:
-        raise error_text.wrong_number("reduce_scatter", "x", len(items), self.node_count)
-    return items
 
 
 cdef list as_counts(Handle self, object counts, Py_ssize_t length):

@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from spcomm._core import error_text
-from spcomm._core.reductions import combined_times, is_simtimes
+from spcomm._core.reductions import combined_times, is_more_than_numbers, is_simtimes
 from spcomm._core.simtime import SimTime
 from spcomm.net_types.net_scalars import plain_numbers
 
@@ -250,6 +250,7 @@ def plain(operator: Op, call: str, value: Any) -> Any:
         return _pair(operator, call, value)
     if type(value) is tuple:
         return tuple(plain(operator, call, item) for item in value)
+    _check_class(operator, call, value)
     if isinstance(value, (bool, np.bool_)):
         return int(value) if operator in _COUNTING else bool(value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
@@ -278,6 +279,13 @@ def _pair(operator: Op, call: str, value: Any) -> Any:
     raise error_text.no_pair(call, operator.name, value)
 
 
+def _check_class(operator: Op, call: str, value: Any) -> None:
+    """Refuse classes that may know more than their numbers: only a program's own operator can keep that."""
+    if is_more_than_numbers(value):
+        name = operator.name if operator in _KINDS else "MIN"  # of the pairs of MINLOC and MAXLOC
+        raise error_text.not_foldable(call, name, value, error_text.more_than_numbers(value))
+
+
 def _check(operator: Op, call: str, kind: str, value: Any) -> None:
     if kind not in _KINDS.get(operator, ""):
         raise error_text.not_foldable(call, operator.name, value, error_text.why_not(operator.name, kind))
@@ -295,8 +303,7 @@ def pairs_dtype(dtype: Any) -> Any:
 
 def plain_array(operator: Op, call: str, array: Any) -> Any:
     """Convert to the machine's byte order, and counted bools to int64; return the array itself if it fits."""
-    if isinstance(array, np.ma.MaskedArray):
-        raise error_text.not_foldable(call, operator.name, array, "its mask would be lost; give x.filled(…)")
+    _check_class(operator, call, array)
     array = plain_numbers(array)
     dtype = array.dtype
     if is_locating(operator):

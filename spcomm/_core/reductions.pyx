@@ -57,6 +57,7 @@ from spcomm._core.libspc cimport (
 )
 from spcomm._core.simtime cimport SimTime, new_simtime
 
+from enum import Enum
 from operator import add, index
 from pickle import dumps, loads
 
@@ -300,6 +301,9 @@ cdef tuple NUMPY_OPERATORS = (np.add, np.minimum, np.maximum)
 cdef tuple BOOLS = (bool, np.bool_)
 cdef tuple INTS = (int, np.integer)
 cdef tuple ARRAYS = (np.ndarray, np.generic)
+cdef tuple NUMBERS = (np.ndarray, int, float, complex, SimTime)
+cdef frozenset PLAIN_CLASSES = frozenset(
+    {np.ndarray, np.memmap, bool, int, float, complex, SimTime, *np.sctypeDict.values()})
 
 
 cdef void fill_table() except *:
@@ -347,6 +351,8 @@ cdef class Item:
     def __init__(self, int op, value, str name):
         self.number = None
         self.dtype = None
+        if is_more_than_numbers(value):
+            raise error_text.not_reducible(name, value, error_text.more_than_numbers(value))
         if isinstance(value, BOOLS):
             self.set_int(bool(value), INT if op == SPC_SUM else BOOL)
         elif isinstance(value, INTS) and not isinstance(value, np.timedelta64):
@@ -357,8 +363,6 @@ cdef class Item:
             self.set_array(np.asarray(value), SIMTIME)
         elif isinstance(value, complex):
             self.set_array(np.array(value, np.complex128), COMPLEX)
-        elif isinstance(value, np.ma.MaskedArray):
-            raise error_text.not_reducible(name, value, "its mask would be lost; give x.filled(…)")
         elif isinstance(value, ARRAYS):
             value = plain_numbers(value)
             check_kind(op, value, name, value)  # not every dtype can be copied as below
@@ -432,6 +436,18 @@ cdef object as_simtime(const spcomm_simtime_t *value, str name):
 cpdef bint is_simtimes(object dtype) except -1:
     return dtype is SIMTIME_DTYPE or (
         dtype.names == SIMTIME_DTYPE.names and dtype.newbyteorder("=") == SIMTIME_DTYPE)
+
+
+cpdef bint is_more_than_numbers(object value) except -1:
+    """Whether the class of a number or an array may add something to it: a unit, a mask. The core sees numbers only."""
+    cdef object kind = type(value)
+    if kind in PLAIN_CLASSES or isinstance(value, Enum):  # members of IntEnum add up as ints in Python, too
+        return False
+    if isinstance(value, np.generic):
+        return value.dtype.type is not kind  # other packages have scalars, too: bfloat16
+    if kind is getattr(getattr(value, "dtype", None), "type", None):  # NET_INT, NET_DOUBLE
+        return False
+    return isinstance(value, NUMBERS)
 
 
 cdef int check_kind(int op, object array, str name, object value) except -1:

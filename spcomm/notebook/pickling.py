@@ -117,6 +117,8 @@ def array_of_bytes(
     dtype = descr_to_dtype(description)
     if dtype.hasobject or not dtype.itemsize or not isinstance(data, (bytes, bytearray)):
         raise ValueError(f"an array of {dtype} cannot be made of bytes")
+    if isinstance(data, bytes):  # of a read-only array; this one is the receiver's own
+        data = bytearray(data)
     return numpy.ndarray(shape, dtype, data, order=order)  # type: ignore[call-overload]
 
 

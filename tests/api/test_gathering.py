@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """bcast, gather, allgather, scatter, alltoall: what arrives, that it is private, and what goes wrong."""
 
+import dataclasses
 import signal
 import threading
 
@@ -173,6 +174,52 @@ def test_results_are_private_and_writable(comm, length):
     assert (rows == np.arange(comm.size)[:, None]).all()
 
 
+@dataclasses.dataclass
+class Holder:
+    array: np.ndarray
+
+
+@pytest.mark.parametrize("length", [0, 10, 2000, 30_000])
+def test_read_only_arrays_within_objects_arrive_writable(comm, length):
+    """As they do alone: what a receiver gets is its own. The sender's stay as they are."""
+    mine = np.arange(float(length))
+    mine.flags.writeable = False
+    objects = np.empty(1, object)
+    objects[0] = mine
+    objects.flags.writeable = False
+    wide = np.broadcast_to(mine, (2, length))
+    buffer = np.frombuffer(b"12345678" * length)
+    value = {
+        "a": mine,
+        "b": [mine, (1, wide, buffer)],
+        "c": objects,
+        "d": Holder(mine),
+        "e": mine.reshape(-1, 1).T,
+    }
+
+    def check(got):
+        arrays = got["a"], *got["b"][1][1:], got["c"], got["c"][0], got["d"].array, got["e"]
+        assert got["a"] is got["b"][0] is got["d"].array is got["c"][0]
+        assert all(array.flags.writeable for array in arrays)
+        assert (
+            same(got["a"], mine)
+            and same(got["b"][1][1], np.array(wide))
+            and same(got["e"], np.array(value["e"]))
+        )
+        got["a"][:] = -1
+
+    if comm.size > 1:
+        comm.send(value, (comm.rank + 1) % comm.size)
+        check(comm.recv())
+        got = comm.bcast(value if comm.rank == 0 else None)
+        if comm.rank != 0:
+            check(got)
+    check(comm.scatter([value] * comm.size))
+    for got in (*comm.allgather(value), *(comm.gather(value) or []), *comm.alltoall([value] * comm.size)):
+        check(got)
+    assert not mine.flags.writeable and same(mine, np.arange(float(length)))
+
+
 def test_containers_of_ones_own_are_copies(comm):
     inner = [comm.rank]
     for got in (comm.allgather({"a": inner}), comm.gather({"a": inner}, comm.rank * 0) or []):
@@ -241,6 +288,32 @@ class Unreadable:
         return int, ("no number",)
 
 
+@spcomm.op
+def either(left, _right):
+    return left
+
+
+class Table:
+    """As a table of pandas: it iterates over the names of its columns."""
+
+    iloc = columns = ("a", "b")
+
+    def __iter__(self):
+        return iter(self.columns)
+
+    def keys(self):
+        return self.columns
+
+
+class Columns:
+    """As a table of Polars: it iterates over its columns."""
+
+    columns = ("a", "b")
+
+    def __iter__(self):
+        return iter(([1], [2]))
+
+
 def others_hear(comm, call, culprit):
     """The culprit raises its own error; those who need its part are told, the others are not; all go on."""
     if comm.rank == culprit:
@@ -277,13 +350,18 @@ def test_what_cannot_be_pickled(comm, long):
 def test_what_cannot_be_unpickled(comm):
     """The nodes that get it raise, after they have got all the rest; nothing stays behind."""
     thing = Unreadable() if comm.rank == 1 else np.zeros(20_000)
-    with refused(spcomm.SpcommError, "from node 1 ", "unpickling failed"):
+    said = (
+        "the contribution of node 1 cannot be read: unpickling failed: ValueError: invalid literal for int()"
+    )
+    with refused(spcomm.SpcommError, f"allgather(): {said}", "Classes must be defined"):
         comm.allgather(thing)
     if comm.rank == 0:
-        with refused(spcomm.SpcommError, "unpickling failed"):
+        with refused(spcomm.SpcommError, f"gather(root=0): {said}"):
             comm.gather(thing)
+        with refused(spcomm.SpcommError, f"reduce(op=either, root=0): {said}"):
+            comm.reduce(thing, either)
     else:
-        assert comm.gather(thing) is None
+        assert comm.gather(thing) is None and comm.reduce(thing, either) is None
     assert comm.allgather(comm.rank) == list(range(comm.size))
 
 
@@ -297,9 +375,18 @@ def test_a_wrong_number_of_items(comm, name):
         else:
             with refused(spcomm.SpcommError, f"node {comm.members[0]} gave nothing", f"{len(items)} item"):
                 call([None] * comm.size)
-    for items in (None, 3, "ab", b"ab", {"a": 1}, {1, 2}, np.array(3)):
+    for items, advice in (
+        *((items, "sequence") for items in (None, 3, "ab", b"ab", np.array(3))),
+        ({"a": 1}, "a dict, which iterates over its keys; give list(objs.values())"),
+        ({1, 2}, "a set, which has no order; give sorted(objs)"),
+        (
+            Table(),
+            "a Table, which iterates over the names of its columns; divide its rows: [objs.iloc[rows] for",
+        ),
+        (Columns(), "a Columns, which iterates over its columns; give a list"),
+    ):
         if comm.rank == 0:
-            with refused(TypeError, f"{name}(objs=", "sequence"):
+            with refused(TypeError, f"{name}(objs=", advice):
                 call(items)
         else:
             with refused(spcomm.SpcommError, f"node {comm.members[0]} gave nothing", "TypeError"):

@@ -364,7 +364,9 @@ def test_arrays_arrive(dtype, is_plain):
     if not whole.dtype.hasobject:
         bits = np.random.default_rng(1).integers(0, 2, whole.nbytes, "u1")
         whole = np.frombuffer(bits, dtype).reshape(3, 4, 2)
-    for array in (whole, whole.T, whole[::2], whole[:, 1], whole[:0], whole[1, 1, 1, ...]):
+    sealed = whole.copy()
+    sealed.flags.writeable = False
+    for array in (whole, whole.T, whole[::2], whole[:, 1], whole[:0], whole[1, 1, 1, ...], sealed):
         found = pickling.unpacked(pickling.packed(array, ""), is_plain)
         assert (type(found), found.dtype, found.shape) == (np.ndarray, array.dtype, array.shape)
         assert repr(found.tolist()) == repr(array.tolist()) and found.flags.writeable

@@ -7,6 +7,9 @@ __pyx_capi__: dict[str, Any]
 
 TYPES: dict[int, str]
 
+def is_more_than_numbers(value: object) -> bool:
+    """Whether the class of a number or an array may add something to it: a unit, a mask."""
+
 def is_simtimes(dtype: Any) -> bool: ...
 def combined_times(op: int, left: Any, right: Any) -> Any: ...
 
