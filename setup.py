@@ -223,15 +223,16 @@ class BuildModules(build_py):
                 path.unlink()
 
     def data_copies(self):
-        """(file, its copy) of what a wheel carries beside modules: headers, examples, exercises, documents."""
+        """(file, its copy) of what a wheel carries beside modules; links between pages and examples work there, too."""
         for path in map(Path, found("csrc/include", "*.h", "*.hpp")):
             yield path, Path(self.build_lib, "spcomm", "include", path.relative_to("csrc/include"))
         data = Path(self.build_lib, "spcomm", "data")
-        for path in map(Path, found("examples", "*") + found("exercises", "*")):
-            if path.is_file() and "__pycache__" not in path.parts:
+        aside = {"__pycache__", "_ext", "_static", "conf.py"}  # the last three make the site
+        for path in map(Path, found("examples", "*") + found("exercises", "*") + found("docs", "*")):
+            if path.is_file() and not aside & set(path.parts):
                 yield path, data / path
-        for path in [*Path().glob("*.md"), *map(Path, found("csrc", "*.md") + found("docs", "*.md"))]:
-            yield path, data / "documents" / path
+        for path in [*Path().glob("*.md"), *map(Path, found("csrc", "*.md"))]:
+            yield path, data / path
 
     def get_outputs(self, include_bytecode=True):
         outputs = super().get_outputs(include_bytecode)

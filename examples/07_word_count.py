@@ -19,9 +19,8 @@ import spcomm
 
 
 def own_documents():
-    """The documents installed beside the examples, or those of the checkout."""
-    above = Path(__file__).resolve().parent.parent
-    folder = above / "documents" if (above / "documents").is_dir() else above
+    """The pages beside the examples, where they are installed and in the checkout."""
+    folder = Path(__file__).resolve().parent.parent
     places = [folder.glob("*.md"), folder.glob("docs/**/*.md"), folder.glob("csrc/*.md")]
     return sorted(path for place in places for path in place) or [Path(__file__)]
 

@@ -37,10 +37,13 @@ def copied_files():
     modules = {f"spcomm/{path}" for path in written("spcomm") if path.suffix not in COMPILED}
     programs = {f"spcomm/bench/programs/{path}" for path in written("spcomm/bench/programs")}
     headers = {f"spcomm/include/{path}" for path in written("csrc/include")}
-    data = {f"spcomm/data/{top}/{path}" for top in ("examples", "exercises") for path in written(top)}
-    pages = {f"{top}/{path}" for top in ("csrc", "docs") for path in written(top) if path.suffix == ".md"}
-    pages |= {path.name for path in ROOT.glob("*.md")}
-    return modules | programs | headers | data | {f"spcomm/data/documents/{page}" for page in pages}
+    data = {f"{top}/{path}" for top in ("examples", "exercises") for path in written(top)}
+    data |= {
+        f"docs/{path}" for path in written("docs") if path.parts[0] not in ("_ext", "_static", "conf.py")
+    }
+    data |= {f"csrc/{path}" for path in written("csrc") if path.suffix == ".md"}
+    data |= {path.name for path in ROOT.glob("*.md")}
+    return modules | programs | headers | {f"spcomm/data/{path}" for path in data}
 
 
 def written(folder):
@@ -61,7 +64,7 @@ def check_wheel(path):
     complaints += require(names, "spcomm/_core/libspc.", "spcomm/lib/libspcomm.a", "licenses/LICENSE")
     complaints += require(names, *[f"data/share/{name}" for name in SHARED])
     complaints += [f"has no {name}" for name in sorted(copied_files() - set(names))]
-    sources = ("spcomm/include/", "spcomm/data/examples/", "spcomm/bench/programs/")  # meant for compilers
+    sources = ("spcomm/include/", "spcomm/data/", "spcomm/bench/programs/")  # meant for compilers
     inside = [name for name in names if not name.startswith(sources)]
     complaints += refuse(inside, ".pyx", ".pxd", ".c", ".h", ".pyc")
     complaints += debug_information(path)

@@ -188,6 +188,10 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
         _Command("spcomm.learn.examples"),
         "list the examples, print one, copy all of them to a folder",
     ),
+    "docs": (
+        _Command("spcomm.docs.command"),
+        "show a page of the documentation, at the terminal or in a browser",
+    ),
     "bench": (
         _Command("spcomm.bench.command"),
         "measure spcomm beside the other libraries that are installed",

@@ -24,11 +24,22 @@ def examples_dir() -> Path:
     FileNotFoundError
         Neither of them exists.
     """
+    return data_dir("examples", "01_hello.py")
+
+
+def data_dir(name: str, member: str) -> Path:
+    """Return a folder of files that come with spcomm, of which `member` is one: of the package, or of the checkout.
+
+    Raises
+    ------
+    FileNotFoundError
+        Neither of them exists.
+    """
     package = Path(__file__).resolve().parent
-    for folder in (package / "data" / "examples", package.parent / "examples"):
-        if (folder / "01_hello.py").is_file():
+    for folder in (package / "data" / name, package.parent / name):
+        if (folder / member).exists():
             return folder
-    problem = f"no examples in {package / 'data'}: this installation of spcomm is incomplete; reinstall it"
+    problem = f"no {name} in {package / 'data'}: this installation of spcomm is incomplete; reinstall it"
     raise FileNotFoundError(problem)
 
 

@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from spcomm.demo import data_dir
 from spcomm.learn.errors import LearnError
 
 _NAME = re.compile(r"(\d\d)_[a-z0-9_]+")
@@ -58,13 +59,10 @@ def exercises_dir() -> Path:
     LearnError
         If neither is there.
     """
-    package = Path(__file__).resolve().parent.parent
-    for folder in (package / "data" / "exercises", package.parent / "exercises"):
-        if folder.is_dir():
-            return folder
-    raise LearnError(
-        f"no exercises in {package / 'data'}: this installation of spcomm is incomplete; reinstall it"
-    )
+    try:
+        return data_dir("exercises", "01_hello")
+    except FileNotFoundError as error:
+        raise LearnError(str(error)) from None
 
 
 def exercises(folder: "str | os.PathLike[str] | None" = None) -> "list[Exercise]":

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from spcomm.command_help import CommandHelp
-from spcomm.demo import examples_dir
+from spcomm.demo import data_dir, examples_dir
 from spcomm.learn import copying, names
 from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
@@ -20,8 +20,8 @@ def command_help() -> CommandHelp:
     rows = [
         ("list", "number, name and idea of each (default)"),
         ("NAME", "print the source of one: its number, its name or a part of it; first a line with its path"),
-        ("init DIR", "copy all of them to DIR, with those in C and C++ and the notebooks; existing files are not "
-         "overwritten"),
+        ("init DIR", "copy all of them to DIR, with those in C and C++, the notebooks and the programs of the "
+         "tutorial; existing files are not overwritten"),
     ]  # fmt: skip
     return CommandHelp(
         "spcomm examples [list]\nspcomm examples NAME\nspcomm examples init DIR",
@@ -100,6 +100,9 @@ def _copy(folder: Path) -> None:
     for path in sorted(origin.rglob("*")):
         if path.is_file() and not _ASIDE & set(path.parts) and path.suffix != ".pyc":
             files[str(path.relative_to(origin))] = path.read_bytes()
+    tutorial = data_dir("docs", "tutorial/index.md") / "tutorial" / "listings"
+    for path in sorted(tutorial.glob("*.py")):
+        files[f"tutorial/{path.name}"] = path.read_bytes()
     copied = copying.write(folder, files)
     if not copied:
         print(f"all {len(files)} files are in {folder} already")

@@ -64,6 +64,7 @@ IMPORTS = {
     "rendering": PUBLIC,
     "bench": PUBLIC | {"argument_parser", "command_help", "compiling", "launch", "config", "text"},
     "learn": PUBLIC | {"argument_parser", "command_help", "launch", "config", "demo", "trace", "text"},
+    "docs": PUBLIC | {"cli", "command_help", "compiling", "demo", "diagnose", "learn", "text"},
     "model": PUBLIC | {"argument_parser", "bench", "command_help", "text"},
     "notebook": PUBLIC
     | {
@@ -272,7 +273,7 @@ def test_packages_of_the_launcher():
 
 # Not _core: what is said of an error there is imported late, by what is imported to say it.
 @pytest.mark.parametrize(
-    "package", ["bench", "diagnose", "launch", "learn", "model", "net_types", "notebook", "trace"]
+    "package", ["bench", "diagnose", "docs", "launch", "learn", "model", "net_types", "notebook", "trace"]
 )
 def test_no_circle_of_modules(package):
     imports = imports_of(package)

@@ -152,7 +152,10 @@ def test_a_wheel_carries_what_the_checkout_has(tmp_path):
         "spcomm/trace/page/page.html",
         "spcomm/include/spcomm/spcomm.h",
         "spcomm/data/exercises/01_hello/check.py",
-        "spcomm/data/documents/docs/howto/install.md",
+        "spcomm/data/docs/howto/install.md",
+        "spcomm/data/docs/pictures/timeline-light.png",
+        "spcomm/data/docs/tutorial/listings/01_hello.py",
+        "spcomm/data/README.md",
     }
     assert examples <= wanted and len(wanted) > 400
     assert wanted - packed == set()

@@ -91,6 +91,8 @@ def test_spellings_of_a_label(shown, found):
         ("learn list ", []),
         ("examples 01", ["01_hello"]),
         ("examples init ", "FOLDER"),
+        ("docs howto/ro", ["howto/room"]),
+        ("docs --b", ["--browser"]),
         ("explain SP10", [f"SP10{number}" for number in range(1, 9)]),
         ("explain SP101 ", []),
         ("bench pi", ["pingpong"]),

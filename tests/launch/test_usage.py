@@ -500,6 +500,7 @@ from spcomm import cli
 helps = [[name, "--help"] for name in cli._COMMANDS if name not in ("help", "version")]
 parts = [["bench", "figures"], *(["model", name] for name in ("fit", "predict", "sci", "simulate"))]
 others = [["help"], ["run", "-h"], ["explain"], ["explain", "SP101"], ["examples"], ["examples", "02"], ["doctor"],
+          ["docs"], ["docs", "3"],
           ["levels"], ["learn", "--list"], ["bench", "--list"], ["completion", "bash"], ["check"],
           ["help", "--man", "run"]]
 for words in [*helps, *([*words, "--help"] for words in parts), *others]:

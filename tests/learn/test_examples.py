@@ -57,9 +57,14 @@ def test_copies(tmp_path):
     answer = examples("init", folder)
     assert (answer.returncode, answer.stderr) == (0, "")
     found = copied(folder)
-    assert {"01_hello.py", "picture.py", "c/pi.c", "cxx/pi.cpp", "notebooks/01_first_steps.ipynb"} <= set(
-        found
-    )
+    assert {
+        "01_hello.py",
+        "picture.py",
+        "c/pi.c",
+        "cxx/pi.cpp",
+        "notebooks/01_first_steps.ipynb",
+        "tutorial/04_circle.py",
+    } <= set(found)
     assert not [name for name in found if "__pycache__" in name]
     assert "already" in examples("init", folder).stdout
     (folder / "c" / "pi.c").unlink()
