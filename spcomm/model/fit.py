@@ -206,22 +206,32 @@ def independent(table: Any) -> list[int]:
 def least_squares(
     model: Callable[[Any], Any], time: Any, start: Sequence[float]
 ) -> tuple[Any, Any, float, int]:
-    """Fit values from 0 on; return them, their covariance, the standard deviation of residuals, degrees of freedom."""
+    """Fit values from 0 on; return them, their covariance, the standard deviation of residuals, degrees of freedom.
+
+    A value that no case determines stays at its start: the solver would move it by what rounding leaves of a slope.
+    """
     np, optimize = optional("numpy"), optional("scipy.optimize")
     start = np.maximum(np.asarray(start, float), 1e-12)
+    scaled = np.ones(len(start))
     logarithm = np.log(time)
 
     def residuals(scaled: Any) -> Any:
         return np.log(np.maximum(model(scaled * start), 1e-12)) - logarithm
 
+    def residuals_of(chosen: Any) -> Any:
+        scaled[used] = chosen
+        return residuals(scaled)
+
+    used = independent(optimize.approx_fprime(scaled, residuals))
     found = optimize.least_squares(
-        residuals, np.ones(len(start)), bounds=(0, np.inf), loss="soft_l1", f_scale=TOLERATED, max_nfev=2000
+        residuals_of, scaled[used], bounds=(0, np.inf), loss="soft_l1", f_scale=TOLERATED, max_nfev=2000
     )
+    scaled[used] = found.x
     degrees = max(1, len(time) - len(start))
-    sigma = math.sqrt(float(np.sum(residuals(found.x) ** 2)) / degrees)
-    information = found.jac.T @ found.jac / max(sigma, 1e-9) ** 2
-    covariance = np.linalg.inv(information + np.eye(len(start)) / UNDETERMINED**2)
-    return found.x * start, covariance * np.outer(start, start), sigma, degrees
+    sigma = math.sqrt(float(np.sum(residuals(scaled) ** 2)) / degrees)
+    information = np.eye(len(start)) / UNDETERMINED**2
+    information[np.ix_(used, used)] += found.jac.T @ found.jac / max(sigma, 1e-9) ** 2
+    return scaled * start, np.linalg.inv(information) * np.outer(start, start), sigma, degrees
 
 
 def estimate(value: float, variance: float, degrees: int) -> Estimate:

@@ -9,7 +9,7 @@ import pytest
 from bench_files import CORES, KNOWN, NODES, SIZES, TERMS, cases, document, entry, time_ns, write
 from spcomm.model import ModelError, loggp, measured, terms
 from spcomm.model.command import main
-from spcomm.model.fit import fit
+from spcomm.model.fit import TESTS, fit, fit_loggp, start_of
 from spcomm.model.loggp import PARAMETERS, Estimate
 from spcomm.model.measured import Case
 from spcomm.model.predict import predict, predict_cluster
@@ -74,6 +74,16 @@ def test_an_interval_that_says_nothing_is_unknown(tmp_path, capsys):
         assert "within a factor of 10. Measure more numbers of nodes and\nsizes: `spcomm bench" in note
     assert main(["predict", out, "broadcast", "--nodes", "4,8"]) == 0
     assert "nknown" not in capsys.readouterr().out
+
+
+def test_a_value_that_no_case_determines_stays_at_its_start(tmp_path):
+    """Rounding in the solver, another on each processor, would move it by a factor of ten and more."""
+    chosen = [case for case in cases() if case.size <= 4096]
+    found = measured.read([write(tmp_path / "bench.json", chosen, noise=0.15, seed=5)])
+    start = start_of({name: found.of(name, "memory") for name in TESTS})
+    loggp, _ = fit_loggp(found, "memory")
+    assert loggp.gap_per_long_byte_ns.value == pytest.approx(start[6], rel=1e-9)
+    assert loggp.gap_per_byte_ns.value != pytest.approx(start[4], rel=1e-3)
 
 
 @pytest.mark.parametrize(
