@@ -212,12 +212,15 @@ def _break_off(number: int, _frame: object) -> None:
 def _stdin(options: Options, run_processes: "Any") -> "Any":
     from spcomm.launch.local.stdin import Stdin
 
+    chosen = frozenset((0,)) - {index for plan in run_processes.plans for index in plan.in_panes}
     if options.stdin is not None:
-        return Stdin(options.stdin.indices(run_processes.groups))
-    if run_processes.at_prompt is not None:
-        return Stdin(frozenset((run_processes.at_prompt,)))
-    in_panes = {index for plan in run_processes.plans for index in plan.in_panes}
-    return Stdin(frozenset((0,)) - in_panes)
+        chosen = options.stdin.indices(run_processes.groups)
+    elif run_processes.at_prompt is not None:
+        chosen = frozenset((run_processes.at_prompt,))
+    # A table has to know of the lines that are typed, and a debugger at a terminal would want it as its own.
+    is_needed = run_processes.at_prompt is not None or options.watch not in (None, "browser")
+    is_elsewhere = any(run_processes.of(index).host is not None for index in chosen)
+    return Stdin(chosen, relays=is_needed or is_elsewhere)
 
 
 def _display(options: Options, run_processes: "Any") -> "Any":

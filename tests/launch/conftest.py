@@ -19,6 +19,16 @@ def forked(tmp_path):
     yield from leaving_nothing(Forked(tmp_path))
 
 
+@pytest.fixture
+def terminal():
+    """A terminal, at which a run can be started."""
+    from terminal import Terminal
+
+    found = Terminal()
+    yield found
+    found.close()
+
+
 @pytest.fixture(params=STARTS)
 def start(request):
     """Both ways to start the nodes of a Python program, as options."""

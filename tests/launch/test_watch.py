@@ -33,13 +33,6 @@ COUNTS = dict.fromkeys(("sent", "received", "sent_bytes", "received_bytes"), 0)
 CALL, PLACE = "recv(source=0, tag=7)", "program.py:5 in step"
 
 
-@pytest.fixture
-def terminal():
-    found = Terminal()
-    yield found
-    found.close()
-
-
 def watch(terminal, launch, text, *options, nodes=3, **more):
     return terminal.run(launch, "-n", nodes, "--watch", *options, launch.script(text), **more)
 

@@ -48,7 +48,7 @@ def spawn(
     ]
     os.set_inheritable(theirs.fileno(), True)
     with inside(folder):
-        pid = os.posix_spawn(sys.executable, arguments, environment, setpgroup=0)
+        pid = os.posix_spawn(sys.executable, arguments, environment, setsid=True)
     theirs.close()
     return ours, pid
 

@@ -142,11 +142,11 @@ class RunProcesses:
             if not fork_client.ready:
                 fork_client.stop()
 
-    def go_on(self) -> None:
-        """Continue those."""
+    def go_on(self, spared: "int | None" = None) -> None:
+        """Continue those, all nodes but one."""
         for fork_client in self._fork_clients:
             fork_client.go_on()
-        self.signal(_signal.SIGCONT)
+        self.signal(_signal.SIGCONT, spared)
 
     def end(self, number: int, spared: "int | None" = None) -> None:
         """Start no more nodes; signal all running ones but one. A fork server still at its imports is killed."""

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Standard input: the chosen nodes have the launcher's, all others are at the end of a file.
 
-A single node gets a file or a pipe as it is. Several nodes each get all of it: a file is opened again for each, the
-data of a pipe are relayed to all. A terminal is always relayed: nodes are in process groups of their own, and one that
-reads from the terminal would be stopped.
+A single node gets a file, a pipe or a terminal as it is. Several nodes each get all of it: a file is opened again for
+each, the data of a pipe or a terminal are relayed to all.
+
+A node that has the terminal can turn its echo off, so a typed password stays hidden. The kernel's job control does not
+concern nodes, whose session has no terminal: the launcher does its work here. After `bg` it stops a node that reads,
+and lets it go on after `fg`. A launcher that starts in the background relays, and reads in the foreground only.
 
 Input that a slow node has not read is kept, up to MOST bytes; then the others wait for it. A node that has ended, or
 closed its standard input, delays no other node.
 """
 
+import _signal
 import os
 import stat
 from collections import deque
@@ -18,7 +22,14 @@ from spcomm.launch.base.loop import Loop
 
 MOST = 64 << 20  # bytes that are kept for the slowest node
 _PIECE = 65536
+_READ_CALL = (
+    b"0" if os.uname().machine == "x86_64" else b"63"
+)  # the number of read(), as in most newer systems
 _RETRY = 0.5  # seconds until a launcher in the background checks again whether it is in the foreground
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.local.run_processes import RunProcesses
 
 
 class _Copy:
@@ -53,12 +64,15 @@ class _Copy:
 
 
 class Stdin:
-    """Sources of standard input; `chosen` are indices."""
+    """Sources of standard input; `chosen` are indices. `relays`: a terminal is read here in any case."""
 
-    def __init__(self, chosen: "frozenset[int]" = frozenset((0,))) -> None:
+    def __init__(self, chosen: "frozenset[int]" = frozenset((0,)), relays: bool = False) -> None:
         self.chosen = chosen
         self._null = os.open(os.devnull, os.O_RDONLY)
-        self._way = _way(len(chosen))
+        self._way = _way(len(chosen), relays)
+        self._modes = _terminal_modes() if self._way == "as it is" else None  # None: it is no terminal
+        self._set_in_use = self._modes  # when Ctrl-Z came
+        self._is_held = False  # the node that reads the terminal itself: it is stopped in the background
         self._copies: dict[int, _Copy] = {}
         self._opened: dict[int, int] = {}  # a file, again
         self._left = len(chosen)  # nodes that have not been sent their input descriptor
@@ -92,6 +106,56 @@ class Stdin:
         if self._left == 0 and self._copies and not self._ended:
             self._left = -1
             self._loop.add(0, self._relay)
+
+    def stopping(self) -> None:
+        """Note how the terminal is set before Ctrl-Z stops this process, and a shell sets it anew."""
+        if self._modes is not None and _in_foreground():
+            self._set_in_use = _terminal_modes()
+
+    def go_on(self, run_processes: "RunProcesses") -> None:
+        """Continue the nodes after Ctrl-Z, but in the background not one that reads the terminal itself."""
+        spared = None
+        if self._modes is not None:
+            if _in_foreground():
+                _set_terminal(self._set_in_use)
+            else:
+                self._is_held = self._reads(run_processes)
+                spared = min(self.chosen) if self._is_held else None
+                self._guard_later(run_processes)
+        run_processes.go_on(spared)
+
+    def _guard_later(self, run_processes: "RunProcesses") -> None:
+        self._loop.at("stdin", _RETRY, lambda: self._guard(run_processes))
+
+    def _guard(self, run_processes: "RunProcesses") -> None:
+        """Act as job control: stop the node that reads the terminal while this process is in the background."""
+        if _in_foreground():
+            self.release(run_processes)
+            return
+        if not self._is_held and self._reads(run_processes):
+            self._is_held = True
+            run_processes.poke(min(self.chosen), _signal.SIGSTOP)
+        self._guard_later(run_processes)
+
+    def release(self, run_processes: "RunProcesses") -> None:
+        """Continue the node that was stopped because it reads."""
+        if self._is_held:
+            self._is_held = False
+            run_processes.poke(min(self.chosen), _signal.SIGCONT)
+
+    def _reads(self, run_processes: "RunProcesses") -> bool:
+        """Whether the node that has the terminal waits in a read of its standard input."""
+        process = run_processes.started.get(min(self.chosen), 0)
+        try:
+            with open(f"/proc/{process}/syscall", "rb") as file:
+                return file.read().split()[:2] == [_READ_CALL, b"0x0"]
+        except OSError:
+            return False
+
+    def finish(self, code: int) -> None:
+        """Set the terminal as it was, which a node could not that was ended while it read a password."""
+        if self._modes is not None and code and _in_foreground():
+            _set_terminal(self._modes)
 
     def _relay(self) -> None:
         if os.isatty(0) and not _in_foreground():  # reading would stop us
@@ -134,10 +198,10 @@ class Stdin:
             self._loop.add(0, self._relay)
 
 
-def _way(nodes: int) -> str:
+def _way(nodes: int, relays: bool) -> str:
     """Return how standard input reaches that many nodes: as it is, opened again, or relayed."""
     if os.isatty(0):
-        return "relay"
+        return "as it is" if nodes == 1 and not relays and _in_foreground() else "relay"
     mode = os.fstat(0).st_mode
     if nodes < 2 or stat.S_ISCHR(mode):  # such as /dev/null: it has no position to be shared
         return "as it is"
@@ -157,10 +221,33 @@ def _open_again() -> int:
 
 
 def _in_foreground() -> bool:
+    """Whether this process may read the terminal."""
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
-        return False
+        return True  # it is not the terminal of this session, or gone: no shell has it, and a read ends
+
+
+def _terminal_modes() -> "list | None":
+    """Return how the terminal is set; None: it is none, or gone."""
+    if not os.isatty(0):
+        return None
+    import termios
+
+    try:
+        return termios.tcgetattr(0)
+    except termios.error:
+        return None
+
+
+def _set_terminal(modes: "list | None") -> None:
+    import termios
+
+    try:
+        if modes is not None and modes != termios.tcgetattr(0):
+            termios.tcsetattr(0, termios.TCSADRAIN, modes)
+    except termios.error:
+        pass  # the terminal is gone
 
 
 def _nothing(_data: bytes) -> None:

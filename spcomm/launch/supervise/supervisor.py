@@ -406,6 +406,7 @@ class Supervisor:
         self._failures.closed = True
         self._loop.forget("timeout")
         self._watchdog.stop()
+        self._stdin.release(self._run_processes)
         self._loop.forget("settle")
         self._loop.at("part", parting, lambda: self._run_processes.end(number, spared))
         self._loop.at("kill", parting + self._grace, self._run_processes.kill)
@@ -460,8 +461,9 @@ class Supervisor:
         """Handle Ctrl-Z: the nodes, which are in process groups of their own, stop and go on with the launcher."""
         self._run_processes.stop()
         self._display.clear()
+        self._stdin.stopping()
         os.kill(os.getpid(), _signal.SIGSTOP)
-        self._run_processes.go_on()
+        self._stdin.go_on(self._run_processes)
 
     def _locate(self) -> None:
         """Find out where each node is, before it is signalled to end.
@@ -522,6 +524,7 @@ class Supervisor:
         self._run_processes.wait()
         if self._is_lost:
             process.end_children(self._children)
+        self._stdin.finish(self._code)
         return self._code
 
     def _report_unmatched(self) -> None:
