@@ -71,7 +71,7 @@ def _join(
         forking.guard(node, _fork)
         _ends_by_itself = not _fork.is_caller or _fork.wait_at_exit()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held - {signal.SIGTERM})  # which a fork has unblocked
     return node
 
 

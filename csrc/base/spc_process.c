@@ -314,6 +314,19 @@ uint64_t spc_process_handled_signals(void) {
     return handled;
 }
 
+void spc_process_start_clean(void) {
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction found, action = {.sa_handler = SIG_DFL};
+        bool is_meant = number == SIGHUP || number == SIGINT || number == SIGQUIT;
+        if (!is_meant && sigaction(number, NULL, &found) == 0 && found.sa_handler == SIG_IGN) {
+            (void)sigaction(number, &action, NULL);
+        }
+    }
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 void spc_process_close_range(int first, int last) {
     if (first > last || close_at_once(first, last) == 0) {
         return;

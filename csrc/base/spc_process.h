@@ -41,6 +41,10 @@ bool spc_process_has_timer(void);
 /* 1 << (number - 1) for each signal that runs a handler, other than those of a crash. */
 uint64_t spc_process_handled_signals(void);
 
+/* For a process that is about to execute another program: undoes what the caller has blocked or ignored, but for what
+ * is ignored on purpose for all children (SIGHUP by nohup, SIGINT and SIGQUIT by a shell in the background). */
+void spc_process_start_clean(void);
+
 /* The name that ps and top show for the process. */
 void spc_process_rename(const char *name);
 

@@ -90,36 +90,56 @@ static void send_frame(const spc_fork_t *fork, spc_report_kind_t kind, int code)
 
 #if SPC_HAS_SIGQUEUE
 /* The supervisor is the only child of this process that sends SIGTERM with a value. It ends node 0 because of another
- * node's failure; node 0 exits with the exit code of that failure. */
+ * node's failure; node 0 exits with the exit code of that failure. False: some other process has sent it. */
+static bool obey_supervisor(const siginfo_t *info) {
+    siginfo_t child;
+    if (info->si_code != SI_QUEUE || info->si_value.sival_ptr == NULL
+        || waitid(P_PID, (id_t)info->si_pid, &child, WEXITED | WNOHANG | WNOWAIT) != 0) {
+        return false;
+    }
+    spc_fork_t *fork = info->si_value.sival_ptr;
+    int32_t code = 0;
+    if (!fork->is_waiting && has_report(fork) && has_life(fork)) {
+        send_frame(fork, SPC_REPORT_STOPPED, 0);
+        _exit(read_word(fork->life, &code) ? code : SPC_CODE_SPCOMM);
+    } else if (!fork->is_waiting) {
+        _exit(128 + SIGTERM); /* the program has closed the pipe to the supervisor */
+    }
+    return true;
+}
+
 static void on_sigterm(int number, siginfo_t *info, void *context) {
     int error = errno;
-    siginfo_t child;
     (void)context;
-    if (info->si_code == SI_QUEUE && info->si_value.sival_ptr != NULL
-        && waitid(P_PID, (id_t)info->si_pid, &child, WEXITED | WNOHANG | WNOWAIT) == 0) {
-        spc_fork_t *fork = info->si_value.sival_ptr;
-        int32_t code = 0;
-        if (!fork->is_waiting && has_report(fork) && has_life(fork)) {
-            send_frame(fork, SPC_REPORT_STOPPED, 0);
-            _exit(read_word(fork->life, &code) ? code : SPC_CODE_SPCOMM);
-        } else if (!fork->is_waiting) {
-            _exit(128 + number); /* the program has closed the pipe to the supervisor */
-        }
-    } else {
+    if (!obey_supervisor(info)) {
         signal(number, SIG_DFL);
         raise(number); /* acts when this handler returns; the signal is blocked until then */
     }
     errno = error;
 }
+
+/* Where SIGTERM was ignored. */
+static void on_supervisors_sigterm(int number, siginfo_t *info, void *context) {
+    int error = errno;
+    (void)number;
+    (void)context;
+    (void)obey_supervisor(info);
+    errno = error;
+}
 #endif
 
-/* Runs while signals are blocked, since a node may fail before node 0 gets here. True: there is something to undo. */
+/* Runs while signals are blocked, since a node may fail before node 0 gets here. True: there is something to undo. The
+ * parent of the program may have it ignore SIGTERM; the run has to end in the same way. */
 static bool handle_sigterm(struct sigaction *before) {
 #if SPC_HAS_SIGQUEUE
-    struct sigaction mine = {.sa_sigaction = on_sigterm, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction mine = {.sa_flags = SA_SIGINFO | SA_RESTART};
     sigemptyset(&mine.sa_mask);
-    return sigaction(SIGTERM, NULL, before) == 0 && !(before->sa_flags & SA_SIGINFO)
-           && before->sa_handler == SIG_DFL && sigaction(SIGTERM, &mine, NULL) == 0;
+    if (sigaction(SIGTERM, NULL, before) != 0 || (before->sa_flags & SA_SIGINFO) != 0
+        || (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)) {
+        return false;
+    }
+    mine.sa_sigaction = before->sa_handler == SIG_DFL ? on_sigterm : on_supervisors_sigterm;
+    return sigaction(SIGTERM, &mine, NULL) == 0;
 #else
     (void)before;
     return false;
@@ -247,6 +267,7 @@ static int fork_with_pipes(spc_fork_t *made) {
         /* No handler of the program's runs in the supervisor, nor in a node before it is one. */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
+        sigdelset(&before, SIGTERM); /* the parent may have blocked it, and it ends the run */
         bool handles = handle_sigterm(&sigterm);
         made->caller = made->process = getpid();
         made->supervisor = fork();

@@ -43,6 +43,7 @@ typedef struct spc_fork_supervisor {
     unsigned char reports[2 * SPC_REPORT_BYTES]; /* read, but not yet parsed */
     uint32_t report_bytes;
     int heard; /* the last signal; the nodes may have got it, too */
+    uint64_t heard_ns;
     bool is_ending; /* nodes have been told to */
     int signal; /* the run ends because of it */
     uint64_t due_ns; /* until then no victim is blamed if a failure to blame may still come */
@@ -270,13 +271,16 @@ static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int3
     }
 }
 
-/* Was the first failure the answer to a signal that all nodes got? Then no node gets it again. */
+/* Was the first failure the answer to a signal that all nodes got? Then no node gets another one: it may be saving what
+ * it has. Any failure within the grace time is one. A program may also have handled the signal and gone on: after that
+ * time the failure has to show its cause. */
 static bool is_answer(const spc_fork_supervisor_t *supervisor) {
-    const spc_failure_t *first = &supervisor->failures.node[supervisor->failures.first];
-    bool by_signal =
-        first->ended && WIFSIGNALED(first->status) && WTERMSIG(first->status) == supervisor->heard;
+    const spc_failures_t *failures = &supervisor->failures;
+    const spc_failure_t *first = &failures->node[failures->first];
     return supervisor->heard != 0
-           && (by_signal || (supervisor->heard == SIGINT && first->kind == SPC_REPORT_INTERRUPTED));
+           && (spc_clock_now_ns() < supervisor->heard_ns + supervisor->fork->grace_ns
+               || spc_failures_code(failures) == 128 + supervisor->heard
+               || (supervisor->heard == SIGINT && first->kind == SPC_REPORT_INTERRUPTED));
 }
 
 static void consider(spc_fork_supervisor_t *supervisor) {
@@ -422,11 +426,12 @@ static void hear_signal(spc_fork_supervisor_t *supervisor, int number) {
     if (supervisor->is_ending) { /* the second time: do not wait any longer */
         supervisor->kill_ns = 0;
     } else if (number == SIGTERM && supervisor->told_ns == SPC_NO_DEADLINE) {
-        /* If it was sent to the whole group, the nodes have got it. If it ends none of them, it was meant for the
-         * supervisor alone. */
-        supervisor->told_ns = spc_clock_now_ns() + SPC_SETTLE_NS;
+        /* If it was sent to the whole group, the nodes have got it, and may be saving what they have. If it ends none
+         * of them in the grace time, it was meant for the supervisor alone. */
+        supervisor->told_ns = spc_clock_now_ns() + supervisor->fork->grace_ns;
     }
     supervisor->heard = number;
+    supervisor->heard_ns = spc_clock_now_ns();
 }
 
 /* The supervisor's senses. None waits; each acts on its findings. */

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/spc_error.h"
+#include "base/spc_process.h"
 
 #define COMMAND_WORDS 16
 #define NUMBERS 4
@@ -55,9 +55,7 @@ static _Noreturn void become_box(const words_t *words, int descriptor) {
     static const char missing[] = "the box process cannot be started: there is no command spcomm in PATH; it "
                                   "comes with the Python package "
                                   "(python -m pip install spcomm), and its folder has to be in PATH";
-    sigset_t none;
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    spc_process_start_clean();
     if (fcntl(descriptor, F_SETFD, 0) == 0) {
         (void)execvp(words->word[0], (char *const *)words->word);
     }

@@ -3,6 +3,8 @@
  * Forked runs: for each case a child of the test is what a shell would start. Its stderr is a pipe that the
  * supervisor and all nodes hold, so the end of the text is the end of everybody: what is left behind hangs the test.
  */
+#include <poll.h>
+
 #include "comm/spc_comm_private.h"
 #include "fork/spc_fork_private.h"
 #include "fork_box.h"
@@ -88,6 +90,34 @@ static void nodes_that_ignore_sigterm_are_killed(void) {
     grace_s = 0.2;
     expect_signal(outcome_of(3, deaf_nodes), SIGKILL,
                   "spcomm: node 2 was killed by SIGSEGV (exit code 139); the other nodes were stopped\n");
+    grace_s = before;
+}
+
+/* Node 1 goes on after a Ctrl-C, for longer than the grace time, and fails by itself. */
+static int a_failure_long_after_ctrl_c(const node_t *node) {
+    if (node->rank == 1) {
+        kill(getppid(), SIGINT);
+        (void)poll(NULL, 0, 500);
+        return 3;
+    }
+    return compute();
+}
+
+static int a_failure_after_ctrl_c(const node_t *node) {
+    if (node->rank == 1) {
+        kill(getppid(), SIGINT);
+        return 3;
+    }
+    return compute();
+}
+
+static void an_answer_to_ctrl_c_comes_soon(void) {
+    double before = grace_s;
+    grace_s = 0.2;
+    expect_code(outcome_of(2, a_failure_long_after_ctrl_c), 3,
+                "spcomm: node 1 ended with exit code 3; the other node was stopped\n");
+    expect_signal(outcome_of(2, a_failure_after_ctrl_c), SIGKILL,
+                  "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");
     grace_s = before;
 }
 
@@ -307,6 +337,7 @@ int main(void) {
     RUN(a_killed_node_ends_the_run);
     RUN(waits_for_a_killed_node_fail);
     RUN(nodes_that_ignore_sigterm_are_killed);
+    RUN(an_answer_to_ctrl_c_comes_soon);
     RUN(a_killed_supervisor_is_noticed);
     RUN(the_supervisor_holds_nothing_of_the_program);
     RUN(no_process_stays);
