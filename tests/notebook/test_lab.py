@@ -197,7 +197,7 @@ async def watch_nodes(address, name, folder):
     """The picture while three nodes wait; after they were released, the page of the trace."""
     async with Chromium(folder, size=(1200, 1000)) as page:
         await begin_cells(page, address, name)
-        await page.until(f"{OUTPUT}?.innerText.includes('(1 computes, 3 wait)')")
+        await page.until(f"{OUTPUT}?.innerText.includes('3 wait')")
         drawn = "[...document.querySelectorAll('.spcomm-watch img')].map(one => one.naturalWidth > 0)"
         bars = await page.evaluate(drawn)
         await page.picture(folder / "running.png")
