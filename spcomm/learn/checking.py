@@ -97,6 +97,7 @@ class RunningCheck:
     def __init__(self, grade: "Callable[..., Grade]", exercise: Exercise, file: Path) -> None:
         self._began = time.monotonic()
         self._found: SimpleQueue[CaseGrade | Result | BaseException] = SimpleQueue()
+        self.passed = 0  # runs that were shown
         self.fd, self._write_end = os.pipe()
         self._cancellation = Cancellation()
         self._thread = threading.Thread(
@@ -133,6 +134,7 @@ class RunningCheck:
                 raise found
             if isinstance(found, Result):
                 return found
+            self.passed += found.passed
             page.case(found.name, found.passed)
 
     def end(self) -> None:
@@ -173,16 +175,19 @@ class RunningCheck:
         os.write(self._write_end, b".")
 
 
-def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str) -> str:
-    """Advice after a check that has not passed."""
+def advice(exercise: Exercise, result: Result, file: Path, how_to_ask: str, in_cell: bool = False) -> str:
+    """Advice after a check that has not passed. `in_cell`: a cell of the notebook writes the file."""
     hint = f"{how_to_ask} shows a hint" if exercise.hints else "read README.md again"
+    if in_cell:
+        by_itself = by_hand(result, file, "%spcomm")
+        return f"next: change the cell above and run it, then this one; {hint}\nrun it yourself: {by_itself}"
     return f"next: change {_named(file)} and save it; {hint}\nrun it yourself: {by_hand(result, file)}"
 
 
-def by_hand(result: Result, file: Path) -> str:
+def by_hand(result: Result, file: Path, spcomm: str = "") -> str:
     """The command line that runs the program as the run that failed did."""
     told = re.findall(r"(\d+) nodes?\b", result.failed)
-    return f"{command()} run -n {told[-1] if told else _NODES} {_named(file)}"
+    return f"{spcomm or command()} run -n {told[-1] if told else _NODES} {_named(file)}"
 
 
 def _named(file: Path) -> str:

@@ -70,16 +70,20 @@ def _graded_class(options: argparse.Namespace) -> int:
     width = max(len(student.student) for student in students)
     cache = GradeCache(options.keep)
     grades: dict[int, dict[str, object]] = {}
+    shown = 0
     try:
         for number, found in ClassGrading(options.seed, options.quick, options.jobs, cache).grade(students):
             grades[number] = found
-            if not options.json:
-                class_report.show(class_report.line(found, width))
+            while not options.json and shown in grades:  # by name, however long the one before takes
+                class_report.show(class_report.line(grades[shown], width))
+                shown += 1
     finally:  # the grades so far are written, also after Ctrl-C
         cache.close()
         told = [grades[number] for number in sorted(grades)]
         if options.csv:
             class_report.write_csv(options.csv, told)
+        for number in sorted(set(grades) - set(range(shown))) if not options.json else ():
+            class_report.show(class_report.line(grades[number], width))
     class_report.show(json.dumps(told, indent=2) if options.json else class_report.summary(told))
     if not options.json:
         class_report.show_isolation(told)

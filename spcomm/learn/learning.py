@@ -255,7 +255,7 @@ def _how_to_ask(exercise: Exercise) -> str:
 def _hint(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) -> int:
     from spcomm.learn import session
 
-    session.hint(page, own, exercise)
+    session.hint(page, own, exercise, "the lesson, README.md, may say more")
     return 0
 
 

@@ -98,17 +98,20 @@ class Lessons:
         """Whether it has passed at least once."""
         return exercise.name in self.progress.read().passed
 
-    def hint(self, exercise: Exercise) -> "tuple[int, str]":
-        """The next hint, and its number; after the last one that again."""
+    def hint(self, exercise: Exercise) -> "tuple[int, str, bool]":
+        """The number and the text of the next hint; after the last one those again, and True."""
         if not exercise.hints:
             raise LearnError(f"{exercise.name} has no hints")
 
+        shown = 0
+
         def count(state: progress.State) -> None:
+            nonlocal shown
             shown = state.hints.get(exercise.name, 0)
             state.hints[exercise.name] = min(shown + 1, len(exercise.hints))
 
         number = self.progress.change(count).hints[exercise.name]
-        return number, exercise.hints[number - 1]
+        return number, exercise.hints[number - 1], shown >= number
 
     def lesson(self, exercise: Exercise) -> str:
         """The text of README.md, with the program's path from here: what it says to run can be run from here."""

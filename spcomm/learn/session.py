@@ -12,6 +12,7 @@ from spcomm.learn.errors import LearnError
 from spcomm.learn.keys import INTERRUPT, Keys
 from spcomm.learn.lessons import Lessons
 from spcomm.learn.terminal import Page
+from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Session:
         self._seen: tuple[int, int, int] | None = None  # the file as it was checked last
         self._settling: watching.Settling | None = None  # the file, while it is being saved
         self._was_ended = False  # the check that ran when it was saved
+        self._warned: checking.RunningCheck | None = None  # the check that n would have ended
         self._actions: dict[str, Callable[[], None]] = {
             "h": self._hint,
             "l": self._list,
@@ -68,7 +70,7 @@ class Session:
         try:
             self._guarded(self._start)
             while (key := self._key(keys)) != "q":
-                if key == "n":
+                if key == "n" and self._skips():
                     self._end(_ENDED)
                     if self._next():
                         return True
@@ -87,6 +89,18 @@ class Session:
         self._guarded(self._progress)  # a result that is there counts, whatever was pressed meanwhile
         self._look()
         return key
+
+    def _skips(self) -> bool:
+        """Whether `n` leaves the exercise. While a check passes, it does so the second time."""
+        running = self._running
+        if running is None or not running.passed or running is self._warned:
+            return True
+        self._warned = running
+        runs = counted(running.passed, "run")
+        self._page.follow()
+        self._page.clock(None)
+        self._page.say(f"the check goes on, and {runs} passed so far; n again skips the exercise", "yellow")
+        return False
 
     def _answer(self, key: str) -> None:
         if key == INTERRUPT and not self._end(
@@ -214,10 +228,8 @@ class Session:
         return True
 
     def _hint(self) -> None:
-        found = hint(self._page, self._own, self._exercise)
-        if found in self._hints:
-            self._page.say("that was the last hint; the lesson above may say more (t)")
-        else:
+        found = hint(self._page, self._own, self._exercise, "the lesson above may say more (t)")
+        if found not in self._hints:
             self._hints.append(found)
 
     def _list(self) -> None:
@@ -241,12 +253,14 @@ def show(page: Page, own: Lessons, exercise: Exercise) -> None:
     page.lesson(own.lesson(exercise))
 
 
-def hint(page: Page, own: Lessons, exercise: Exercise) -> "tuple[str, str]":
-    """Show the next hint. Returns its title and its text."""
-    number, text = own.hint(exercise)
+def hint(page: Page, own: Lessons, exercise: Exercise, more: str) -> "tuple[str, str]":
+    """Show the next hint, or the last one again and where there is `more`. Returns its title and its text."""
+    number, text, is_again = own.hint(exercise)
     title = f"hint {number} of {len(exercise.hints)} for {exercise.name}:"
     page.say(title, "bold")
     page.lesson(text)
+    if is_again:
+        page.say(f"that was the last hint; {more}")
     return title, text
 
 

@@ -150,7 +150,8 @@ def _graded(path: Path, exercise: Exercise, known: "list[Exercise]", is_cell: bo
         lambda: checking.check(page, grade, exercise, path, own, name="the cell" if is_cell else "")
     )
     if not result.passed and not is_cell:
-        page.say(checking.advice(exercise, result, path, f"`spcomm learn hint {exercise.number:02}`"))
+        how_to_ask = f"`spcomm learn hint {exercise.number:02}`"
+        page.say(checking.advice(exercise, result, path, how_to_ask, in_cell=_mark(path).exists()))
 
 
 def _own(known: "list[Exercise]") -> "object":

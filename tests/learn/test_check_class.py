@@ -92,6 +92,17 @@ def test_lines_for_people(tmp_path):
 
 
 @pytest.mark.slow
+def test_lines_are_in_the_order_of_names(tmp_path):
+    """What needs no judge is known first, and is not shown first."""
+    (tmp_path / "in" / "ada").mkdir(parents=True)
+    hand_in(tmp_path / "in", "bob", RIGHT)
+    hand_in(tmp_path / "in", "carl", STUB)
+    (tmp_path / "in" / "dora").mkdir()
+    done = finish(start(command("-j", 2, tmp_path / "in")))
+    assert [line.split()[0] for line in done.out.splitlines()[:-1]] == ["ada", "bob", "carl", "dora"], done
+
+
+@pytest.mark.slow
 def test_what_has_not_changed_is_not_graded_again(tmp_path):
     exercise = own_exercise(tmp_path, COUNTING)
     count = exercise / "check.py.count"

@@ -160,6 +160,8 @@ def test_hints_come_one_by_one(shelf, own):
     found = [run(shelf, "hint", "2", cwd=own).stdout.splitlines() for _ in range(4)]
     assert [lines[1] for lines in found] == ["What is missing?", "A word.", *["The word is: right."] * 2]
     assert found[1][0] == "hint 2 of 3 for 02_ring:"
+    last = "that was the last hint; the lesson, README.md, may say more"
+    assert [last in lines for lines in found] == [False, False, False, True]
 
 
 def test_reset_keeps_what_was_there(shelf, own):

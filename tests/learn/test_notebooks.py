@@ -2,6 +2,7 @@
 """The exercises as notebooks, and `%spcomm check` and `%%spcomm_check` in a real kernel."""
 
 import json
+import re
 
 import pytest
 
@@ -151,6 +152,16 @@ def test_check_finds_the_program(folder, kernel):
         cell = kernel.run(line)
         assert cell.error == "" and "node 1 returned" in cell.out, (line, cell)
         assert "`spcomm learn hint 01`" in cell.out, (line, cell)
+
+
+def test_after_a_cell_that_writes_the_program_the_advice_is_about_the_cell(folder, kernel):
+    kernel.run(f"%cd {folder / '01_hello'}")
+    kernel.run("%%spcomm_write --replace exercise.py\nprint('wrong')")
+    lines = kernel.run("%spcomm check").out.splitlines()
+    assert any(
+        line.startswith("next: change the cell above and run it, then this one; `spcomm") for line in lines
+    )
+    assert any(re.fullmatch(r"run it yourself: %spcomm run -n \d+ exercise\.py", line) for line in lines)
 
 
 def test_a_cell_is_checked(folder, kernel):

@@ -582,6 +582,29 @@ def test_a_result_counts_that_is_there_when_a_key_is_pressed(shelf, own):
     assert lessons.has_passed(every[0]) and session._running is None
 
 
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_check_that_passes_is_left_by_the_second_n(learn, shelf, skips):
+    os.mkfifo(shelf / "goes on")
+    learner = learn()
+    learner.after(1)
+    learner.file.write_text("right, pauses")
+    learner.terminal.until(lambda t: len(learner.checks()) == 2 and not any("failed  " in x for x in t.lines))
+    learner.shows("passed  a list on 1 nodes")
+    learner.type("n")
+    learner.shows("the check goes on, and 1 run passed so far; n again skips the exercise")
+    if skips:
+        learner.type("n")
+        learner.shows("01_hello has not passed yet, and comes again later")
+    else:
+        (shelf / "goes on").write_bytes(b"!")
+        learner.shows("01_hello has passed: 3 runs")
+        learner.type("n")
+        learner.shows("] 1 of 3")
+    learner.shows("02_ring: About ring")
+    learner.type("q")
+    learner.ends()
+
+
 # ---- ends
 
 
