@@ -40,6 +40,8 @@ def load_ipython_extension(shell: "InteractiveShell") -> None:
     magics = SpcommMagics(shell)
     shell.register_magics(magics)
     completer.install(shell, magics)
+    if not shell.custom_exceptions:  # else they are the user's own
+        shell.set_custom_exc((NameError,), _show_name_error)
     atexit.register(magics.stop)
 
 
@@ -48,12 +50,23 @@ def unload_ipython_extension(shell: "InteractiveShell") -> None:
     magics = shell.magics_manager.registry.pop("SpcommMagics", None)
     if magics is not None:
         completer.remove(shell)
+        if shell.custom_exceptions == (NameError,):
+            shell.set_custom_exc((), None)
         magics.stop()
         atexit.unregister(magics.stop)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("spcomm", None)
     for name in ("spcomm_check", "spcomm_write"):
         shell.magics_manager.magics["cell"].pop(name, None)
+
+
+def _show_name_error(
+    shell: "InteractiveShell", kind: type, error: NameError, lines: object, tb_offset: "int | None" = None
+) -> None:
+    """Show the traceback as always; a cell that uses `comm` in the notebook's own process gets a hint."""
+    if error.name == "comm" and "comm" not in shell.user_ns:
+        error.add_note("comm exists on the nodes: begin the cell with %%spcomm")
+    shell.showtraceback((kind, error, lines), tb_offset=tb_offset)
 
 
 class TextOnlyError:

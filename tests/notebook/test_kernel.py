@@ -223,6 +223,14 @@ def test_nodes_are_shown_while_they_run(nodes, tmp_path, kind, end):
     assert "parallel efficiency" in seen[-1]["text/plain"] and cell.pictures == 0
 
 
+def test_comm_outside_of_the_nodes_gets_a_hint(nodes):
+    hint = "comm exists on the nodes: begin the cell with %%spcomm"
+    cell = nodes.run("comm.rank")
+    assert cell.ename == "NameError" and cell.error.count(hint) == 1, cell
+    cell = nodes.run("unheard_of")
+    assert cell.ename == "NameError" and "%%spcomm" not in cell.error, cell
+
+
 def test_a_page_that_is_too_long_is_a_picture(nodes):
     nodes.run("import spcomm.notebook.magics as m\nkept = m._FRAME_BYTES\nm._FRAME_BYTES = 100")
     try:
