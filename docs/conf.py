@@ -45,7 +45,8 @@ html_title = f"spcomm {release}"
 html_static_path = ["_static"]
 html_css_files = ["spcomm.css"]
 html_logo = html_favicon = "_static/logo.svg"
-html_copy_source = False
+html_sourcelink_suffix = ""  # llms.txt leads to the Markdown
+html_show_sourcelink = False
 html_show_sphinx = False
 pygments_style = "friendly"
 pygments_dark_style = "native"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fill the pages of docs/ with the programs and outputs that they show, and draw their drawings.
+"""Fill the pages of docs/ with the programs and outputs that they show, draw their drawings, and list them in llms.txt.
 
 A page names the file of a block in a comment, so that every reader of Markdown sees the program itself:
 
@@ -24,6 +24,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PICTURES = DOCS / "pictures"
+ABOUT = """\
+> Run one Python, C or C++ program as n cooperating processes, to learn parallel programming: messages,
+> barriers, reductions, and reports that explain what went wrong."""
+SECTIONS = {
+    "": "Start",
+    "tutorial": "Tutorial",
+    "howto": "How-to guides",
+    "reference": "Reference",
+    "reference/api": "Python",
+    "teaching": "Teaching",
+    "notebooks": "Notebooks",
+}
 LISTING = re.compile(r"^(<!-- listing: (\S+) -->\n(`{3,})\w*\n)(.*?)^(?=\3$)", re.MULTILINE | re.DOTALL)
 DRAWING = re.compile(
     r"^<!-- drawing: (\w+)( right)?(?: from (\S+))?\n(.*?)^-->$", re.MULTILINE | re.DOTALL
@@ -64,9 +76,24 @@ def drawings():
     return found
 
 
+def contents():
+    """docs/llms.txt: a list of the pages for users, in the form of llmstxt.org, for programs that read."""
+    lines = [f"# {title(DOCS / 'index.md')}", "", ABOUT, ""]
+    for section, heading in SECTIONS.items():
+        found = sorted((DOCS / section).glob("*.md"), key=lambda page: (page.stem != "index", page.name))
+        lines += [f"## {heading}", ""]
+        lines += [f"- [{title(page)}]({page.relative_to(DOCS).as_posix()})" for page in found] + [""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def title(page):
+    """The heading of a page."""
+    return re.search(r"^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)[1]
+
+
 def made():
     """{file: its text} of all that this script writes."""
-    return {page: filled(page) for page in pages()} | drawings()
+    return {page: filled(page) for page in pages()} | drawings() | {DOCS / "llms.txt": contents()}
 
 
 def main():

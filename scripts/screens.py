@@ -381,11 +381,19 @@ def learn(folder: Path) -> None:
 
 
 def timeline(folder: Path) -> None:
+    traced("timeline", "barrier", folder)
+
+
+def fuzzy(folder: Path) -> None:
+    traced("fuzzy", "fuzzy", folder)
+
+
+def traced(name: str, word: str, folder: Path) -> None:
     listing("06_barrier.py", folder)
     with Terminal(folder) as terminal:
-        terminal.run("spcomm run -n 4 --trace t.json 06_barrier.py barrier")
+        terminal.run(f"spcomm run -n 4 --trace t.json 06_barrier.py {word}")
         terminal.run("spcomm trace t.json --html")
-    photographed("timeline", [folder / "t.html"], folder, (1400, 1000))
+    photographed(name, [folder / "t.html"], folder, (1400, 1000))
 
 
 NOTEBOOK = (
@@ -437,7 +445,7 @@ def room(folder: Path) -> None:
 
 SCREENS = {
     screen.__name__: screen
-    for screen in (deadlock, timeline, notebook, learn, watch, live, panes, stats, room)
+    for screen in (deadlock, timeline, fuzzy, notebook, learn, watch, live, panes, stats, room)
 }
 
 

@@ -113,6 +113,13 @@ def without_outputs(found):
     return "\n\n".join(told)
 
 
+def list_for_programs(app, exception):
+    """For Sphinx, when all pages are there: llms.txt, whose links lead to the copies of the sources."""
+    if exception is None and app.builder.format == "html":
+        text = (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8")
+        Path(app.outdir, "llms.txt").write_text(text.replace("](", "](_sources/"), encoding="utf-8")
+
+
 PIECES = {"header": header, "commands": commands, "codes": codes, "notebook": notebook}
 
 

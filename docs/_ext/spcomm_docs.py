@@ -108,4 +108,5 @@ def setup(app):
     app.connect("builder-inited", pieces.run_notebooks)
     app.connect("source-read", pieces.expand)
     app.connect("build-finished", slides.write)
+    app.connect("build-finished", pieces.list_for_programs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ["csrc", "spcomm", "tests", "examples", "exercises", "scripts", "docs", ".ci", ".github"]
+FOLDERS = [
+    "csrc",
+    "spcomm",
+    "tests",
+    "examples",
+    "exercises",
+    "scripts",
+    "docs",
+    ".ci",
+    ".devcontainer",
+    ".github",
+]
 MADE = {"__pycache__", "build", "dist"}
 BINARY = {".so", ".pyc", ".png", ".o", ".a"}
 

@@ -61,6 +61,29 @@ def test_pages_show_their_listings_and_drawings_as_they_are(monkeypatch):
 
 
 # Guides about something one looks at. The others are about commands, files and words.
+def test_programs_that_read_find_all_pages_for_users():
+    from spcomm.docs import pages
+
+    text = (ROOT / "docs" / "llms.txt").read_text()
+    assert set(re.findall(r"\]\((.*)\.md\)$", text, re.MULTILINE)) == {name for name, _ in pages.listed()}
+
+
+def test_the_cheat_sheet_names_what_exists():
+    """Twenty calls, ten commands, and every code with its title."""
+    import spcomm
+    from spcomm import cli
+    from spcomm.diagnose import explain
+
+    calls, commands, codes = (
+        (ROOT / "docs" / "reference" / "cheat_sheet.md").read_text().split("| --- | --- |")[1:]
+    )
+    names = re.findall(r"\bcomm\.(\w+)", calls)
+    assert calls.count("\n| `") == 20 and [name for name in names if not hasattr(spcomm.Comm, name)] == []
+    names = re.findall(r"`spcomm (\w+)", commands)
+    assert commands.count("\n| `") == 10 and [name for name in names if name not in cli.summaries()] == []
+    assert codes.strip().split("\n") == [f"| {code} | {explain.title(code)} |" for code in explain.codes()]
+
+
 # Made by the commands that their pages show; all others by scripts of ours.
 MADE_BY_HAND = {"simulate_barrier.png", "volume.png"}
 PICTURES = ROOT / "docs" / "pictures"

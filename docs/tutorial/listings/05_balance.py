@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How many primes are below 20,000? The numbers are divided in blocks, dealt like cards, or shuffled and dealt."""
+"""How many primes are below 150,000? The numbers are divided in blocks, dealt like cards, or shuffled and dealt."""
 
 import sys
 
@@ -7,7 +7,8 @@ import numpy as np
 
 import spcomm
 
-LIMIT = 20_000
+LIMIT = 150_000
+WAYS = ("blocks", "cards", "shuffled")
 
 
 def smallest_divisor(number):
@@ -20,6 +21,8 @@ def smallest_divisor(number):
     return number, 1
 
 
+if sys.argv[1:] not in ([way] for way in WAYS):
+    sys.exit(f"usage: spcomm run -n 4 05_balance.py {'|'.join(WAYS)}")
 comm = spcomm.startup()
 if sys.argv[1] == "blocks":
     share = LIMIT // comm.size

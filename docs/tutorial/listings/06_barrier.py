@@ -13,6 +13,8 @@ def compute(seconds):
     sleep(seconds)  # stands for computing; so it shows even where nodes share a core
 
 
+if sys.argv[1:] not in (["barrier"], ["fuzzy"]):
+    sys.exit("usage: spcomm run -n 4 06_barrier.py barrier|fuzzy")
 comm = spcomm.startup()
 waited = 0.0
 begin = comm.time()
