@@ -20,11 +20,13 @@ def main(arguments: "list[str] | None" = None) -> int:
     name = words[0] if words else "help"
     entry = _COMMANDS.get(_ALIASES.get(name, name))
     if name in _INTERNAL:
+        _start_clean()
         return _INTERNAL[name](words[1:])
     if entry is None:
         return _unknown(name)
     _replace_what_streams_lack()
     try:
+        _start_clean()
         return entry[0](words[1:])
     except BrokenPipeError:  # as in `| head`: the reader is gone, also for the text still buffered
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -85,6 +87,12 @@ _LOOK_ALIKES = {
     "≤": "<=",
     "²": "^2",
 }
+
+
+def _start_clean() -> None:
+    from spcomm.launch.base import process
+
+    process.start_clean()
 
 
 class _Command:

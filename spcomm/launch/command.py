@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the launcher does without importing typing
 
     from spcomm.command_help import CommandHelp
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP")
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGUSR1", "SIGUSR2")
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _DESCRIPTORS_EACH = 2  # of the launcher, per node
 _DESCRIPTORS_PROGRAM = 3  # a socket; shared memory and a pipe of a group

@@ -3,7 +3,7 @@
 
 Orphans come to it (PR_SET_CHILD_SUBREAPER), so a process that has left its session and its parent is still a
 descendant. It reads the output, and writes one line of JSON when no process is left: how the command ended, the
-exceeded limits, the output. It imports nothing of spcomm, so that it starts quickly.
+exceeded limits, the output. Of spcomm it imports next to nothing, so that it starts quickly.
 
 Where it may make a control group, the kernel also counts memory that no process has mapped.
 """
@@ -329,6 +329,11 @@ def _become(
 def main() -> None:
     """Do the task in the first argument, as JSON."""
     told = json.loads(sys.argv[1])
+    # At the end: what this process imports later is Python's own.
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from spcomm.launch.base import process
+
+    process.start_clean()
     signal.signal(signal.SIGTERM, _leave)
     _control(_SUBREAPER, 1)
     _control(_DEATH_SIGNAL, signal.SIGTERM)  # when the judge is gone

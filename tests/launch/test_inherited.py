@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Limits, descriptors, streams and the umask that a run inherits from the process that starts it."""
+"""Limits, descriptors, streams, signals and the umask that a run inherits from the process that starts it."""
 
+import os
 import resource
+import signal
 import sys
 
 import pytest
+
+from launching import read_lines
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
 
@@ -30,8 +34,11 @@ class Surface:
         }
         return self._forked.start(self._forked.script(head[self.kind]), **more)
 
+    def finish(self, process):
+        return self._launch.finish(process)
+
     def __call__(self, nodes, text, **more):
-        return self._launch.finish(self.start(nodes, text, **more))
+        return self.finish(self.start(nodes, text, **more))
 
 
 @pytest.fixture(params=["run", "boxes", "local_nodes", "Cluster"])
@@ -84,3 +91,124 @@ def test_a_size_beyond_the_limit_is_refused_by_its_name(launch):
     result = launch.finish(launch.start("-n", 4, "--arena", "300M", script, preexec_fn=limit))
     assert result.code == 125
     assert "a quarter of the memory that ulimit -v allows (976.6M); try --arena " in result.err, result
+
+
+# ---- signals
+
+NAMES = (
+    "CHLD",
+    "PIPE",
+    "INT",
+    "TERM",
+    "HUP",
+    "QUIT",
+    "USR1",
+    "ALRM",
+    "CONT",
+    "TSTP",
+    "TTOU",
+    "WINCH",
+    "RTMIN",
+)
+
+STATES = {
+    "ignored": lambda number: signal.signal(number, signal.SIG_IGN),
+    "blocked": lambda number: signal.pthread_sigmask(signal.SIG_BLOCK, {number}),
+}
+
+# What becomes of a run, with its exit code; under a Cluster an exception in its caller.
+FATES = {
+    "well": (OK, 0, "ok 2"),
+    "children": ("import subprocess\nprint('code', subprocess.run(['false']).returncode)", 0, "code 1"),
+    "failure": ("import sys, time\nif comm.rank: sys.exit(3)\nwhile True: time.sleep(1000)", 3, ""),
+    "deadlock": ("comm.recv(1 - comm.rank)", 99, ""),
+}
+
+
+@pytest.mark.parametrize("fate", FATES)
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", NAMES)
+def test_signals_that_the_parent_kept_from_its_children(surface, fate, state, name):
+    text, code, out = FATES[fate]
+    if surface.kind == "Cluster" and code:
+        pytest.skip("a call raises its exception, and the cluster lives on")
+    if surface.kind == "local_nodes" and fate == "children" and name == "CHLD":
+        pytest.skip("node 0 is the program itself: as without spcomm")
+    number = getattr(signal, f"SIG{name}")
+    result = surface(2, text, preexec_fn=lambda: STATES[state](number))
+    assert result.code == code, result
+    lines = [line.partition("] ")[2] or line for line in result.lines]  # a Cluster labels them
+    assert lines == [line for line in [out] * 2 if line], result
+    assert not result.err or code, result
+
+
+# Names of signals, as a node finds them; those that Python itself ignores are left out.
+FOUND = """
+import signal
+numbers = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
+ignored = [number for number in numbers if signal.getsignal(number) == signal.SIG_IGN]
+print(sorted(map(int, ignored)), sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))))
+"""
+
+
+def test_nodes_start_with_what_a_shell_hands_on(launch):
+    """Everything is blocked, and ignored, but for what cannot be; nohup, and a shell in its background, mean it."""
+
+    def everything():
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+    kept = sorted(map(int, (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)))
+    for options in ((), ("--boxes", 2)):
+        result = launch.finish(launch.start("-n", 2, *options, launch.script(FOUND), preexec_fn=everything))
+        assert (result.code, result.lines) == (0, [f"{kept} []"] * 2), result
+
+
+# ---- signals of a batch system
+
+WARNED = """
+import os, signal, subprocess, sys, time
+heard = []
+signal.signal(signal.{name}, lambda number, _frame: heard.append(number))
+child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+os.write(1, b"ready\\n")
+while not heard:
+    time.sleep(0.01)
+comm.barrier()
+child.stdin.close()
+print(heard == [signal.{name}], child.wait())
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2"])
+@pytest.mark.parametrize("whom", ["launcher", "all but the nodes"])
+def test_a_warning_reaches_the_nodes(surface, name, whom):
+    """Not what they have started. The processes between launcher and nodes do not die of it."""
+    if surface.kind not in ("run", "boxes"):
+        pytest.skip("there is no launcher that hands it on")
+    process = surface.start(2, WARNED.format(name=name))
+    assert read_lines(process, 2) == ["ready"] * 2
+    if whom != "launcher":
+        for pid in helpers(process.pid):
+            os.kill(pid, getattr(signal, name))
+    process.send_signal(getattr(signal, name))
+    result = surface.finish(process)
+    assert (result.code, result.err, result.lines) == (0, "", ["True 0"] * 2), result
+
+
+def helpers(launcher):
+    """The children of the launcher: fork servers, and the processes that connect boxes."""
+    with open(f"/proc/{launcher}/task/{launcher}/children") as file:
+        return [int(pid) for pid in file.read().split()]
+
+
+def test_a_warning_without_a_handler_ends_the_run(surface):
+    if surface.kind not in ("run", "boxes"):
+        pytest.skip("there is no launcher that hands it on")
+    process = surface.start(2, "import os, time\nos.write(1, b'ready\\n')\nwhile True: time.sleep(1000)")
+    assert read_lines(process, 2) == ["ready"] * 2
+    process.send_signal(signal.SIGUSR1)
+    result = surface.finish(process)
+    assert result.code == 128 + signal.SIGUSR1, result
+    assert "was killed by SIGUSR1 (exit code 138)" in result.last, result

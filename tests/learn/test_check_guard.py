@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -126,3 +127,30 @@ def test_a_check_that_is_ended_leaves_nothing(tmp_path, monkeypatch, program, is
     assert limits.descendants() == []
     assert [path.name for path in tmp_path.iterdir()] == ["01_sum.py"]
     assert running._found.empty()
+
+
+CHECKS = {
+    "command": ("-m", "spcomm", "check", "--quick"),
+    "grade": (
+        "-c",
+        "import sys; from spcomm.learn import grade; sys.exit(not grade(sys.argv[1], quick=True).passed)",
+    ),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("state", ["ignored", "blocked"])
+def test_signals_that_the_parent_kept_from_the_judge(check, state):
+    """Nobody could be reaped, and a right solution failed."""
+    keep = {
+        "ignored": lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+        "blocked": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
+    }
+    solution = Path(__file__).parents[2] / "exercises" / "solutions" / "01_hello.py"
+    done = subprocess.run(
+        [sys.executable, *CHECKS[check], str(solution)],
+        capture_output=True,
+        text=True,
+        preexec_fn=keep[state],
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

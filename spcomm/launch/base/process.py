@@ -10,10 +10,61 @@ import time
 # does not report the sender of an answer.
 WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
 
+# A batch system's warning before the time limit; the launcher forwards them to its nodes.
+# The processes between launcher and nodes block them, in case it sends them to all processes of the job.
+FORWARDED = frozenset({_signal.SIGUSR1, _signal.SIGUSR2})
+
+# The signals whose being ignored is inherited on purpose: nohup ignores the first, a shell without job control the
+# others for a command that it starts in the background.
+_KEPT = ("SIGHUP", "SIGINT", "SIGQUIT")
+_PYTHONS = ("SIGPIPE", "SIGXFSZ")  # that each Python ignores by itself
+
 _TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove the rest
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+
+def start_clean() -> None:
+    """Undo what the parent has blocked or ignored, as far as it did not mean its children: see `_KEPT`.
+
+    Each command begins with it, in its main thread. Processes that spcomm starts in other programs get the same from
+    `CLEAN`.
+    """
+    for number in _signal.valid_signals() - _names(*_KEPT, *_PYTHONS):
+        if _signal.getsignal(number) == _signal.SIG_IGN:
+            _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+
+
+def _names(*names: str) -> "set[int]":
+    return {getattr(_signal, name) for name in names if hasattr(_signal, name)}
+
+
+# For `os.posix_spawn` of a process between launcher and nodes: as `start_clean` leaves it, and deaf to `FORWARDED`.
+CLEAN = {
+    "setsigmask": FORWARDED,
+    "setsigdef": sorted(_signal.valid_signals() - _names(*_KEPT, "SIGKILL", "SIGSTOP")),
+}
+
+
+def reap(pid: int) -> int:
+    """Wait for the end of a child, and return its wait status; 0 if it is unknown.
+
+    The program in whose process a `Cluster` lives may ignore SIGCHLD, or reap all children itself.
+    """
+    try:
+        return os.waitpid(pid, 0)[1]
+    except ChildProcessError:
+        return 0
+
+
+def tell(pid: int, number: int) -> None:
+    """Send a signal to a child that may have ended, and may have been reaped as in `reap`."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
 
 
 def die_with(parent: int, signal_number: int) -> None:

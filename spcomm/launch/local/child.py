@@ -72,6 +72,7 @@ class Node:
             import resource
 
             resource.setrlimit(resource.RLIMIT_NOFILE, self.program.descriptor_limit)
+        mask = mask - process.FORWARDED  # which only the fork server blocks
         # The signal that asks for the current line must not arrive before its handler is installed.
         asked = {self.program.where_signal} if self.program.where_signal else set()
         # Ctrl-C must not arrive before a program runs that it could interrupt.

@@ -6,7 +6,7 @@ import os
 import select
 import sys
 
-from spcomm.launch.base.process import interpreter_flags
+from spcomm.launch.base import process
 from spcomm.launch.base.wire import MOST_DESCRIPTORS, Wire
 from spcomm.launch.cmdline.plan import Plan, inside
 
@@ -48,7 +48,7 @@ def spawn(
     ]
     os.set_inheritable(theirs.fileno(), True)
     with inside(folder):
-        pid = os.posix_spawn(sys.executable, arguments, environment, setsid=True)
+        pid = os.posix_spawn(sys.executable, arguments, environment, setsid=True, **process.CLEAN)
     theirs.close()
     return ours, pid
 
@@ -58,7 +58,7 @@ class ForkClient:
 
     def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
         self.plan = plan
-        flags = interpreter_flags() if plan.kind != "executable" else ["-S", "-E", "-s"]
+        flags = process.interpreter_flags() if plan.kind != "executable" else ["-S", "-E", "-s"]
         self._spawn("local.fork_server", flags, plan.folder, plan.environment)
         self._send(("program", {**plan.message(where_signal), "descriptor_limit": limit}))
 
@@ -165,17 +165,17 @@ class ForkClient:
     def stop(self) -> None:
         """Stop the fork server itself, as Ctrl-Z does, until `go_on`."""
         if not self.ended:
-            os.kill(self.pid, _signal.SIGSTOP)
+            process.tell(self.pid, _signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Continue the fork server, in case it was stopped: no other process can end the nodes."""
         if not self.ended:
-            os.kill(self.pid, _signal.SIGCONT)
+            process.tell(self.pid, _signal.SIGCONT)
 
     def kill(self) -> None:
         """End the fork server itself, for when it does not read the socket because it still imports."""
         if not self.ended:
-            os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
+            process.tell(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
 
     def close(self) -> None:
         """Hang up: the fork server ends its nodes, and itself."""
@@ -205,7 +205,7 @@ class ForkClient:
         """Wait until the fork server has ended."""
         if not self.ended:
             self.ended = True
-            self.status = os.waitpid(self.pid, 0)[1]
+            self.status = process.reap(self.pid)
 
     def _send(self, message: tuple, descriptors: "tuple[int, ...]" = ()) -> None:
         if self.ended:

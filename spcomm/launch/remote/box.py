@@ -43,7 +43,8 @@ def withdraw() -> None:
     os.dup2(2, 1)
     os.close(null)
     for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input replaces them
-        _signal.signal(number, _signal.SIG_IGN)
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, _nothing)  # not ignored: the nodes would inherit that
 
 
 class Box:
@@ -471,5 +472,5 @@ class Box:
         """Clean up after all processes are gone; a subclass may have more to remove."""
 
 
-def _nothing() -> None:
+def _nothing(*_arguments: object) -> None:
     pass

@@ -12,8 +12,8 @@ import _signal
 import os
 import sys
 
+from spcomm.launch.base import process
 from spcomm.launch.base.loop import Loop
-from spcomm.launch.base.process import interpreter_flags
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import MOST_DESCRIPTORS, Wire
 from spcomm.launch.local.fork_client import spawn
@@ -30,7 +30,9 @@ class TransportForkClient:
     """The caller's end."""
 
     def __init__(self) -> None:
-        self._wire, self.process = spawn("remote.transport_fork", interpreter_flags(), None, dict(os.environ))
+        self._wire, self.process = spawn(
+            "remote.transport_fork", process.interpreter_flags(), None, dict(os.environ)
+        )
 
     def fileno(self) -> int:
         return self._wire.fileno()
@@ -67,12 +69,12 @@ class TransportForkClient:
 
     def abandon(self) -> None:
         """End it, and all that it has started; the thread that waits for it reaps it."""
-        os.kill(self.process, _signal.SIGKILL)  # our child and not reaped: the number is its own
+        process.tell(self.process, _signal.SIGKILL)  # our child and not reaped: the number is its own
 
     def kill(self) -> None:
         """End it, and all that it has started."""
         self.abandon()
-        os.waitpid(self.process, 0)
+        process.reap(self.process)
         self._wire.close()
 
 

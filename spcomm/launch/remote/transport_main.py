@@ -12,6 +12,7 @@ from spcomm._core import net, segments
 from spcomm._core.diagnose import packed
 from spcomm._core.errors import AuthenticationError, ConnectionLostError, SpcommError, VersionError
 from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.process import FORWARDED
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import handshake
 from spcomm.launch.remote.handshake import SECRET_BYTES
@@ -59,7 +60,7 @@ def _settle(label: str, kept: "list[int]", launcher: int) -> None:
         _signal.signal(number, _signal.SIG_IGN)
         _signal.signal(number, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, FORWARDED)
     before = 2
     for fd in sorted(kept):
         net.close_range(before + 1, fd - 1)

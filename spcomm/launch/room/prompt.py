@@ -6,6 +6,7 @@ import os
 import select
 import sys
 
+from spcomm.launch.base.process import FORWARDED
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import is_host
 from spcomm.launch.room import join_code
@@ -77,6 +78,8 @@ def interrupted(command: str, interrupt: int) -> None:
     number = os.read(interrupt, 1)[0]
     if number == _signal.SIGTSTP:
         os.kill(os.getpid(), _signal.SIGSTOP)
+        return
+    if number in FORWARDED:  # there is no node yet
         return
     how = "interrupted by Ctrl-C" if number == _signal.SIGINT else f"told to end by signal {number}"
     raise UsageError(f"{command}: {how}; nothing was started (exit code {128 + number})", 128 + number)

@@ -428,6 +428,14 @@ class Supervisor:
                 self._stop()
             elif number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
                 self._told_to_end(number)
+            elif number in process.FORWARDED:
+                self._forward_signal(number)
+
+    def _forward_signal(self, number: int) -> None:
+        """Hand a batch system's warning to each node's process, and not to what the node has started."""
+        self._hear_of_starts([fork_client for fork_client in self._run_processes if fork_client.ready])
+        for node in sorted(set(self._run_processes.started) - set(self._ended)):
+            self._run_processes.poke(node, number)
 
     def _told_to_end(self, number: int) -> None:
         prompt = self._run_processes.at_prompt
@@ -466,19 +474,20 @@ class Supervisor:
         self._stdin.go_on(self._run_processes)
 
     def _locate(self) -> None:
-        """Find out where each node is, before it is signalled to end.
+        """Find out where each node is, before it is signalled to end."""
+        self._hear_of_starts(list(self._run_processes))
+        self._states = self._watchdog.places()
 
-        Nodes may have printed, and the report of their start may still be under way.
-        """
+    def _hear_of_starts(self, fork_clients: "list[ForkClient]") -> None:
+        """Nodes may have printed, and the report of their start may still be under way."""
         end = time.monotonic() + _STARTING_S
-        for fork_client in self._run_processes:
+        for fork_client in fork_clients:
             while (
                 fork_client.unanswered
                 and not fork_client.gone
                 and fork_client.has_news(end - time.monotonic())
             ):
                 self._hear(fork_client)
-        self._states = self._watchdog.places()
 
     def _cannot_write(self, error: OSError) -> None:
         if isinstance(error, BrokenPipeError) and error.filename is None:  # `| head`: the reader closed it
@@ -491,6 +500,8 @@ class Supervisor:
     def _conclude(self) -> int:
         """Print the final reports after all nodes are gone, in the most readable order."""
         watched = self._display.stop()
+        for number in process.FORWARDED:  # for no node; only other signals are to make the rest impatient
+            _signal.signal(number, _signal.SIG_IGN)
         self._forwarder.finish(self._signals)
         if self._stats is None:  # else its tables say more
             self._forwarder.write_text(watched)
