@@ -214,9 +214,26 @@ wheel: $(STAMPS)/tools ## a wheel for this Python, in dist/
 	@CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/spcomm-*.whl
 
-wheels: $(STAMPS)/wheels ## wheels for Linux on x86-64 and arm64, glibc and musl, of every Python here (ARGS="TARGET ...")
-	$(BIN)/python scripts/cross-wheels.py $(ARGS)
-	$(BIN)/python scripts/check-packages.py dist
+wheels: $(STAMPS)/wheels ## the wheel for this Python and for machines like this one, in dist/; needs no compiler (ARGS="TARGET ...")
+	@$(BIN)/python scripts/cross-wheels.py $(ARGS)
+
+.PHONY: wheels-all
+wheels-all: $(STAMPS)/wheels ## wheels for every Python here, x86-64 and arm64, glibc and musl (ARGS="TARGET ...")
+	@$(BIN)/python scripts/cross-wheels.py --all $(ARGS)
+
+# Where a wheel can differ from the build of the checkout: zig's headers, the installed files, the one static library.
+# The checkout's own spcomm must not be found: pytest as a command, and another working directory.
+WHEEL := $(abspath build/wheel)
+WHEEL_TESTS := $(patsubst %,$(CURDIR)/tests/%.py,api/test_startup launch/test_forked launch/test_forked_deadlock \
+	launch/test_failures interfaces/test_config interfaces/test_examples interfaces/test_programs interfaces/test_signatures)
+
+.PHONY: test-wheel
+test-wheel: ## build the wheel of this machine, install it in an environment of its own, and test it there
+	@$(MAKE) --no-print-directory wheels ARGS=
+	rm -rf $(WHEEL) && $(BIN)/python -m venv $(WHEEL)/venv && mkdir $(WHEEL)/run
+	$(WHEEL)/venv/bin/python -m pip --quiet --disable-pip-version-check install --find-links dist 'spcomm[test]'
+	cd $(WHEEL)/run && ../venv/bin/pytest -q $(IN_PARALLEL) -p no:cacheprovider --rootdir $(CURDIR) -c $(CURDIR)/pyproject.toml \
+	$(WHEEL_TESTS) $(ARGS)
 
 .PHONY: try-wheels
 try-wheels: $(STAMPS)/wheels ## install the wheels of dist/ in bare root file systems, and run them (ARGS="CASE ..."; needs root, debootstrap)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``check-packages.py FOLDER``: what the wheels and source packages in FOLDER must carry, and must not."""
+"""``check-packages.py PATH ...``: what wheels and source packages, or those in a folder, must carry, and must not."""
 
 import shutil
 import sys
@@ -98,17 +98,18 @@ def check_source(path):
     return complaints + refuse(names, ".so", ".o", ".pyc") + [f"carries {n}" for n in names if "/build/" in n]
 
 
-def main(folder):
-    complaints = []
-    packages = [*Path(folder).glob("*.whl"), *Path(folder).glob("*.tar.gz")]
+def main(*paths):
+    complaints, packages = [], []
+    for path in map(Path, paths):
+        packages += [*path.glob("*.whl"), *path.glob("*.tar.gz")] if path.is_dir() else [path]
     for package in packages:
         check = check_wheel if package.suffix == ".whl" else check_source
         complaints += [f"{package.name} {complaint}" for complaint in check(package)]
     if not packages:
-        complaints = [f"there is no package in {folder}"]
-    print(*complaints or [f"{package.name}: complete" for package in packages], sep="\n")
+        complaints = [f"there is no package in {' '.join(paths)}"]
+    print(*complaints or [f"{', '.join(path.name for path in packages)}: no file is missing"], sep="\n")
     return 1 if complaints else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

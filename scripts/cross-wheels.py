@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""``cross-wheels.py [TARGET ...]``: wheels for Linux in dist/, for every Python here and each target.
+"""``cross-wheels.py [--all] [TARGET ...]``: wheels for Linux in dist/, for this Python and this machine.
 
-A target is manylinux_2_28_x86_64, manylinux_2_28_aarch64, musllinux_1_2_x86_64 or musllinux_1_2_aarch64; all are built
-unless some are named. Zig, a package of the index, is the C compiler and has the C library of each target. The headers
-of Python are those of the interpreters that scripts/find-python names: all targets are 64-bit and little-endian, with
-types of the same sizes, and Python.h checks them. auditwheel must find that each wheel fits its target.
+A target is manylinux_2_28_x86_64, manylinux_2_28_aarch64, musllinux_1_2_x86_64 or musllinux_1_2_aarch64: this machine's
+is built unless others are named. With --all, wheels for every Python here and, unless some are named, all targets.
+
+Zig, a package of the index, is the C compiler and has the C library of each target. The headers of Python are those of
+this interpreter, or of those that scripts/find-python names: all targets are 64-bit and little-endian, with types of
+the same sizes, and Python.h checks them. auditwheel must find that each wheel fits its target.
 """
 
 import argparse
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -134,23 +137,44 @@ def parts_of(platform):
     return (match[1], (int(match[2]), int(match[3])), match[4]) if match else (platform, (0, 0), "")
 
 
+def this_machine():
+    """The target that fits this machine."""
+    library = "manylinux_2_28" if platform.libc_ver()[0] == "glibc" else "musllinux_1_2"
+    target = f"{library}_{platform.machine()}"
+    if sys.platform != "linux" or target not in TARGETS:
+        found = f"{platform.system()} on {platform.machine()}"
+        sys.exit(f"cross-wheels.py: this is {found}, for which it builds no wheel; `make wheel` may")
+    return target
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", choices=[[], *TARGETS])
-    targets = parser.parse_args().targets or TARGETS
-    misfits = []
-    for python in output("scripts/find-python", "--all").splitlines():
+    parser.add_argument("--all", action="store_true", help="for every Python here, and each target")
+    options = parser.parse_args()
+    pythons = output("scripts/find-python", "--all").splitlines() if options.all else [sys.executable]
+    targets = options.targets or (list(TARGETS) if options.all else [this_machine()])
+    count = len(pythons) * len(targets)
+    what = "1 wheel" if count == 1 else f"{count} wheels"
+    print(f"{what} ({', '.join(targets)}): about {count + 1} minutes on two free cores", flush=True)
+    misfits, wheels = [], []
+    for python in pythons:
         version, inside, headers = environment_for(python)
         for target in targets:
             wheel = build(target, version, inside, headers)
+            wheels.append(wheel)
             policy = policy_of(wheel)
             print(f"{wheel.name:56} {wheel.stat().st_size / 1e6:.1f} MB  auditwheel: {policy}", flush=True)
             if not fits(policy, target):
                 misfits.append(wheel.name)
     if misfits:
         sys.exit("cross-wheels.py: does not work on all of its platform: " + ", ".join(misfits))
+    checked = subprocess.run([sys.executable, "scripts/check-packages.py", *map(str, wheels)], cwd=ROOT)
+    if checked.returncode != 0:
+        sys.exit(checked.returncode)
+    print(f"Install it in a virtual environment: pip install --find-links {DIST.relative_to(ROOT)} spcomm")
 
 
 if __name__ == "__main__":

@@ -133,6 +133,28 @@ def test_editors_show_the_docstrings_of_the_modules(module, names):
     assert compared
 
 
+@pytest.mark.parametrize(
+    ("system", "library", "machine", "target"),
+    [
+        ("linux", "glibc", "x86_64", "manylinux_2_28_x86_64"),
+        ("linux", "glibc", "aarch64", "manylinux_2_28_aarch64"),
+        ("linux", "", "x86_64", "musllinux_1_2_x86_64"),
+        ("linux", "glibc", "riscv64", None),
+        ("darwin", "", "x86_64", None),
+    ],
+)
+def test_the_wheel_of_this_machine(monkeypatch, system, library, machine, target):
+    wheels = script("cross-wheels")
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(wheels.platform, "libc_ver", lambda: (library, ""))
+    monkeypatch.setattr(wheels.platform, "machine", lambda: machine)
+    if target:
+        assert wheels.this_machine() == target
+    else:
+        with pytest.raises(SystemExit, match="for which it builds no wheel; `make wheel` may"):
+            wheels.this_machine()
+
+
 def script(name):
     spec = importlib.util.spec_from_file_location(name.replace("-", "_"), ROOT / "scripts" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
