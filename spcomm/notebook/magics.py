@@ -354,7 +354,7 @@ def _draw_trace(path: str, drawing: str, picture: "DisplayHandle | None") -> Non
     found = reader.read(path)
     shown = {"text/plain": summary.text(found)}
     try:
-        pictures.timeline(found, drawing)
+        pictures.timeline(found, drawing, in_notebook=True)
     except TraceError as error:
         _say(str(error))
     else:

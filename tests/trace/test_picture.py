@@ -14,7 +14,7 @@ import pytest
 
 from builder import Builder, two_nodes
 from pairwise import each
-from spcomm.trace import raster
+from spcomm.trace import picture, raster
 from spcomm.trace.command import main
 from spcomm.trace.reader import parse
 from spcomm.trace.states import COLORS, QUEUED, STARTING
@@ -174,3 +174,12 @@ def test_without_matplotlib_one_sentence_says_what_to_install(folder, monkeypatc
     err = capsys.readouterr().err
     assert "pip install 'spcomm[plot]'" in err and err.count("\n") == 1
     assert [path.name for path in folder.iterdir()] == ["t.json"]
+
+
+def test_in_a_notebook_the_page_shows_through(tmp_path):
+    from PIL import Image
+
+    out = tmp_path / "t.png"
+    picture.timeline(parse(two_nodes().text()), str(out), in_notebook=True)
+    image = Image.open(out)
+    assert image.width == 1200 and image.getpixel((0, 0))[3] == 0
