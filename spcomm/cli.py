@@ -74,7 +74,7 @@ def _replaced_or_bytes(error: UnicodeError) -> "tuple[str | bytes, int]":
     return _replaced(error)
 
 
-# Of the letters in texts of spcomm, for encodings that lack them.
+# Look-alikes of the letters in texts of spcomm, for encodings that lack them.
 _LOOK_ALIKES = {
     "…": "...",
     "→": "->",

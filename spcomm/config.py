@@ -119,7 +119,7 @@ def program() -> str:
     """Return the text after ``spcomm run -n 4`` that starts this program."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     found = sys.argv[0] if getattr(sys, "argv", None) else ""
-    if spec is not None:
+    if spec is not None and spec.name != "__main__":  # as a folder's
         found = f"-m {spec.name.removesuffix('.__main__')}"
     return found if found not in ("", "-", "-c") else "program.py"
 

@@ -72,6 +72,8 @@ def _internal_error() -> int:
 
 def _run(options: Options, signals: int) -> int:
     programs = plans.resolve_all(options)
+    if any(plan.name == plans.STDIN for plan in programs):
+        _check_stdin(options)
     _note_late_number(options)
     _note_mpi(options)
     _try_to_write(options.trace)
@@ -85,6 +87,20 @@ def _run(options: Options, signals: int) -> int:
     finally:
         if session is not None:
             session.close()
+
+
+def _check_stdin(options: Options) -> None:
+    """Check that the standard input can be a program. Raises `UsageError`."""
+    if os.isatty(0):
+        raise UsageError(
+            "spcomm run: -: each node reads the program from the standard input, which is a terminal; save it in a "
+            "file, or give it with < or |"
+        )
+    if options.debug is not None:
+        raise UsageError(
+            "spcomm run: - and --debug: the standard input has the program, and a debugger needs it; save the program "
+            "in a file"
+        )
 
 
 def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signals: int) -> int:
@@ -213,8 +229,11 @@ def _stdin(options: Options, run_processes: "Any") -> "Any":
     from spcomm.launch.local.stdin import Stdin
 
     chosen = frozenset((0,)) - {index for plan in run_processes.plans for index in plan.in_panes}
+    readers = {index for plan in run_processes.plans if plan.name == plans.STDIN for index in plan.indices}
     if options.stdin is not None:
-        chosen = options.stdin.indices(run_processes.groups)
+        chosen = options.stdin.indices(run_processes.groups) | readers
+    elif readers:
+        chosen = frozenset(readers)
     elif run_processes.at_prompt is not None:
         chosen = frozenset((run_processes.at_prompt,))
     # A table has to know of the lines that are typed, and a debugger at a terminal would want it as its own.

@@ -18,6 +18,7 @@ import struct
 import sys
 
 import spcomm
+from spcomm.launch.base import source
 from spcomm.learn import values
 
 _PIECE = 2700  # bytes of a line: a pipe takes lines of 4096 as a whole, with any other writers
@@ -108,10 +109,14 @@ def _function(file: str, name: str, arguments: "dict[str, object]") -> "tuple[st
     stem = os.path.splitext(os.path.basename(file))[0]
     if stem in sys.modules or stem in sys.stdlib_module_names:
         stem = f"student_{stem}"  # a solution may be called json.py
-    spec = importlib.util.spec_from_file_location(stem, os.path.abspath(file))
-    module = importlib.util.module_from_spec(spec)
+    path = os.path.abspath(file)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(stem, path))
     sys.modules[stem] = module
-    spec.loader.exec_module(module)
+    code = source.compiled(path)
+    if code is not None:
+        exec(code, vars(module))
+    else:  # an import takes Latin-1 in comments, which Python refuses in a program
+        source.run(path, vars(module))
     function = getattr(module, name, None)
     wanted = f"{name}({', '.join(['comm', *arguments])})"
     if not callable(function):

@@ -74,5 +74,5 @@ def test_the_page_has_the_features_and_the_threads():
     from spcomm.launch.cmdline import environment
 
     page = (ROOT / "docs" / "reference" / "environment.md").read_text()
-    for name in [*segments.features(0), *environment._THREADS]:
+    for name in [*segments.features(0), *environment.THREADS]:
         assert f"`{name}`" in page

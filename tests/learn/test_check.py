@@ -221,6 +221,22 @@ def test_syntax_error(tmp_path):
     assert "at wrong.py:4: def solve(comm, items:" in message
 
 
+@pytest.mark.parametrize(
+    "encoding, declared, error",
+    [
+        ("latin-1", "", "SyntaxError: Non-UTF-8 code starting with '\\xfc' in file"),
+        ("utf-16", "", "SyntaxError: Non-UTF-8 code starting with '\\xff' in file"),
+        ("latin-1", "# coding: latin-1\n", ""),
+        ("utf-8-sig", "", ""),
+    ],
+)
+def test_an_encoding_that_python_refuses(tmp_path, encoding, declared, error):
+    program = tmp_path / "encoded.py"
+    program.write_text(f"{declared}# grüße\n{RIGHT.read_text(encoding='utf-8')}", encoding=encoding)
+    message = grade(program, str(EXERCISE)).message
+    assert (f"raised {error}" in message) if error else not message, message
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["json.py", "spcomm.py", "numpy.py", "my solution.py", "01-a.py"])
 def test_any_name_of_a_file(tmp_path, name):

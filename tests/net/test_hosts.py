@@ -18,6 +18,7 @@ import pytest
 
 from launching import WATCHDOG_S, ended, read_lines
 from pairwise import each
+from python_programs import FOUND, STDIN, written
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import machines
 from spcomm.launch.cmdline.options import parse
@@ -216,6 +217,24 @@ def test_nodes_on_two_hosts(launch, ssh, where):
     assert result.code == 0, result
     assert sorted(result.lines) == ["0 0 0 3 x y '", "1 0 1 3 x y '", "2 1 0 3 x y '"]
     assert ("boxes connect to 127.0.0.1:" in result.err) == ("--listen" in where), result
+
+
+@pytest.mark.parametrize("case", ["link", "bytes", "zip", "folder", "package", "code", "standard input"])
+def test_what_python_starts_starts_on_hosts(launch, ssh, case):
+    written(launch)
+    words, stdin = FOUND[case], STDIN.get(case, b"")
+    plain = subprocess.run(
+        [sys.executable, *words],
+        cwd=launch.folder,
+        env=launch.environment(),
+        input=stdin,
+        capture_output=True,
+    )
+    result = launch("--host", "a:1,b:1", "--no-label", "--ssh", ssh, *words, stdin=stdin)
+    assert result.code == 0, result
+    found, expected = [json.loads(line) for line in result.lines], json.loads(plain.stdout)
+    del expected["stdin"], found[0]["stdin"], found[1]["stdin"]
+    assert found == [expected] * 2
 
 
 def test_one_host_alone(launch, ssh):

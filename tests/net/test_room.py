@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Rooms: `spcomm serve --room`, `spcomm join`, `spcomm run --room`; and `spcomm run --server`."""
 
+import json
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from launching import STARTS, ended, read_lines
+from python_programs import FOUND, STDIN, written
 from rooming import CODE, OTHER_CODE, finished, read_until
 
 SUMS = """
@@ -72,6 +74,32 @@ def test_a_program_and_its_folder_run_on_the_members(two):
     )
     assert " runs program.py here" in bob.err, bob
     assert server.last == "spcomm: the room is closed" and bob.last == "spcomm: the room is closed"
+
+
+@pytest.mark.slow
+def test_what_python_starts_starts_on_members(two):
+    written(two)
+    for case in ("link", "absolute link", "bytes", "zip", "folder", "package", "code", "standard input"):
+        words, stdin = FOUND[case], STDIN.get(case, b"")
+        plain = subprocess.run(
+            [sys.executable, *words], cwd=two.folder, env=two.environment(), input=stdin, capture_output=True
+        )
+        result = two.run("-n", 4, "--no-label", *words, stdin=stdin)
+        assert result.code == 0 and result.err == "", (case, result)
+        expected = json.loads(plain.stdout)
+        for line in result.lines:
+            found = json.loads(line)
+            for name in (
+                "path0",
+                "file",
+            ):  # below another folder, where links are the files that they lead to
+                if os.path.isabs(found[name] or ""):
+                    found[name] = os.path.normpath(found[name].replace(found["cwd"], expected["cwd"]))
+                    expected[name] = os.path.realpath(expected[name])
+            same = ("name", "package", "doc", "names", "loader", "file", "path0")
+            assert [found[name] for name in same] == [expected[name] for name in same], case
+            assert found["argv"][1:] == expected["argv"][1:] and len(result.lines) == 4
+    two.close_room()
 
 
 def test_both_commands_say_that_members_can_run_code(room):

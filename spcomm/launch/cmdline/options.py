@@ -28,6 +28,7 @@ class Part:
         self.start: str | None = None
         self.preload: list[str] | None = None
         self.module: str | None = None
+        self.code: str | None = None  # -c
         self.exports: list[tuple[str, str | None]] = []  # -x: name, and value or None
         self.environment: str = "all"
         self.folder: str | None = None  # --wdir
@@ -39,7 +40,12 @@ class Part:
     @property
     def name(self) -> str:
         """The program, for sentences about it."""
-        return self.program or f"-m {self.module}"
+        return self.program or (f"-m {self.module}" if self.module is not None else "-c")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a program."""
+        return bool(self.program) or self.module is not None or self.code is not None
 
 
 class Options:
@@ -182,7 +188,7 @@ def parse(arguments: "list[str]") -> Options:
                 return options
         except _UnknownOption as error:
             raise UsageError(f"{error}{_HINT if at else ''}") from None
-        if not part.program and part.module is None:
+        if not part.is_given:
             raise _no_program(at, len(pieces))
         if part.nodes is None and part.hosts is None and len(pieces) > 1:
             raise UsageError(
@@ -273,7 +279,7 @@ def _read_part(part: Part, words: "list[str]", said: "dict[str, tuple[object, st
             break
         if _read(part, word, rest, said):
             break
-    if part.module is None and rest:
+    if not part.is_given and rest:
         part.program = rest.pop(0)
     part.arguments = [_unescaped(argument) for argument in rest]
     return ""
@@ -307,7 +313,7 @@ def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[objec
         part.exports.append(result)
     else:
         setattr(part, field, result)
-    return field == "module"
+    return field in ("module", "code")
 
 
 def _check_alone(name: str, rest: "list[str]") -> None:
@@ -326,9 +332,7 @@ def _check_alone(name: str, rest: "list[str]") -> None:
 
 
 # Synonyms from other launchers, and from other commands here.
-_ELSEWHERE = dict.fromkeys(
-    ("--nodes", "--np", "--procs", "--ntasks", "--processes", "--nn", "-N", "-c"), "-n"
-)
+_ELSEWHERE = dict.fromkeys(("--nodes", "--np", "--procs", "--ntasks", "--processes", "--nn", "-N"), "-n")
 
 
 _CHATTY = ("-v", "--verbose", "-q", "--quiet", "-s", "--silent")

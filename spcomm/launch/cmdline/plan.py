@@ -4,6 +4,7 @@
 import os
 import sys
 
+from spcomm.launch.base import source
 from spcomm.launch.base.process import interpreter_flags
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.environment import environments
@@ -16,14 +17,19 @@ if TYPE_CHECKING:
     from spcomm.launch.remote.hosts import Host
 
 
+STDIN = "-"  # the program is the standard input
+_TEXTS = (".ipynb", ".md", ".txt", ".rst", ".json", ".csv")
+_SOURCES = (".c", ".cc", ".cpp", ".cxx")
+
+
 class Plan:
     """One program, ready to be started `nodes` times."""
 
     def __init__(
         self, kind: str, target: str, arguments: "list[str]", path_entry: "str | None" = None
     ) -> None:
-        self.kind = kind  # script, module, executable: how a forked process runs it
-        self.target = target  # absolute path, or the module's name
+        self.kind = kind  # how a forked process runs it: see `child.Program`
+        self.target = target
         self.arguments = arguments  # sys.argv, or argv of an executable
         self.path_entry = path_entry  # sys.path[0]; None: Python was asked to leave it out
         self.search_path: list[str] | None = None  # sys.path while modules are imported; None: Python's own
@@ -110,9 +116,12 @@ def resolve_all(options: Options) -> "list[Plan]":
 def resolve(part: Part) -> Plan:
     """Find one program, from the folder where it will run."""
     if part.module is not None:
-        plan = Plan("module", part.module, ["-m", *part.arguments], None if _safe_path() else os.getcwd())
-        plan.python = ["-m", part.module, *part.arguments]
-        plan.command = [sys.executable, *interpreter_flags(), *plan.python]
+        folder = "" if _safe_path() else os.getcwd()
+        plan = _python("module", part.module, ["-m", *part.arguments], folder, ["-m", part.module])
+    elif part.code is not None:
+        plan = _python("code", part.code, ["-c", *part.arguments], "", ["-c", part.code])
+    elif part.program == STDIN:
+        plan = _python("stdin", "<stdin>", [STDIN, *part.arguments], "", [STDIN])
     else:
         plan = _program(part)
     python = plan.kind != "executable"
@@ -130,15 +139,24 @@ def resolve(part: Part) -> Plan:
     return plan
 
 
+def _python(kind: str, target: str, arguments: "list[str]", entry: str, words: "list[str]") -> Plan:
+    """Plan what Python starts. `entry`: `sys.path[0]`. `words`: after `python`, before the program's arguments."""
+    keeps_entry = kind != "archive" and _safe_path()
+    plan = Plan(kind, target, arguments, None if keeps_entry else entry)
+    plan.python = [*words, *arguments[1:]]
+    plan.command = [sys.executable, *interpreter_flags(), *plan.python]
+    return plan
+
+
 def _program(part: Part) -> Plan:
     name = part.program or ""
     found = name if os.path.exists(name) or os.sep in name or _python_name(name) else in_path(name)
     if found is None or not os.path.exists(found):
         raise UsageError(f"spcomm run: {name}: {_not_found(name)}", 127)
     if os.path.isdir(found):
-        if not os.path.isfile(os.path.join(found, "__main__.py")):
+        if not any(os.path.isfile(os.path.join(found, f"__main__.{ending}")) for ending in ("py", "pyc")):
             raise UsageError(f"spcomm run: {name}: is a directory without a __main__.py, not a program", 126)
-        return _python(found, part.arguments)
+        return _file("archive", found, part.arguments)
     if not os.path.isfile(found):
         raise UsageError(
             f"spcomm run: {name}: is a pipe or a device, which gives its text only once, and each node reads the "
@@ -148,25 +166,26 @@ def _program(part: Part) -> Plan:
     if _python_name(name) or (not os.access(found, os.X_OK) and _python_inside(found)):
         if not os.access(found, os.R_OK):
             raise UsageError(f"spcomm run: {name}: cannot be read (permission denied)", 126)
-        return _script(found, part.arguments)
+        return _file("archive" if source.is_archive(found) else "script", found, part.arguments)
     if not os.access(found, os.X_OK):
         raise UsageError(f"spcomm run: {name}: {_not_executable(name)}", 126)
     path = os.path.abspath(found)
     return Plan("executable", path, [name, *part.arguments])
 
 
-def _script(path: str, arguments: "list[str]") -> Plan:
-    absolute = os.path.abspath(path)
-    entry = None if _safe_path() else os.path.dirname(os.path.realpath(path))
-    plan = Plan("script", absolute, [path, *arguments], entry)
-    plan.python = [path, *arguments]
-    plan.command = [sys.executable, *interpreter_flags(), *plan.python]
-    return plan
+def _file(kind: str, path: str, arguments: "list[str]") -> Plan:
+    """Plan the start of a file or a folder, which Python itself could be given."""
+    target = _absolute(path)
+    entry = target if kind == "archive" else os.path.dirname(os.path.realpath(path))
+    words = ["--", path] if path.startswith("-") else [path]
+    return _python(kind, target, [path, *arguments], entry, words)
 
 
-def _python(path: str, arguments: "list[str]") -> Plan:
-    """Plan the start of a directory, which Python itself has to open."""
-    return Plan("executable", sys.executable, [sys.executable, *interpreter_flags(), path, *arguments])
+def _absolute(path: str) -> str:
+    """Return `__file__` of a program, or the `sys.path[0]` of a folder, as Python makes it: it leaves `..` in."""
+    if os.path.isabs(path):
+        return path
+    return os.getcwd() if path == os.curdir else os.path.join(os.getcwd(), path)
 
 
 def _no_folder(error: OSError) -> str:
@@ -180,16 +199,21 @@ def _safe_path() -> bool:
 
 
 def _python_name(name: str) -> bool:
-    return name.endswith((".py", ".pyc", ".pyw"))
+    return name.endswith((".py", ".pyc", ".pyw", ".pyz", ".pyzw", ".zip"))
 
 
 def _python_inside(path: str) -> bool:
+    """Whether a file is a program of Python, whatever its name: its first line says so, or Python can read it."""
     try:
         with open(path, "rb") as file:
             line = file.readline(200)
     except OSError:
         return False
-    return line.startswith(b"#!") and b"python" in line
+    if line.startswith(b"#!"):
+        return b"python" in line
+    if source.is_archive(path) or source.is_compiled(path):
+        return True
+    return not path.endswith(_TEXTS + _SOURCES) and source.compiled(path) is not None
 
 
 def in_path(name: str) -> "str | None":
@@ -203,14 +227,14 @@ def in_path(name: str) -> "str | None":
 
 def _not_executable(name: str) -> str:
     base, dot, ending = name.rpartition(".")
-    compiler = "cc" if ending == "c" else "c++" if ending in ("cc", "cpp", "cxx") else ""
+    compiler = "" if not name.endswith(_SOURCES) else "cc" if ending == "c" else "c++"
     if dot and compiler:
         program = base if os.sep in base else f"./{base}"
         compile_it = f"{compiler} {name} $(spcomm config --cflags --libs) -o {base}"
         return f"is a source file; compile it: {compile_it}; and run {program}"
     if ending == "ipynb":
         return "is a notebook; open it in Jupyter (%load_ext spcomm), or save its cells as a .py file"
-    if ending in ("md", "txt", "rst", "json", "csv"):
+    if name.endswith(_TEXTS):
         return "is a text, not a program; give a Python script (.py) or an executable"
     return "is not executable; chmod +x makes it so (a Python script's name ends in .py)"
 

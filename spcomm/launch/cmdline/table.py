@@ -24,6 +24,7 @@ _OF_A_PROGRAM = (
      "the group its nodes belong to (default: 0). Programs of one group share its ranks, in the order of the command "
      "line; groups know nothing of each other"),
     ("-m MODULE", "module", values.module, "run a module, as python -m does"),
+    ("-c CODE", "code", values.code, "run Python code, as python -c does"),
     ("--start fork|exec", "start", values.start,
      "fork: all nodes from one process that has imported NumPy and spcomm once (default for Python on Linux); exec: "
      "each node starts by itself (default for executables)"),
@@ -202,10 +203,11 @@ TABLE = _options()
 
 
 _USAGE = """spcomm run [options] program [arguments] [: [options] program [arguments]]...
-spcomm run [options] -m module [arguments]"""
+spcomm run [options] -m module [arguments]
+spcomm run [options] -c code [arguments]"""
 _ABOUT = """Runs one program as N cooperating nodes, or several programs together. A program is a Python script
-(its name ends in .py) or an executable. The words after its name are its own arguments. spcomm run -h shows the most
-used options."""
+(its name ends in .py), anything else that Python starts (a .pyz file, a folder with a __main__.py, - for the standard
+input), or an executable. The words after its name are its own arguments. spcomm run -h shows the most used options."""
 _CLOSING = r"""Options of one program precede its name; all others are given with any of the programs. RANKS are
 numbers and ranges such as 0,2-5, or all, or none; with several groups 1:0-3 means nodes 0 to 3 of group 1. {grammar}
 
@@ -226,7 +228,7 @@ def command_help() -> "CommandHelp":
         *((heading, [(row[0], row[3]) for row in rows]) for heading, rows in _SECTIONS),
         closing=_CLOSING.format(grammar=f"TIME is {TIME_GRAMMAR}. SIZE is {SIZE_GRAMMAR}."),
         arguments="FILE",
-        program_after=("-m",),
+        program_after=("-m", "-c"),
     )
 
 

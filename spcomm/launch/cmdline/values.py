@@ -147,6 +147,14 @@ def module(name: str, text: str) -> str:
     return text
 
 
+def code(name: str, text: str) -> str:
+    if text.isdecimal():  # in place of -n, as other launchers have it
+        raise UsageError(
+            f"spcomm run: {name} {text}: {name} runs Python code; a number of nodes is -n {text}"
+        )
+    return text
+
+
 def variable(name: str, text: str) -> "tuple[str, str | None]":
     """Read `VAR` or `VAR=value`; None: the value from this environment."""
     key, equals, value = text.partition("=")

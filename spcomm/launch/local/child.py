@@ -16,7 +16,7 @@ import sys
 
 from spcomm import config
 from spcomm._core import call_site
-from spcomm.launch.base import process, report
+from spcomm.launch.base import process, report, source
 from spcomm.launch.local import fast_exit
 
 
@@ -24,8 +24,9 @@ class Program:
     """The program of every node, as the launcher described it; `code` is the script, compiled once."""
 
     def __init__(self, message: dict) -> None:
-        self.kind: str = message["kind"]  # script, module or executable
-        self.target: str = message["target"]  # absolute path of the program, or the module's name
+        # script; archive: a folder or a ZIP file with a __main__.py; code: of -c; stdin; module; executable
+        self.kind: str = message["kind"]
+        self.target: str = message["target"]  # absolute path of the program, the code, or the module's name
         self.arguments: list[str] = message["arguments"]  # sys.argv, or argv of the executable
         self.command: list[str] = message["command"]  # sys.orig_argv
         self.path_entry: str | None = message["path_entry"]  # sys.path[0], None: leave as it is
@@ -36,13 +37,8 @@ class Program:
 
     def compile(self) -> None:
         """Compile the script for all nodes; if that fails, each fails by itself, as under plain Python."""
-        if self.kind != "script" or self.target.endswith(".pyc"):
-            return
-        try:
-            with io.open_code(self.target) as file:
-                self.code = compile(file.read(), self.target, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
-            self.code = None
+        if self.kind == "script" and not source.is_compiled(self.target):
+            self.code = source.compiled(self.target)
 
 
 class Node:
@@ -188,10 +184,11 @@ def _run_as_main(program: Program, held: "set[int]", debug: bool) -> None:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, held)
         if debug:
             _debug(program, main)
-        elif program.kind == "module":
+        elif program.kind in ("module", "archive"):
             import runpy
 
-            runpy._run_module_as_main(program.target)
+            is_module = program.kind == "module"
+            runpy._run_module_as_main(program.target if is_module else "__main__", is_module)
         else:
             _run_script(program, main)
         fast_exit.expect(0)
@@ -213,28 +210,45 @@ def _debug(program: Program, main: dict) -> None:
 
     if program.kind == "module":
         debugger.run(debugger.module_code(program.target, main), main)
+    elif program.kind == "archive":
+        debugger.run(debugger.archive_code(main), main)
     else:
-        debugger.run(_script_code(program, main), main)
+        debugger.run(_script_code(program, main) or debugger.source_code(program.target), main)
 
 
 def _run_script(program: Program, main: dict) -> None:
-    exec(_script_code(program, main), main)
+    code = _script_code(program, main)
+    if code is not None:
+        exec(code, main)
+    else:
+        source.run(program.target, main, os.dup(0) if program.kind == "stdin" else -1)
 
 
 def _script_code(program: Program, main: dict) -> object:
-    from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+    """Return the code of a script or of -c, and set the names that it finds; None: Python has to read it itself."""
+    from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 
-    compiled = program.target.endswith(".pyc")
-    loader = (SourcelessFileLoader if compiled else SourceFileLoader)("__main__", program.target)
-    main.update(__file__=program.target, __loader__=loader, __cached__=None)
-    code = program.code
-    if code is None and compiled:
-        code = loader.get_code("__main__")
-    elif code is None:
-        with io.open_code(program.target) as file:
-            source = file.read()
-        code = compile(source, program.target, "exec", dont_inherit=True)
-    return code
+    if program.kind == "code":
+        main["__loader__"] = BuiltinImporter
+        return compile(_undented(program.target), "<string>", "exec", dont_inherit=True)
+    main.update(__file__=program.target, __cached__=None)
+    if program.kind == "stdin":
+        main["__loader__"] = BuiltinImporter
+        return None
+    if source.is_compiled(program.target):
+        main["__loader__"] = SourcelessFileLoader("__main__", program.target)
+        return source.code_of(program.target)
+    main["__loader__"] = SourceFileLoader("__main__", program.target)
+    return program.code
+
+
+def _undented(code: str) -> str:
+    """Return the code of -c as Python reads it: since 3.14 without the blanks that all lines begin with."""
+    if sys.version_info < (3, 14):
+        return code
+    import textwrap
+
+    return textwrap.dedent(code)
 
 
 def _fresh_main() -> dict:

@@ -12,6 +12,8 @@ import socket
 import sys
 import tempfile
 
+from spcomm.launch.base import source
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +81,23 @@ def module_code(name: str, main: dict) -> object:
     )
     sys.argv[0] = spec.origin or name
     return code
+
+
+def archive_code(main: dict) -> object:
+    """Return the code that Python runs of the folder or ZIP file that `sys.path[0]` names."""
+    import runpy
+
+    _name, spec, code = runpy._get_main_module_details()
+    main.update(
+        __file__=spec.origin, __cached__=None, __loader__=spec.loader, __package__=spec.parent, __spec__=spec
+    )
+    return code
+
+
+def source_code(path: str) -> object:
+    """Return the code of a source, or raise the error in it."""
+    with open(path, "rb") as file:
+        return compile(file.read(), path, "exec", dont_inherit=True)
 
 
 def listen(rank: int, name: str = "") -> None:
@@ -162,7 +181,7 @@ def _of_program(trace: object, code: object) -> object:
 
 
 def _main(words: "list[str]") -> None:
-    """Run `python -m spcomm.launch.local.debugger script argument…`, or `-m module argument…` instead of the script."""
+    """Run `python -m spcomm.launch.local.debugger` with the words for `python` itself: a script, -m module, -c code."""
     module = type(sys)("__main__")
     main = module.__dict__
     main["__builtins__"] = sys.modules["builtins"]
@@ -171,13 +190,22 @@ def _main(words: "list[str]") -> None:
         sys.argv[:] = words[1:]
         run(module_code(words[1], main), main)
         return
-    sys.argv[:] = words
-    path = os.path.abspath(words[0])
-    if not getattr(sys.flags, "safe_path", False):
+    is_safe = getattr(sys.flags, "safe_path", False)
+    if words[0] == "-c":
+        sys.argv[:] = ["-c", *words[2:]]
+        sys.path[:1] = sys.path[:1] if is_safe else [""]
+        run(compile(words[1], "<string>", "exec", dont_inherit=True), main)
+        return
+    sys.argv[:] = words[1:] if words[0] == "--" else words
+    path = os.path.abspath(sys.argv[0])
+    if os.path.isdir(path) or source.is_archive(path):
+        sys.path[: 0 if is_safe else 1] = [path]
+        run(archive_code(main), main)
+        return
+    if not is_safe:
         sys.path[0] = os.path.dirname(os.path.realpath(path))
     main["__file__"] = path
-    with open(path, "rb") as file:
-        run(compile(file.read(), path, "exec", dont_inherit=True), main)
+    run(source_code(path), main)
 
 
 if __name__ == "__main__":

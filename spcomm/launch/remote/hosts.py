@@ -127,7 +127,8 @@ def _described(plan: "Plan", part: "Part") -> "dict[str, Any]":
         "bare": part.environment == "none",
         "folder": plan.host.folder(part),
         "part": {
-            field: getattr(part, field) for field in ("start", "preload", "module", "program", "arguments")
+            field: getattr(part, field)
+            for field in ("start", "preload", "module", "code", "program", "arguments")
         },
         "environment": {
             key: value

@@ -43,7 +43,10 @@ def choose(part: "Part") -> "tuple[str, str | None]":
         folder, inside = here, name
     elif os.path.commonpath((here, path)) == here:
         folder, inside = here, os.path.join(os.curdir, os.path.relpath(path, here))
-        inside = inside if os.path.isabs(name) else name
+        is_itself = path == os.path.abspath(
+            os.path.join(here, name)
+        )  # else a link, whose file has another folder
+        inside = name if is_itself and not os.path.isabs(name) else inside
     else:
         folder, inside = os.path.dirname(path), os.path.join(os.curdir, os.path.basename(path))
     _check_home(folder)
