@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # The page of a trace, in a document of its own that cannot reach the notebook's.
 _FRAME = (
-    '<iframe srcdoc="{}" sandbox="allow-scripts allow-downloads" style="width:100%;height:640px;border:0" '
+    '<iframe srcdoc="{}" sandbox="allow-scripts allow-downloads" style="width:100%;height:{}px;border:0" '
     'title="the page of the trace"></iframe>'
 )
 _FRAME_BYTES = 2_000_000  # Jupyter's server drops messages beyond a megabyte a second, over three seconds
@@ -363,7 +363,9 @@ def _draw_trace(path: str, drawing: str, picture: "DisplayHandle | None") -> Non
     if picture is None:
         display(shown, raw=True)
         return
-    frame = _FRAME.format(html.escape(page.page(found)))
+    frame = _FRAME.format(
+        html.escape(page.page(found)), min(1300, 760 + 70 * found.nodes)
+    )  # all of up to 7 nodes
     if len(frame) <= _FRAME_BYTES:
         shown["text/html"] = frame
     else:
