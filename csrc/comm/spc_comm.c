@@ -125,6 +125,7 @@ void spc_comm_destroy(spc_comm_t *comm) {
     if (comm == NULL) {
         return;
     }
+    spc_comm_forget_groupings(comm);
     spc_coordinated_destroy(comm->cycle.account);
     spc_reduce_destroy(comm->reduce);
     if (comm->node != NULL) {

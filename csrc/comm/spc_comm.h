@@ -91,6 +91,16 @@ int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_
  * node's arena has no room for the new communicator. SPC_ELIMIT: too many, ever. */
 int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns, spc_comm_t **part);
 
+/* Makes a communicator of these `count` members, ranks of `comm` without repetition, which get their ranks in this
+ * order. Every member calls it with the same list, and this node is one of them; other nodes take no part. It waits for
+ * the members. Several calls may be under way at once, also of several threads, if those with a member in common have
+ * different tags, from 0 to SPC_GROUP_TAG_MAX. After SPC_EINTERRUPTED or SPC_ETIMEDOUT the same call continues it.
+ * SPC_EFINISHED, SPC_ELOST: a member has ended; SPC_ENOMEM, SPC_ELIMIT: as in spc_comm_split, on all members.
+ * SPC_ERANK, SPC_ETAG, SPC_EINVAL: a rank repeats, or this node is none of them. */
+#define SPC_GROUP_TAG_MAX ((UINT32_C(1) << 29) - 1)
+int spc_comm_create_group(spc_comm_t *comm, const uint32_t *members, uint32_t count, uint32_t tag,
+                          uint64_t deadline_ns, spc_comm_t **made);
+
 /* Sends queued messages (until the deadline), then leaves: the run's communicator publishes FINISHED; the members of
  * any other are notified, and messages that they send to this node are dropped. SPC_ETIMEDOUT if some message could not
  * be sent; the node has left all the same. Later calls: SPC_ECLOSED, but messages and blocks may still be released. Not

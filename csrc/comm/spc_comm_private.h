@@ -21,9 +21,9 @@ typedef struct spc_pending {
     spc_signature_t signature;
 } spc_pending_t;
 
-/* A split under way. An interruption leaves it in place. */
+/* A communicator in the making. An interruption leaves it in place. */
 typedef struct spc_splitting {
-    uint32_t reserved; /* a number that no other communicator of this node has; 0: no split is under way */
+    uint32_t reserved; /* a number that no other communicator of this node has; 0: nothing is under way */
     uint32_t number; /* once all nodes have reserved the same, and the members are known; else 0 */
     uint32_t size; /* 0: this node belongs to none */
     uint32_t rank;
@@ -33,6 +33,22 @@ typedef struct spc_splitting {
     int memory;
     spc_message_t block;
 } spc_splitting_t;
+
+/* What a node offers in a round of an agreement, or all that have taken part so far. */
+typedef struct spc_offer {
+    uint32_t number; /* reserved by the node; the largest of all */
+    uint32_t differs; /* 0: all have offered the same number */
+} spc_offer_t;
+
+/* A call of spc_comm_create_group that an interruption has left, or that is under way. */
+typedef struct spc_grouping {
+    struct spc_grouping *next;
+    spc_splitting_t splitting; /* its members and size are those of the call */
+    uint32_t tag;
+    bool told; /* a member: its offer of this round is sent */
+    uint32_t heard; /* the first member: the others up to this one have made their offers of this round, */
+    spc_offer_t offers; /* which are these, with its own */
+} spc_grouping_t;
 
 /* The cycle of coordinated messages. All fields except the account belong to the thread that is inside a receive. */
 typedef struct spc_cycle {
@@ -66,6 +82,7 @@ struct spc_comm {
     spc_pending_t pending;
     spc_cycle_t cycle;
     spc_splitting_t splitting;
+    spc_grouping_t *groupings; /* those that interruptions have left; with the node's lock */
     /* The phase of the last GATHER or mismatch. Relaxed: its reader was just notified of it. */
     _Atomic uint64_t last_phase;
     _Atomic int32_t culprit; /* relaxed: the rank that made a call fail; threads may overwrite each other's */
@@ -75,6 +92,9 @@ struct spc_comm {
 
 /* The communicator's own half of its area, after members, rank and area are set. */
 int spc_comm_attach(spc_comm_t *comm);
+
+/* Frees what interrupted calls of spc_comm_create_group have left. */
+void spc_comm_forget_groupings(spc_comm_t *comm);
 
 /* ---- members ---- */
 
@@ -192,6 +212,8 @@ void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, s
 void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry);
 void spc_comm_describe_gathering(const spc_comm_t *comm, int32_t source, int32_t tag,
                                  spc_board_entry_t *entry, spc_board_pair_t *pairs);
+void spc_comm_describe_grouping(const spc_comm_t *comm, uint32_t source, spc_board_entry_t *entry,
+                                spc_board_pair_t *pairs);
 void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
                                spc_board_entry_t *entry, spc_board_pair_t *pairs);
 void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Communicators of some of the nodes.
+ * Communicators of some of the nodes: divisions of a communicator, and groups of given members.
  *
  * Splitting is one or two collectives of the parent and one message. In the collective every node gives color, key and
  * a number that it has free; the largest is chosen, and if not all nodes gave it, all try to reserve it and give a
@@ -13,6 +13,10 @@
  * destroyed the communicator, or has died. If there are members in other boxes, this box's gateway gets it, too, behind
  * a table of the members: it stands in for them (spc_gateway.h). In a run of several boxes some may have no room, so
  * all report it to each other.
+ *
+ * A group is made in the same steps, but only its members take part, so they agree by messages in the parent's context
+ * INTERNAL instead of collectives: in each round the members send what they offer to the first member, which answers
+ * all of them. The tag of the call keeps the messages of several groups apart.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +24,11 @@
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
 
-/* The data that each node gives the others. */
+/* The data that each node gives the others in a split. */
 typedef struct told {
     int64_t color;
     int64_t key;
-    uint64_t number;
+    spc_offer_t offer;
 } told_t;
 
 typedef struct candidate {
@@ -43,14 +47,55 @@ static int by_key_then_rank(const void *left, const void *right) {
 
 /* ---- agreeing on a number ---- */
 
+/* One round: all who take part learn what they offer together. An interruption leaves it open, and the next call
+ * continues it with the same offer. */
+typedef int round_t(spc_comm_t *comm, void *call, const spc_offer_t *own, spc_offer_t *all,
+                    uint64_t deadline_ns);
+
 /* Reserves this number or, if it is taken already, the next free one. */
-static void reserve(spc_comm_t *comm, uint32_t number) {
+static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t number) {
     pthread_mutex_lock(&comm->node->lock);
     uint32_t *next = &comm->node->next_communicator;
     *next = *next < number ? number : *next;
-    comm->splitting.reserved = (*next)++;
+    splitting->reserved = (*next)++;
     pthread_mutex_unlock(&comm->node->lock);
 }
+
+static void add_offer(spc_offer_t *all, const spc_offer_t *offer) {
+    all->differs |= offer->differs | (offer->number != all->number);
+    all->number = offer->number > all->number ? offer->number : all->number;
+}
+
+/* Repeats the round until all have reserved the same number. */
+static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, void *call,
+                 uint64_t deadline_ns) {
+    spc_offer_t all = {.differs = 1};
+    if (splitting->reserved == 0) {
+        reserve(comm, splitting, 0);
+    }
+    while (all.differs != 0) {
+        const spc_offer_t own = {.number = splitting->reserved};
+        int status = round(comm, call, &own, &all, deadline_ns);
+        if (status != SPC_OK) {
+            return status;
+        }
+        if (all.number >= SPC_COMMUNICATORS_MAX) {
+            return SPC_ELIMIT;
+        }
+        if (all.number != splitting->reserved) {
+            reserve(comm, splitting, all.number);
+        }
+    }
+    splitting->number = splitting->reserved;
+    return SPC_OK;
+}
+
+/* ---- rounds of a split ---- */
+
+typedef struct split_call {
+    int64_t color;
+    int64_t key;
+} split_call_t;
 
 static told_t told_by(const spc_comm_t *comm, uint32_t rank) {
     const void *bytes;
@@ -61,28 +106,26 @@ static told_t told_by(const spc_comm_t *comm, uint32_t rank) {
     return told;
 }
 
-/* The largest number given, and whether all nodes gave it. */
-static uint32_t largest_number(const spc_comm_t *comm, bool *unanimous) {
-    uint32_t largest = comm->splitting.reserved;
-    *unanimous = true;
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        uint32_t number = (uint32_t)told_by(comm, rank).number;
-        *unanimous = *unanimous && number == comm->splitting.reserved;
-        largest = number > largest ? number : largest;
-    }
-    return largest;
-}
-
-static int exchange(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns) {
+static int exchange(spc_comm_t *comm, const told_t *told, uint64_t deadline_ns) {
     const spc_signature_t signature = {.operation = SPC_OPERATION_SPLIT};
-    told_t told = {color, key, comm->splitting.reserved};
-    return spc_comm_collective_inside(comm, &signature, NULL, &told, sizeof(told), NULL, deadline_ns);
+    return spc_comm_collective_inside(comm, &signature, NULL, told, sizeof(*told), NULL, deadline_ns);
 }
 
-/* ---- agreeing on the members ---- */
+static int split_round(spc_comm_t *comm, void *argument, const spc_offer_t *own, spc_offer_t *all,
+                       uint64_t deadline_ns) {
+    const split_call_t *call = argument;
+    const told_t told = {call->color, call->key, *own};
+    int status = exchange(comm, &told, deadline_ns);
+    *all = *own;
+    for (uint32_t rank = 0; status == SPC_OK && rank < comm->size; rank++) {
+        const told_t other = told_by(comm, rank);
+        add_offer(all, &other.offer);
+    }
+    return status;
+}
 
-static int find_members(spc_comm_t *comm, int64_t color) {
-    spc_splitting_t *splitting = &comm->splitting;
+/* Those that have given the same color. */
+static int find_members(spc_comm_t *comm, spc_splitting_t *splitting, int64_t color) {
     candidate_t *candidates = malloc(comm->size * sizeof(*candidates));
     splitting->members = malloc(comm->size * sizeof(*splitting->members));
     if (candidates == NULL || splitting->members == NULL) {
@@ -105,36 +148,12 @@ static int find_members(spc_comm_t *comm, int64_t color) {
     return SPC_OK;
 }
 
-/* Repeats until all nodes know number and members. */
-static int agree(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns) {
-    spc_splitting_t *splitting = &comm->splitting;
-    bool unanimous = false;
-    if (splitting->reserved == 0) {
-        reserve(comm, 0);
-    }
-    while (!unanimous) {
-        int status = exchange(comm, color, key, deadline_ns);
-        if (status != SPC_OK) {
-            return status;
-        }
-        uint32_t largest = largest_number(comm, &unanimous);
-        if (largest >= SPC_COMMUNICATORS_MAX) {
-            return SPC_ELIMIT;
-        }
-        if (!unanimous && largest != splitting->reserved) {
-            reserve(comm, largest);
-        }
-    }
-    splitting->number = splitting->reserved;
-    return find_members(comm, color);
-}
-
 /* ---- the memory ---- */
 
 /* Receivers of the block from this node, the first member of its box: the members here, as ranks of the segment, and
  * the gateway. */
-static uint32_t find_receivers(const spc_comm_t *comm, int32_t receivers[]) {
-    const spc_splitting_t *splitting = &comm->splitting;
+static uint32_t find_receivers(const spc_comm_t *comm, const spc_splitting_t *splitting,
+                               int32_t receivers[]) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < splitting->size; i++) {
         if (spc_comm_is_here(comm, splitting->members[i])) {
@@ -147,8 +166,7 @@ static uint32_t find_receivers(const spc_comm_t *comm, int32_t receivers[]) {
     return count;
 }
 
-static void write_table(const spc_comm_t *comm, spc_comm_table_t *table) {
-    const spc_splitting_t *splitting = &comm->splitting;
+static void write_table(const spc_comm_t *comm, const spc_splitting_t *splitting, spc_comm_table_t *table) {
     table->size = splitting->size;
     for (uint32_t i = 0; i < splitting->size; i++) {
         table->member[i] = (uint16_t)spc_comm_member(comm, splitting->members[i]);
@@ -156,7 +174,8 @@ static void write_table(const spc_comm_t *comm, spc_comm_table_t *table) {
 }
 
 /* Straight through the outbox, which knows ranks of the segment: a send would copy the zeros. */
-static int send_block(spc_comm_t *comm, const int32_t *receivers, uint32_t count, spc_payload_t *payload) {
+static int send_block(spc_comm_t *comm, const spc_splitting_t *splitting, const int32_t *receivers,
+                      uint32_t count, spc_payload_t *payload) {
     spc_node_t *node = comm->node;
     const uint64_t bytes = payload->meta_bytes + payload->data_bytes;
     spc_block_shared_t *block;
@@ -168,26 +187,25 @@ static int send_block(spc_comm_t *comm, const int32_t *receivers, uint32_t count
     }
     memset(spc_block_payload(block), 0, bytes);
     if (payload->meta_bytes != 0) {
-        write_table(comm, spc_block_payload(block));
+        write_table(comm, splitting, spc_block_payload(block));
     }
     pthread_mutex_lock(&node->lock);
     status =
         spc_outbox_send_block(node->outbox, receivers, count, spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
-                              (int32_t)comm->splitting.number, payload, block);
+                              (int32_t)splitting->number, payload, block);
     pthread_mutex_unlock(&node->lock);
     return status;
 }
 
 /* Called by the first member in this box. If there is no room, an empty message reports it to the others. */
-static int announce_memory(spc_comm_t *comm, uint64_t deadline_ns) {
-    const spc_splitting_t *splitting = &comm->splitting;
+static int announce_memory(spc_comm_t *comm, const spc_splitting_t *splitting, uint64_t deadline_ns) {
     int32_t members[SPC_NODES_MAX + 1];
-    uint32_t count = find_receivers(comm, members);
+    uint32_t count = find_receivers(comm, splitting, members);
     const bool spans = members[count - 1] == (int32_t)comm->node->size;
     spc_payload_t payload = {.format = SPC_FORMAT_RAW,
                              .meta_bytes = spans ? (uint16_t)spc_comm_table_bytes(splitting->size) : 0,
                              .data_bytes = spc_comm_area_bytes(comm->config, splitting->size)};
-    if (send_block(comm, members, count, &payload) == SPC_OK) {
+    if (send_block(comm, splitting, members, count, &payload) == SPC_OK) {
         return SPC_OK;
     }
     count = 0;
@@ -202,20 +220,19 @@ static int announce_memory(spc_comm_t *comm, uint64_t deadline_ns) {
 }
 
 /* The first of the members in this box. */
-static uint32_t first_here(const spc_comm_t *comm) {
+static uint32_t first_here(const spc_comm_t *comm, const spc_splitting_t *splitting) {
     uint32_t i = 0;
-    while (!spc_comm_is_here(comm, comm->splitting.members[i])) {
+    while (!spc_comm_is_here(comm, splitting->members[i])) {
         i++;
     }
-    return comm->splitting.members[i];
+    return splitting->members[i];
 }
 
 /* Receives into splitting->block, once; splitting->memory records whether there was room. */
-static int receive_memory(spc_comm_t *comm, uint64_t deadline_ns) {
-    spc_splitting_t *splitting = &comm->splitting;
-    const uint32_t first = first_here(comm);
+static int receive_memory(spc_comm_t *comm, spc_splitting_t *splitting, uint64_t deadline_ns) {
+    const uint32_t first = first_here(comm, splitting);
     if (first == comm->rank && !splitting->announced) {
-        int status = announce_memory(comm, deadline_ns);
+        int status = announce_memory(comm, splitting, deadline_ns);
         if (status != SPC_OK) {
             return status;
         }
@@ -230,23 +247,9 @@ static int receive_memory(spc_comm_t *comm, uint64_t deadline_ns) {
     return status;
 }
 
-/* Whether there was room in all boxes. All nodes of the parent take part, even nodes that belong to no part. */
-static int confirm(spc_comm_t *comm, int64_t color, uint64_t deadline_ns) {
-    spc_splitting_t *splitting = &comm->splitting;
-    int status = exchange(comm, color, splitting->memory == SPC_OK ? 0 : 1, deadline_ns);
-    for (uint32_t rank = 0; status == SPC_OK && rank < comm->size; rank++) {
-        told_t told = told_by(comm, rank);
-        if (told.color == color && told.key != 0) {
-            splitting->memory = SPC_ENOMEM;
-        }
-    }
-    return status;
-}
-
 /* ---- the communicator ---- */
 
-static int make_tables(spc_comm_t *part, const spc_comm_t *parent) {
-    const spc_splitting_t *splitting = &parent->splitting;
+static int make_tables(spc_comm_t *part, const spc_comm_t *parent, const spc_splitting_t *splitting) {
     part->members = malloc(part->size * sizeof(*part->members));
     /* One more: the gateway announces for nodes. */
     part->rank_of = malloc((part->node->size + 1) * sizeof(*part->rank_of));
@@ -262,7 +265,7 @@ static int make_tables(spc_comm_t *part, const spc_comm_t *parent) {
 }
 
 /* The block is the part's from then on. */
-static int make_part(spc_comm_t *parent, spc_comm_t **part) {
+static int make_part(spc_comm_t *parent, spc_splitting_t *splitting, spc_comm_t **part) {
     spc_comm_t *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return SPC_ENOMEM;
@@ -271,13 +274,13 @@ static int make_part(spc_comm_t *parent, spc_comm_t **part) {
     spc_node_retain(parent->node);
     made->node = parent->node;
     made->config = parent->config;
-    made->number = parent->splitting.number;
-    made->rank = parent->splitting.rank;
-    made->size = parent->splitting.size;
-    spc_message_move(&made->block, &parent->splitting.block);
-    parent->splitting.received = false;
+    made->number = splitting->number;
+    made->rank = splitting->rank;
+    made->size = splitting->size;
+    spc_message_move(&made->block, &splitting->block);
+    splitting->received = false;
     made->area = spc_comm_area_in(made->config, made->size, spc_message_data(&made->block));
-    int status = make_tables(made, parent);
+    int status = make_tables(made, parent, splitting);
     status = status != SPC_OK ? status : spc_comm_attach(made);
     if (status != SPC_OK) {
         spc_comm_destroy(made);
@@ -287,31 +290,59 @@ static int make_part(spc_comm_t *parent, spc_comm_t **part) {
     return SPC_OK;
 }
 
-static int split_inside(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns,
-                        spc_comm_t **part) {
+/* Ends the making, unless the same call may continue it. */
+static void settle(spc_comm_t *comm, spc_splitting_t *splitting) {
+    if (splitting->received) {
+        spc_message_release(comm, &splitting->block);
+    }
+    free(splitting->members);
+    memset(splitting, 0, sizeof(*splitting));
+}
+
+static bool may_go_on(int status) {
+    return status == SPC_EINTERRUPTED || status == SPC_ETIMEDOUT;
+}
+
+/* ---- split ---- */
+
+/* Whether there was room in all boxes. All nodes of the parent take part, even nodes that belong to no part. */
+static int confirm_split(spc_comm_t *comm, spc_splitting_t *splitting, int64_t color, uint64_t deadline_ns) {
+    const told_t own = {.color = color, .offer = {.number = splitting->memory == SPC_OK ? 0 : 1}};
+    int status = exchange(comm, &own, deadline_ns);
+    for (uint32_t rank = 0; status == SPC_OK && rank < comm->size; rank++) {
+        const told_t told = told_by(comm, rank);
+        if (told.color == color && told.offer.number != 0) {
+            splitting->memory = SPC_ENOMEM;
+        }
+    }
+    return status;
+}
+
+static int split_inside(spc_comm_t *comm, split_call_t *call, uint64_t deadline_ns, spc_comm_t **part) {
     spc_splitting_t *splitting = &comm->splitting;
-    int status = splitting->number == 0 ? agree(comm, color, key, deadline_ns) : SPC_OK;
+    int status = SPC_OK;
+    if (splitting->number == 0) {
+        status = agree(comm, splitting, split_round, call, deadline_ns);
+        status = status == SPC_OK ? find_members(comm, splitting, call->color) : status;
+    }
     if (status == SPC_OK && splitting->size != 0 && !splitting->received) {
-        status = receive_memory(comm, deadline_ns);
+        status = receive_memory(comm, splitting, deadline_ns);
     }
     if (status == SPC_OK && comm->config->boxes > 1) {
-        status = confirm(comm, color, deadline_ns);
+        status = confirm_split(comm, splitting, call->color, deadline_ns);
     }
     status = status != SPC_OK ? status : splitting->memory;
     if (status == SPC_OK && splitting->size != 0) {
-        status = make_part(comm, part);
+        status = make_part(comm, splitting, part);
     }
-    if (status != SPC_EINTERRUPTED && status != SPC_ETIMEDOUT) {
-        if (splitting->received) {
-            spc_message_release(comm, &splitting->block);
-        }
-        free(splitting->members);
-        memset(splitting, 0, sizeof(*splitting));
+    if (!may_go_on(status)) {
+        settle(comm, splitting);
     }
     return status;
 }
 
 int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadline_ns, spc_comm_t **part) {
+    split_call_t call = {color, key};
     *part = NULL;
     int status = spc_comm_perturb(comm, spc_comm_check_callable(comm));
     if (status != SPC_OK) {
@@ -320,7 +351,232 @@ int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadli
     if (!spc_comm_enter(comm)) {
         return SPC_EBUSY;
     }
-    status = split_inside(comm, color, key, deadline_ns, part);
+    status = split_inside(comm, &call, deadline_ns, part);
     spc_comm_leave(comm);
+    return status;
+}
+
+/* ---- groups: rounds by messages ---- */
+
+/* Beside these, the context has the tags of memory (numbers of communicators) and of data collectives (from 2^30 on). */
+#define GROUP_TAG_BIT (SPC_GROUP_TAG_MAX + 1)
+
+typedef struct offer_wait {
+    spc_match_t match;
+    uint32_t source; /* its rank in the parent */
+    spc_message_t message;
+} offer_wait_t;
+
+static int32_t tag_of(const spc_grouping_t *grouping) {
+    return (int32_t)(GROUP_TAG_BIT | grouping->tag);
+}
+
+static bool test_offer(spc_node_wait_t *wait) {
+    spc_node_t *node = wait->node;
+    offer_wait_t *call = wait->argument;
+    pthread_mutex_lock(&node->lock);
+    wait->status = spc_inbox_take(node->inbox, &call->match, &call->message);
+    spc_outbox_flush(node->outbox);
+    spc_node_unlock(node);
+    return wait->status != SPC_EAGAIN;
+}
+
+static int doomed_offer(spc_node_wait_t *wait) {
+    const offer_wait_t *call = wait->argument;
+    int status = spc_comm_check_usable(wait->owner); /* another thread may have closed it */
+    return status == SPC_OK && spc_comm_has_left(wait->owner, call->source)
+               ? spc_comm_blame(wait->owner, call->source)
+               : status;
+}
+
+static void describe_offer(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const offer_wait_t *call = wait->argument;
+    spc_comm_describe_grouping(wait->owner, call->source, entry, pairs);
+}
+
+static int recv_offer(spc_comm_t *comm, const spc_grouping_t *grouping, uint32_t source, spc_offer_t *offer,
+                      uint64_t deadline_ns) {
+    offer_wait_t call = {.match = {.source = (int32_t)spc_comm_member(comm, source),
+                                   .tag = tag_of(grouping),
+                                   .context = spc_comm_context(comm, SPC_CONTEXT_INTERNAL)},
+                         .source = source};
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_offer,
+                            .doomed = doomed_offer,
+                            .describe = describe_offer,
+                            .owner = comm,
+                            .argument = &call};
+    int status = test_offer(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+    status = status == SPC_OK ? wait.status : status;
+    if (status == SPC_OK) {
+        memcpy(offer, spc_message_data(&call.message), sizeof(*offer));
+        spc_message_release(comm, &call.message);
+    }
+    return status;
+}
+
+static int send_offer(spc_comm_t *comm, const spc_grouping_t *grouping, const uint32_t *to, uint32_t count,
+                      const spc_offer_t *offer, uint64_t deadline_ns) {
+    const spc_payload_t payload = {.data = offer, .data_bytes = sizeof(*offer), .format = SPC_FORMAT_RAW};
+    int32_t receivers[SPC_NODES_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        receivers[i] = (int32_t)to[i];
+    }
+    return count == 0 ? SPC_OK
+                      : spc_comm_send(comm, receivers, count, SPC_CONTEXT_INTERNAL, tag_of(grouping),
+                                      &payload, deadline_ns);
+}
+
+/* The first member hears the others, and answers all of them. */
+static int lead_round(spc_comm_t *comm, spc_grouping_t *grouping, const spc_offer_t *own, spc_offer_t *all,
+                      uint64_t deadline_ns) {
+    const spc_splitting_t *splitting = &grouping->splitting;
+    int status = SPC_OK;
+    grouping->offers = grouping->heard == 0 ? *own : grouping->offers;
+    grouping->heard = grouping->heard == 0 ? 1 : grouping->heard;
+    while (status == SPC_OK && grouping->heard < splitting->size) {
+        spc_offer_t offer;
+        status = recv_offer(comm, grouping, splitting->members[grouping->heard], &offer, deadline_ns);
+        if (status == SPC_OK) {
+            add_offer(&grouping->offers, &offer);
+            grouping->heard++;
+        }
+    }
+    if (status == SPC_OK) {
+        status = send_offer(comm, grouping, splitting->members + 1, splitting->size - 1, &grouping->offers,
+                            deadline_ns);
+    }
+    if (status == SPC_OK) {
+        *all = grouping->offers;
+        grouping->heard = 0;
+    }
+    return status;
+}
+
+static int group_round(spc_comm_t *comm, void *argument, const spc_offer_t *own, spc_offer_t *all,
+                       uint64_t deadline_ns) {
+    spc_grouping_t *grouping = argument;
+    const spc_splitting_t *splitting = &grouping->splitting;
+    if (splitting->rank == 0) {
+        return lead_round(comm, grouping, own, all, deadline_ns);
+    }
+    int status =
+        grouping->told ? SPC_OK : send_offer(comm, grouping, splitting->members, 1, own, deadline_ns);
+    grouping->told = status == SPC_OK;
+    if (status == SPC_OK) {
+        status = recv_offer(comm, grouping, splitting->members[0], all, deadline_ns);
+        grouping->told = status != SPC_OK;
+    }
+    return status;
+}
+
+/* ---- groups: the call ---- */
+
+static int check_group(const spc_comm_t *comm, const uint32_t *members, uint32_t count, uint32_t tag) {
+    bool is_member[SPC_NODES_MAX] = {false};
+    for (uint32_t i = 0; i < count; i++) {
+        if (members[i] >= comm->size) {
+            return SPC_ERANK;
+        }
+        if (is_member[members[i]]) {
+            return SPC_EINVAL;
+        }
+        is_member[members[i]] = true;
+    }
+    if (!is_member[comm->rank]) {
+        return SPC_EINVAL;
+    }
+    return tag <= SPC_GROUP_TAG_MAX ? spc_comm_check_callable(comm) : SPC_ETAG;
+}
+
+/* Takes out the call that an interruption has left; NULL: there is none. */
+static spc_grouping_t *find_left(spc_comm_t *comm, const uint32_t *members, uint32_t count, uint32_t tag) {
+    spc_grouping_t **at = &comm->groupings;
+    pthread_mutex_lock(&comm->node->lock);
+    while (*at != NULL
+           && ((*at)->tag != tag || (*at)->splitting.size != count
+               || memcmp((*at)->splitting.members, members, count * sizeof(*members)) != 0)) {
+        at = &(*at)->next;
+    }
+    spc_grouping_t *found = *at;
+    *at = found != NULL ? found->next : NULL;
+    pthread_mutex_unlock(&comm->node->lock);
+    return found;
+}
+
+static spc_grouping_t *begin_group(const spc_comm_t *comm, const uint32_t *members, uint32_t count,
+                                   uint32_t tag) {
+    spc_grouping_t *made = calloc(1, sizeof(*made));
+    uint32_t *list = malloc(count * sizeof(*list));
+    if (made == NULL || list == NULL) {
+        free(made);
+        free(list);
+        return NULL;
+    }
+    memcpy(list, members, count * sizeof(*list));
+    made->tag = tag;
+    made->splitting.members = list;
+    made->splitting.size = count;
+    while (members[made->splitting.rank] != comm->rank) {
+        made->splitting.rank++;
+    }
+    return made;
+}
+
+void spc_comm_forget_groupings(spc_comm_t *comm) {
+    while (comm->groupings != NULL) {
+        spc_grouping_t *grouping = comm->groupings;
+        comm->groupings = grouping->next;
+        settle(comm, &grouping->splitting);
+        free(grouping);
+    }
+}
+
+/* Whether there was room in all boxes. */
+static int confirm_group(spc_comm_t *comm, spc_grouping_t *grouping, uint64_t deadline_ns) {
+    const spc_offer_t own = {.number = grouping->splitting.memory == SPC_OK ? 0 : 1};
+    spc_offer_t all;
+    int status = group_round(comm, grouping, &own, &all, deadline_ns);
+    if (status == SPC_OK && all.number != 0) {
+        grouping->splitting.memory = SPC_ENOMEM;
+    }
+    return status;
+}
+
+static int group_inside(spc_comm_t *comm, spc_grouping_t *grouping, uint64_t deadline_ns, spc_comm_t **made) {
+    spc_splitting_t *splitting = &grouping->splitting;
+    int status = splitting->number == 0 ? agree(comm, splitting, group_round, grouping, deadline_ns) : SPC_OK;
+    if (status == SPC_OK && !splitting->received) {
+        status = receive_memory(comm, splitting, deadline_ns);
+    }
+    if (status == SPC_OK && comm->config->boxes > 1) {
+        status = confirm_group(comm, grouping, deadline_ns);
+    }
+    status = status != SPC_OK ? status : splitting->memory;
+    return status == SPC_OK ? make_part(comm, splitting, made) : status;
+}
+
+int spc_comm_create_group(spc_comm_t *comm, const uint32_t *members, uint32_t count, uint32_t tag,
+                          uint64_t deadline_ns, spc_comm_t **made) {
+    *made = NULL;
+    int status = spc_comm_perturb(comm, check_group(comm, members, count, tag));
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_grouping_t *grouping = find_left(comm, members, count, tag);
+    grouping = grouping != NULL ? grouping : begin_group(comm, members, count, tag);
+    if (grouping == NULL) {
+        return SPC_ENOMEM;
+    }
+    status = group_inside(comm, grouping, deadline_ns, made);
+    if (may_go_on(status)) {
+        pthread_mutex_lock(&comm->node->lock);
+        grouping->next = comm->groupings;
+        comm->groupings = grouping;
+        pthread_mutex_unlock(&comm->node->lock);
+    } else {
+        settle(comm, &grouping->splitting);
+        free(grouping);
+    }
     return status;
 }

@@ -186,6 +186,15 @@ void spc_comm_describe_gathering(const spc_comm_t *comm, int32_t source, int32_t
     memcpy(entry->call, &comm->pending.signature, sizeof(comm->pending.signature));
 }
 
+/* In spc_comm_create_group: `source` has not taken its part in it yet. */
+void spc_comm_describe_grouping(const spc_comm_t *comm, uint32_t source, spc_board_entry_t *entry,
+                                spc_board_pair_t *pairs) {
+    const spc_signature_t signature = {.operation = SPC_OPERATION_CREATE_GROUP};
+    describe(comm, SPC_BOARD_GATHERING, (int32_t)source, 0, entry);
+    need(comm, source, pairs);
+    memcpy(entry->call, &signature, sizeof(signature));
+}
+
 void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
                                spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     const spc_awaited_t *awaited = &call->awaited[call->next];

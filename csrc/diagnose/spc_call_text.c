@@ -159,6 +159,10 @@ static spc_signature_t call_of(const spc_board_entry_t *entry) {
     return call;
 }
 
+bool spc_call_text_is(const spc_board_entry_t *entry, spc_operation_t operation) {
+    return call_of(entry).operation == operation;
+}
+
 static bool has_root(const spc_signature_t *call) {
     return call->operation == SPC_OPERATION_DATA_BCAST || call->operation == SPC_OPERATION_DATA_GATHER
            || call->operation == SPC_OPERATION_DATA_SCATTER;
@@ -233,7 +237,7 @@ void spc_call_text_write_function(const spc_board_entry_t *entry, bool in_c, FIL
 
 /* Whether it waits within a collective, for room. */
 static bool is_collective(const spc_board_entry_t *entry) {
-    return call_of(entry).operation != SPC_OPERATION_NONE;
+    return !spc_call_text_is(entry, SPC_OPERATION_NONE);
 }
 
 static void write_peer(const spc_board_entry_t *entry, const char *peer, FILE *out) {

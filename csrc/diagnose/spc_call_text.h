@@ -21,6 +21,9 @@ void spc_call_text_write(const spc_board_entry_t *entry, const char *peer, FILE 
  * NULL: no memory. */
 char *spc_call_text_collective(const spc_signature_t *call);
 
+/* Whether it waits within such an operation. */
+bool spc_call_text_is(const spc_board_entry_t *entry, spc_operation_t operation);
+
 /* "float64"; "numbers" if the core has no name for it. */
 const char *spc_call_text_type(uint32_t type);
 

@@ -587,7 +587,8 @@ static int say_missing(report_t *r) {
     return SPC_OK;
 }
 
-/* A collective that all have entered: a node that does not give its part must have left it. */
+/* A collective that all have entered: a node that does not give its part must have left it. A group, whose members
+ * begin one by one: one of them has not begun. */
 static void say_left(report_t *r) {
     uint32_t rank = 0;
     while (rank + 1 < r->nodes && !is_of(r, rank, SPC_BOARD_GATHERING)) {
@@ -595,6 +596,11 @@ static void say_left(report_t *r) {
     }
     fprintf(r->out, "  Node %u waits in ", rank);
     spc_call_text_write(&r->entry[rank], NULL, r->out);
+    if (spc_call_text_is(&r->entry[rank], SPC_OPERATION_CREATE_GROUP)) {
+        say(r, ", which must call it, too.\n"
+               "  Try: have every member call it, with the same list and tag, before it waits for others.");
+        return;
+    }
     say(r, ", which has left that call before its end.\n"
            "  Try: after an interruption, end it by the same call again.");
 }

@@ -60,7 +60,7 @@
  *
  * COORDINATED is the first receive of a cycle of coordinated messages. After REDUCE every node gets the combined value;
  * after GATHER every node may read the bytes of all nodes, of any length up to the scratch; SPLIT and DATA_… are the
- * same, for dividing a communicator and for moving data. ARRAY_… are steps of the reductions of arrays
+ * same, for dividing a communicator and for moving data; CREATE_GROUP is no phase, only the name of a wait. ARRAY_… are steps of the reductions of arrays
  * (comm/spc_collect.h): as REDUCE where there are fields, else as GATHER.
  */
 #define SPC_OPERATIONS(X)                     \
@@ -71,6 +71,7 @@
     X(REDUCE, NULL)                           \
     X(GATHER, NULL)                           \
     X(SPLIT, "split")                         \
+    X(CREATE_GROUP, "create_group")           \
     X(DATA_BCAST, "bcast")                    \
     X(DATA_GATHER, "gather")                  \
     X(DATA_ALLGATHER, "allgather")            \

@@ -30,7 +30,8 @@ typedef enum spc_board_kind {
     SPC_BOARD_PHASE, /* all nodes it needs have to arrive */
     SPC_BOARD_CYCLE, /* the same, or a coordinated message from a node that has not arrived */
     SPC_BOARD_RECEIPT, /* the node it needs has to receive */
-    SPC_BOARD_GATHERING, /* a message of the node it needs, within a collective that all have entered */
+    /* a message of the node it needs, within a collective that all have entered, or within CREATE_GROUP */
+    SPC_BOARD_GATHERING,
 } spc_board_kind_t;
 
 /* Reasons why its wait may end without any action of a node. */

@@ -374,6 +374,32 @@ static void a_node_that_ends(void) {
     perform((spc_config_t){.nodes = 3}, receive_or_end, knot_after_an_end);
 }
 
+/* Nodes 0 and 1 make a group with node 2, which waits for a message instead. */
+static void group_without_its_last(player_t *player) {
+    static const uint32_t members[] = {0, 1, 2};
+    spc_comm_t *made;
+    if (player->rank == 2) {
+        receive(player, player->comm, 0, 7);
+    } else {
+        CHECK_EQ(spc_comm_create_group(player->comm, members, 3, 5, SPC_NO_DEADLINE, &made), CALLED_OFF);
+    }
+}
+
+static void group_is_found(scene_t *scene) {
+    await(scene, 7);
+    spc_board_entry_t entry = entry_of(scene, 0);
+    spc_signature_t call;
+    memcpy(&call, entry.call, sizeof call);
+    CHECK_EQ(entry.kind, SPC_BOARD_GATHERING);
+    CHECK_EQ(entry.source, 2);
+    CHECK_EQ(call.operation, SPC_OPERATION_CREATE_GROUP);
+    CHECK_EQ(entry_of(scene, 1).source, 0);
+}
+
+static void a_group_that_one_never_joins(void) {
+    perform((spc_config_t){.nodes = 3}, group_without_its_last, group_is_found);
+}
+
 /* Ranks need a process without timers: this one has the watchdog, and is not left behind. */
 static int in_a_child(void) {
     pid_t child = fork();
@@ -401,6 +427,7 @@ static int in_a_child(void) {
     RUN(a_node_with_a_handler);
     RUN(a_node_whose_handler_starts_a_thread);
     RUN(a_node_that_ends);
+    RUN(a_group_that_one_never_joins);
     fflush(NULL);
     _exit(check_done());
 }

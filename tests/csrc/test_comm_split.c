@@ -200,6 +200,134 @@ static void no_room_is_told_to_all_of(spc_comm_t *comm) {
 
 ON_ALL(no_room_is_told_to_all, WITH(.arena_bytes = 1))
 
+/* ---- groups: only their members take part ---- */
+
+static spc_comm_t *group(spc_comm_t *comm, const uint32_t *members, uint32_t count, uint32_t tag) {
+    spc_comm_t *made;
+    CHECK_OK(spc_comm_create_group(comm, members, count, tag, SPC_NO_DEADLINE, &made));
+    CHECK_EQ(spc_comm_size(made), count);
+    CHECK_EQ(members[spc_comm_rank(made)], spc_comm_rank(comm));
+    return made;
+}
+
+static void groups_are_made_by_their_members_of(spc_comm_t *comm) {
+    static const uint32_t three[] = {5, 1, 2}, pair[] = {3, 0};
+    const uint32_t rank = spc_comm_rank(comm);
+    if (rank == 0 || rank == 3) { /* different histories: the numbers have to be agreed upon */
+        part_with(group(comm, &rank, 1, 0));
+    }
+    if (rank == 1 || rank == 2 || rank == 5) {
+        spc_comm_t *made = group(comm, three, 3, 7);
+        CHECK_EQ(sum(made, rank), 8);
+        part_with(made);
+    } else if (rank == 0 || rank == 3) {
+        spc_comm_t *made = group(comm, pair, 2, 7); /* the same tag, without a common member */
+        CHECK_EQ(sum(made, rank), 3);
+        part_with(made);
+    }
+    barrier(comm);
+    spc_comm_t *all = split(comm, 0, 0);
+    CHECK_EQ(sum(all, 1), NODES);
+    part_with(all);
+}
+
+ON_ALL(groups_are_made_by_their_members, WITH(.slots = 2))
+
+typedef struct group_call {
+    spc_comm_t *comm;
+    uint32_t tag;
+} group_call_t;
+
+static void *group_often(void *argument) {
+    static const uint32_t all[] = {0, 1, 2, 3, 4, 5};
+    const group_call_t *call = argument;
+    for (int i = 0; i < 30; i++) {
+        spc_comm_t *made = group(call->comm, all, NODES, call->tag);
+        CHECK_EQ(sum(made, call->tag), (int64_t)call->tag * NODES);
+        part_with(made);
+    }
+    return NULL;
+}
+
+/* Two groups of the same members, and splits of their parent, all at once. */
+static void groups_and_splits_at_once_of(spc_comm_t *comm) {
+    group_call_t calls[] = {{comm, 1}, {comm, SPC_GROUP_TAG_MAX}};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, group_often, &calls[i]), 0);
+    }
+    for (int i = 0; i < 30; i++) {
+        part_with(split(comm, 0, 0));
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+ON_ALL(groups_and_splits_at_once, WITH(.slots = 0))
+
+static void a_group_goes_on_after_a_timeout_of(spc_comm_t *comm) {
+    static const uint32_t pair[] = {1, 4}, other[] = {4, 1};
+    const uint32_t rank = spc_comm_rank(comm);
+    spc_comm_t *made;
+    for (int i = 0; i < 2; i++) { /* of the first member, and of the other one */
+        const uint32_t *members = i == 0 ? pair : other;
+        if (rank == 1) {
+            CHECK_EQ(spc_comm_create_group(comm, members, 2, 0, spc_clock_deadline_ns(1000), &made),
+                     SPC_ETIMEDOUT);
+        }
+        barrier(comm);
+        if (rank == 1 || rank == 4) {
+            made = group(comm, members, 2, 0);
+            CHECK_EQ(sum(made, 1), 2);
+            part_with(made);
+        }
+        barrier(comm);
+    }
+    if (rank == 1) { /* left for ever */
+        CHECK_EQ(spc_comm_create_group(comm, pair, 2, 9, spc_clock_deadline_ns(1000), &made), SPC_ETIMEDOUT);
+    }
+}
+
+ON_ALL(a_group_goes_on_after_a_timeout, WITH(.slots = 0))
+
+static void no_group_of(spc_comm_t *comm) {
+    const uint32_t rank = spc_comm_rank(comm);
+    const uint32_t twice[] = {rank, rank}, beyond[] = {rank, NODES}, other = (rank + 1) % NODES;
+    static const uint32_t all[] = {0, 1, 2, 3, 4, 5};
+    spc_comm_t *made;
+    CHECK_EQ(spc_comm_create_group(comm, twice, 2, 0, SPC_NO_DEADLINE, &made), SPC_EINVAL);
+    CHECK_EQ(spc_comm_create_group(comm, &other, 1, 0, SPC_NO_DEADLINE, &made), SPC_EINVAL);
+    CHECK_EQ(spc_comm_create_group(comm, beyond, 2, 0, SPC_NO_DEADLINE, &made), SPC_ERANK);
+    CHECK_EQ(spc_comm_create_group(comm, all, NODES, SPC_GROUP_TAG_MAX + 1, SPC_NO_DEADLINE, &made),
+             SPC_ETAG);
+    CHECK_EQ(spc_comm_create_group(comm, all, NODES, 0, SPC_NO_DEADLINE, &made),
+             SPC_ENOMEM); /* all hear it */
+    CHECK(made == NULL);
+}
+
+ON_ALL(no_group, WITH(.arena_bytes = 1))
+
+/* A member that has closed the parent will not come. */
+static void a_member_that_has_left_of(spc_comm_t *comm) {
+    static const uint32_t pair[] = {0, 1}, other[] = {1, 0};
+    spc_comm_t *part = split(comm, 0, 0);
+    spc_comm_t *made;
+    if (spc_comm_rank(comm) == 1) {
+        part_with(part);
+    }
+    barrier(comm);
+    if (spc_comm_rank(comm) == 0) {
+        CHECK_EQ(spc_comm_create_group(part, pair, 2, 0, SPC_NO_DEADLINE, &made), SPC_EFINISHED);
+        CHECK_EQ(spc_comm_create_group(part, other, 2, 0, SPC_NO_DEADLINE, &made), SPC_EFINISHED);
+    }
+    if (spc_comm_rank(comm) != 1) {
+        part_with(part);
+    }
+}
+
+ON_ALL(a_member_that_has_left, WITH(.slots = 0))
+
 int main(void) {
     RUN(members_and_separate_traffic);
     RUN(some_belong_to_none);
@@ -208,5 +336,10 @@ int main(void) {
     RUN(two_threads_split_at_once);
     RUN(who_leaves_is_known);
     RUN(no_room_is_told_to_all);
+    RUN(groups_are_made_by_their_members);
+    RUN(groups_and_splits_at_once);
+    RUN(a_group_goes_on_after_a_timeout);
+    RUN(no_group);
+    RUN(a_member_that_has_left);
     return check_done();
 }

@@ -231,6 +231,17 @@ TEST(functions_of_c) {
          "for them.");
 }
 
+TEST(groups_without_a_member) {
+    told_t told = {.known = {false}};
+    spc_board_entry_t entry = {.kind = SPC_BOARD_GATHERING, .source = 2};
+    const spc_signature_t call = {.operation = SPC_OPERATION_CREATE_GROUP};
+    memcpy(entry.call, &call, sizeof call);
+    wait_of(&told, 0, entry);
+    needs(&told, 0, 2);
+    says(&told, "Node 0 waits in create_group() for the part of node 2, which must call it, too.",
+         "have every member call it, with the same list and tag, before it waits for others.");
+}
+
 /* ---- forms ---- */
 
 TEST(headlines) {

@@ -280,6 +280,30 @@ TEST(splits) {
     wide_run(4, (spc_config_t){0}, NULL, splits_body);
 }
 
+/* Nodes 0, 1 and 3, in another order: the rest takes no part. */
+static void groups_body(int rank, int size, void *argument) {
+    static const uint32_t members[] = {3, 0, 1};
+    spc_comm_t *comm = wide_join(argument, rank);
+    (void)size;
+    for (int round = 0; round < 5 && rank != 2 && rank != 4; round++) {
+        spc_comm_t *part;
+        CHECK_OK(spc_comm_create_group(comm, members, 3, 0, SPC_NO_DEADLINE, &part));
+        CHECK_EQ(members[spc_comm_rank(part)], (uint32_t)rank);
+        sum(part, (int)spc_comm_rank(part), 3, 1);
+        send_content(part, (int32_t)((spc_comm_rank(part) + 1) % 3), 3, 1, 5000);
+        recv_content(part, (int32_t)((spc_comm_rank(part) + 2) % 3), 3, 1, 5000);
+        CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
+        spc_comm_destroy(part);
+    }
+    barrier(comm);
+    comm_box_leave(comm);
+}
+
+TEST(groups) {
+    wide_run(5, (spc_config_t){0}, interleaved, groups_body);
+    wide_run(5, (spc_config_t){.slots = 2}, NULL, groups_body);
+}
+
 /* ---- ends */
 
 /* A node that has finished is missed only after its messages. */
