@@ -99,6 +99,17 @@ def test_stdin_goes_to_node_0_and_the_others_are_at_the_end(launch, start):
     assert sorted(result.lines) == ["0 'first\\n' 'second\\nthird'", "1 '' ''", "2 '' ''"], result
 
 
+def test_what_makes_nodes_unbuffered_does_not_reach_their_children(launch, start):
+    text = """
+        import os, subprocess, sys
+        print(os.environ.get("PYTHONUNBUFFERED"), flush=True)
+        subprocess.run([sys.executable, "-c", "import sys; print(sys.stdout.write_through)"])
+    """
+    assert launch.program(text, options=("-n", 1, *start)).lines == ["None", "False"]
+    given = launch.program(text, options=("-n", 1, *start), env={"PYTHONUNBUFFERED": "1"})
+    assert given.lines == ["1", "True"]
+
+
 def test_classes_of_the_script_can_be_pickled_also_at_exit(launch, start):
     result = launch.program(
         """

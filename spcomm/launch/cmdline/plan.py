@@ -132,7 +132,8 @@ def resolve(part: Part) -> Plan:
         )
     if start == "exec" and python:
         words = plan.python
-        plan = Plan("executable", sys.executable, plan.command)
+        # -u in place of PYTHONUNBUFFERED, which would reach the processes that a node starts.
+        plan = Plan("executable", sys.executable, [sys.executable, "-u", *plan.command[1:]])
         plan.python = words
     if plan.kind == "executable" and part.preload:
         raise UsageError("spcomm run: --preload is for nodes that are forked, not for --start exec")

@@ -111,8 +111,10 @@ class Node:
         inherited = self.shared["report"]
         for fd in (self.member.fd, inherited):
             os.set_inheritable(fd, True)
-        environment = {"PYTHONUNBUFFERED": "1", **os.environ, **config.environment(self.member, inherited)}
         target, arguments = self.program.target, self.program.arguments
+        # A program that starts Python, as a script with a first line does; Python itself gets -u.
+        unbuffered = {} if target == sys.executable else {"PYTHONUNBUFFERED": "1"}
+        environment = {**unbuffered, **os.environ, **config.environment(self.member, inherited)}
         if self.debug:
             arguments = self.debug["command"]
             target = arguments[0]
