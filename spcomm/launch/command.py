@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from spcomm.launch.base.process import WHERE_SIGNAL
+from spcomm.launch.base.process import WHERE_SIGNAL, open_standard_streams
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import options as command_line
 from spcomm.launch.cmdline import plan as plans
@@ -29,7 +29,7 @@ _DESCRIPTORS_MORE = 64
 
 def main(arguments: list[str]) -> int:
     """Run a program as nodes and return the exit code."""
-    _open_standard_streams()
+    open_standard_streams()
     signals = _watch_signals()
     try:
         options = command_line.parse(arguments)
@@ -238,7 +238,7 @@ def _stdin(options: Options, run_processes: "Any") -> "Any":
         chosen = frozenset((run_processes.at_prompt,))
     # A table has to know of the lines that are typed, and a debugger at a terminal would want it as its own.
     is_needed = run_processes.at_prompt is not None or options.watch not in (None, "browser")
-    is_elsewhere = any(run_processes.of(index).host is not None for index in chosen)
+    is_elsewhere = any(client.host and not chosen.isdisjoint(client.indices) for client in run_processes)
     return Stdin(chosen, relays=is_needed or is_elsewhere)
 
 
@@ -396,15 +396,6 @@ def _watch_signals() -> int:
 
 def _noted(*_arguments: object) -> None:
     pass
-
-
-def _open_standard_streams() -> None:
-    """Open missing standard streams, so that the launcher does not take a pipe for one of them."""
-    for fd in (0, 1, 2):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # nor must the fork server
 
 
 def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tuple[int, int] | None:

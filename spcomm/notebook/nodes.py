@@ -14,7 +14,7 @@ from spcomm._core import segments
 from spcomm._core.errors import ConfigError, SpcommError
 from spcomm.launch.base import report
 from spcomm.launch.base.loop import Loop
-from spcomm.launch.base.process import WHERE_SIGNAL, signal_name
+from spcomm.launch.base.process import WHERE_SIGNAL, open_standard_streams, signal_name
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
@@ -44,6 +44,7 @@ class Nodes:
     is_plain = False  # whether their machines are not trusted: see `pickling.unpacked`
 
     def __init__(self, size: int, boxes: int = 1) -> None:
+        open_standard_streams()
         self.size = size
         self.boxes = boxes
         self.loop = Loop()

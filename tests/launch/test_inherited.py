@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Limits, descriptors, streams, signals and the umask that a run inherits from the process that starts it."""
 
+import itertools
 import os
 import resource
+import shlex
+import shutil
 import signal
 import sys
 
@@ -22,6 +25,7 @@ class Surface:
         self.kind = kind
         self.boxes = ("--boxes", 2) if kind == "boxes" else ()
         self._launch, self._forked = launch, forked
+        self.folder = launch.folder
 
     def start(self, nodes, text, options=(), **more):
         """Start a program whose nodes run these lines; `comm` is their communicator."""
@@ -212,3 +216,74 @@ def test_a_warning_without_a_handler_ends_the_run(surface):
     result = surface.finish(process)
     assert result.code == 128 + signal.SIGUSR1, result
     assert "was killed by SIGUSR1 (exit code 138)" in result.last, result
+
+
+# ---- descriptors
+
+
+def test_descriptors_of_the_parent_do_not_reach_nodes(surface):
+    """Whoever waits for the end of a pipe waits for those only who were to have it."""
+    if surface.kind == "local_nodes":
+        pytest.skip("its nodes are forks of the program, with all that the program has opened")
+    read, write = os.pipe()
+    text = f"import os; print('same' if os.path.exists('/proc/self/fd/{write}') and os.path.samestat(" \
+        f"os.fstat({write}), os.stat('/proc/{os.getpid()}/fd/{write}')) else 'not there')"  # fmt: skip
+    try:
+        result = surface(2, text, pass_fds=(write,))
+    finally:
+        os.close(read)
+        os.close(write)
+    assert (result.code, result.out.count("not there")) == (0, 2), result
+
+
+@pytest.mark.parametrize("options", [(), ("--start", "exec")], ids=["fork", "exec"])
+def test_a_descriptor_that_an_argument_names_reaches_them(launch, options, monkeypatch):
+    """`spcomm run program.py <(command)`."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("needs bash")
+    script = launch.script("import sys, spcomm\nspcomm.startup().rank or print(open(sys.argv[1]).read())")
+    words = shlex.join(map(str, launch.command("-n", 2, *options, script)))
+    monkeypatch.setattr(launch, "command", lambda **_more: [bash, "-c", f"{words} <(echo from a command)"])
+    result = launch()
+    assert (result.code, result.out.strip()) == (0, "from a command"), result
+
+
+@pytest.mark.parametrize(
+    "closed", [some for count in (1, 2, 3) for some in itertools.combinations((0, 1, 2), count)], ids=str
+)
+def test_closed_standard_streams_hurt_nobody(surface, closed):
+    """`<&-`, `>&-`, `2>&-`: no descriptor of the run takes their place, and files of the program are whole."""
+    text = """
+import sys
+with open(f"file-{comm.rank}", "w") as file:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.write("words\\n")
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass
+    print(comm.global_sum(1), file=file)
+"""
+    result = surface(2, text, preexec_fn=lambda: [os.close(fd) for fd in closed])
+    assert result.code == 0, result
+    for rank in (0, 1):
+        assert (surface.folder / f"file-{rank}").read_text() == "2\n"
+
+
+# ---- the umask
+
+
+@pytest.mark.parametrize("mask", [0o777, 0o077], ids=oct)
+def test_nodes_have_the_umask(surface, mask):
+    result = surface(2, "import os; print(oct(os.umask(0)))", umask=mask)
+    assert (result.code, result.out.count(oct(mask))) == (0, 2), result
+
+
+@pytest.mark.parametrize("mask", [0o777, 0o077], ids=oct)
+def test_the_umask_does_not_lock_the_launcher_out(launch, mask):
+    script = launch.script("import spcomm\nspcomm.startup()\nprint('x')")
+    options = ("--output", "a/b", "--trace", "t.json")
+    result = launch.finish(launch.start("-n", 2, *options, script, umask=mask))
+    assert result.code == 0, result
+    assert all((launch.folder / path).stat().st_mode & 0o700 == 0o700 for path in ("a", "a/b"))

@@ -261,7 +261,7 @@ def test_whether_cores_are_shared_depends_on_all_nodes_of_the_run(monkeypatch, n
     monkeypatch.setattr(command, "_segments", lambda: core)
     monkeypatch.setattr(command, "_segment", lambda _core, *found: segments.append(found[:2]))
     monkeypatch.setattr(supervisor, "Supervisor", lambda *_: SimpleNamespace(run=lambda *_: 7))
-    monkeypatch.setattr("spcomm.launch.local.stdin.Stdin", lambda _chosen: None)
+    monkeypatch.setattr("spcomm.launch.local.stdin.Stdin", lambda _chosen, relays: None)
     assert command._supervise(Options(), made, [], None, 0) == 7
     assert segments == [(count, shared) for count in nodes]
 

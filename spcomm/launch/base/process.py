@@ -6,6 +6,10 @@ import os
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 # A forked node answers it with its current line (see local.stack_probe); 0 where no signal is free, or the system
 # does not report the sender of an answer.
 WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
@@ -88,6 +92,32 @@ def bind(cpus: "tuple[int, ...]") -> None:
         os.sched_setaffinity(0, cpus)
     except OSError:
         pass
+
+
+def open_standard_streams() -> None:
+    """Open missing standard streams, so that this process does not take a pipe for one of them."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # nor must the fork server
+
+
+def close_inherited(kept: "Iterable[int]") -> None:
+    """Close the descriptors of this process but the standard streams and these; a new process calls it first."""
+    spared = {0, 1, 2, *kept}
+    for path in ("/proc/self/fd", "/dev/fd"):
+        try:
+            found = [int(name) for name in os.listdir(path)]
+        except OSError:
+            continue
+        for fd in found:
+            try:
+                if fd not in spared:
+                    os.close(fd)
+            except OSError:
+                pass  # it was that of the folder
+        return
 
 
 def children() -> "list[int]":

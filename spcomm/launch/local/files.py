@@ -21,7 +21,12 @@ class Files:
         self._paths: list[str] = []
         self._descriptors: list[int] = []
         try:
-            os.makedirs(folder, exist_ok=True)
+            mask = os.umask(0)
+            os.umask(mask & ~0o700)  # files have to be made in it
+            try:
+                os.makedirs(folder, exist_ok=True)
+            finally:
+                os.umask(mask)
             for group in groups:
                 before = f"group-{group.number}-" if len(groups) > 1 else ""
                 for rank in range(group.size):

@@ -23,6 +23,8 @@ _BOOTSTRAP = (
     "import sys\n"
     "if not sys.flags.safe_path: del sys.path[0]\n"
     "sys.path.insert(0, sys.argv[3])\n"
+    "from spcomm.launch.base.process import close_inherited\n"
+    "close_inherited(int(number) for number in (sys.argv[1], *sys.argv[4:]))\n"
     "from spcomm.launch.{module} import main\n"
     "del sys.path[0]\n"
     "main()\n"
@@ -32,9 +34,16 @@ _IN_FLIGHT = 2 * BATCH  # nodes requested and not answered: descriptors in trans
 
 
 def spawn(
-    module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]"
+    module: str,
+    flags: "list[str]",
+    folder: "str | None",
+    environment: "dict[str, str]",
+    kept: "Sequence[int]" = (),
 ) -> "tuple[Wire, int]":
-    """Start a Python process that runs `main` of this module; return our end of a wire to it, and its process id."""
+    """Start a Python process that runs `main` of this module; return our end of a wire to it, and its process id.
+
+    It has the standard streams, and of the other descriptors that a child inherits only those in `kept`.
+    """
     ours, theirs = Wire.pair()
     package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
     arguments = [
@@ -45,6 +54,7 @@ def spawn(
         str(theirs.fileno()),
         str(os.getpid()),
         package,
+        *map(str, kept),
     ]
     os.set_inheritable(theirs.fileno(), True)
     with inside(folder):
@@ -59,13 +69,18 @@ class ForkClient:
     def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
         self.plan = plan
         flags = process.interpreter_flags() if plan.kind != "executable" else ["-S", "-E", "-s"]
-        self._spawn("local.fork_server", flags, plan.folder, plan.environment)
+        self._spawn("local.fork_server", flags, plan.folder, plan.environment, _named(plan.arguments))
         self._send(("program", {**plan.message(where_signal), "descriptor_limit": limit}))
 
     def _spawn(
-        self, module: str, flags: "list[str]", folder: "str | None", environment: "dict[str, str]"
+        self,
+        module: str,
+        flags: "list[str]",
+        folder: "str | None",
+        environment: "dict[str, str]",
+        kept: "Sequence[int]" = (),
     ) -> None:
-        self._wire, self.pid = spawn(module, flags, folder, environment)
+        self._wire, self.pid = spawn(module, flags, folder, environment, kept)
         self._first = 0  # the index of node 0 of its group
         self.unanswered = 0  # nodes requested whose start is not reported yet
         self.stays = False  # it waits for more work when all nodes have ended
@@ -214,3 +229,9 @@ class ForkClient:
             self._wire.send(message, descriptors)
         except ConnectionError:
             pass  # it has ended, and receive() will report that
+
+
+def _named(arguments: "list[str]") -> "list[int]":
+    """Return the descriptors that arguments name, as those of a shell's `<(command)` do: /dev/fd/63."""
+    rests = [word.partition(start)[2] for word in arguments for start in ("/dev/fd/", "/proc/self/fd/")]
+    return [int(rest) for rest in rests if rest.isascii() and rest.isdecimal()]
