@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Slides: teaching/deck.html, made of the outline on teaching/slides.md: one file, without scripts.
 
-A numbered line is a slide. The programs that it names in brackets stand below it, with their outputs folded, so that
-the audience can guess first.
+A numbered line is a slide. Its pictures stand below it, and the programs that it names in brackets, with their outputs
+folded, so that the audience can guess first.
 """
 
+import base64
 import html
 import re
 from pathlib import Path
@@ -19,6 +20,8 @@ OUTLINE = DOCS / "teaching" / "slides.md"
 STYLE = DOCS / "_ext" / "slides.css"
 LISTINGS = (DOCS / "tutorial" / "listings", DOCS / "teaching" / "listings")
 LONG = 22  # lines; longer programs stand in two columns
+IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
+KINDS = {".png": "image/png", ".svg": "image/svg+xml"}
 NAMED = re.compile(r"`(\w+)\.py\b[^`]*`")
 
 
@@ -30,17 +33,28 @@ def deck(outline):
         heading, _, text = lecture.partition("\n")
         parts.append(f'<section class="title"><h1>{html.escape(heading)}</h1></section>')
         for item in re.split(r"^\d+\. ", text, flags=re.MULTILINE)[1:]:
+            pictures = "".join(picture(*found) for found in IMAGE.findall(item))
+            item = IMAGE.sub("", item)
             # Without links, which lead off the screen.
             text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(item.split()))
             said = re.sub(
                 r"\s*\[(?:`[^`]*`(?:, )?)+\]", lambda run: "" if NAMED.search(run[0]) else run[0], text
             )
-            parts.append(f"<section><h2>{markdown.renderInline(said)}</h2>{''.join(shown(text))}</section>")
+            parts.append(
+                f"<section><h2>{markdown.renderInline(said)}</h2>{pictures}{''.join(shown(text))}</section>"
+            )
     style = HtmlFormatter(style="friendly").get_style_defs("pre")
     return (
         '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>spcomm: slides</title>\n'
         f"<style>{STYLE.read_text()}{style}</style>\n<body>\n{chr(10).join(parts)}\n</body></html>\n"
     )
+
+
+def picture(alt, name):
+    """A picture of a line, within the page."""
+    path = OUTLINE.parent / name
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<img alt="{html.escape(" ".join(alt.split()))}" src="data:{KINDS[path.suffix]};base64,{data}">'
 
 
 def shown(text):

@@ -95,7 +95,8 @@ def test_pictures_follow_the_scheme_and_slides_are_one_file(site):
     deck = (site / "teaching" / "deck.html").read_text()
     outline = (ROOT / "docs" / "teaching" / "slides.md").read_text()
     assert deck.count("<section") == len(re.findall(r"^(?:\d+\.|##) ", outline, re.MULTILINE))
-    assert deck.count("<details>") > 10 and not re.search(r"\b(?:src|href)=", deck)
+    assert deck.count("<details>") > 10 and not re.search(r'\b(?:src="(?!data:)|href=)', deck)
+    assert deck.count('<img alt="') == outline.count("](../pictures/") > 5
     page = (site / "notebooks" / "02_fuzzy_barrier.html").read_text()
     assert "This build of the site did not run it" in page and "Its outputs are" not in page
 
