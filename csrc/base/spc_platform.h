@@ -73,7 +73,7 @@ double spc_platform_cores(void);
 /* The memory this process may use: the machine's, limited by the cgroup's and by the process's own (ulimit -v). */
 uint64_t spc_platform_memory_limit(void);
 
-/* The size of the largest file that this process may make (ulimit -f), which counts for memory, too. UINT64_MAX: any. */
+/* The size of the largest file that this process may make (ulimit -f), which counts for memory. UINT64_MAX: any. */
 uint64_t spc_platform_file_limit(void);
 
 /* A mark of the process that made it, which is invalid in a forked child. */

@@ -83,9 +83,9 @@ static bool shrink(spc_config_t *config, const spc_config_t *asked) {
 }
 
 /* Segment and queues take at most a quarter of the memory, the segment half of that if it can be chosen. Where all of
- * it is reserved at once, the limit is a sixteenth, and an eighth of the mount stays free for other users. The segment is
- * a file, so it also stays an eighth below the limit of those: its size is an estimate. Numbers that the user set are
- * not reduced. */
+ * it is reserved at once, the limit is a sixteenth, and an eighth of the mount stays free for other users. The segment
+ * is a file, so it also stays an eighth below the limit of those: its size is an estimate. Numbers that the user set
+ * are not reduced. */
 static void fit_memory(spc_config_t *config, const spc_config_t *asked, uint64_t memory_bytes) {
     uint64_t budget_bytes = memory_bytes / 8;
     if (asked->queue_limit_bytes != 0 && queues_bytes(asked) > budget_bytes) {
