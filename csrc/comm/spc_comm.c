@@ -121,11 +121,24 @@ int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_
     return SPC_OK;
 }
 
+/* Frees what interrupted calls of spc_comm_create_group have left. */
+static void forget_groupings(spc_comm_t *comm) {
+    while (comm->groupings != NULL) {
+        spc_grouping_t *grouping = comm->groupings;
+        comm->groupings = grouping->next;
+        if (grouping->splitting.received) {
+            spc_message_release(comm, &grouping->splitting.block);
+        }
+        free(grouping->splitting.members);
+        free(grouping);
+    }
+}
+
 void spc_comm_destroy(spc_comm_t *comm) {
     if (comm == NULL) {
         return;
     }
-    spc_comm_forget_groupings(comm);
+    forget_groupings(comm);
     spc_coordinated_destroy(comm->cycle.account);
     spc_reduce_destroy(comm->reduce);
     if (comm->node != NULL) {

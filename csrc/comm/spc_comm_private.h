@@ -93,9 +93,6 @@ struct spc_comm {
 /* The communicator's own half of its area, after members, rank and area are set. */
 int spc_comm_attach(spc_comm_t *comm);
 
-/* Frees what interrupted calls of spc_comm_create_group have left. */
-void spc_comm_forget_groupings(spc_comm_t *comm);
-
 /* ---- members ---- */
 
 /* Converts a rank here to a rank in the segment. */

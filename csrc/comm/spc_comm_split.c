@@ -523,15 +523,6 @@ static spc_grouping_t *begin_group(const spc_comm_t *comm, const uint32_t *membe
     return made;
 }
 
-void spc_comm_forget_groupings(spc_comm_t *comm) {
-    while (comm->groupings != NULL) {
-        spc_grouping_t *grouping = comm->groupings;
-        comm->groupings = grouping->next;
-        settle(comm, &grouping->splitting);
-        free(grouping);
-    }
-}
-
 /* Whether there was room in all boxes. */
 static int confirm_group(spc_comm_t *comm, spc_grouping_t *grouping, uint64_t deadline_ns) {
     const spc_offer_t own = {.number = grouping->splitting.memory == SPC_OK ? 0 : 1};
