@@ -32,7 +32,9 @@ os.chdir(Path(__file__).resolve().parent)
 
 MACOS = sys.platform == "darwin"
 FLAGS = ["-O3", "-std=c11", "-D_GNU_SOURCE", "-pthread"]
-LINK = ["-pthread"] + (["-lrt"] if sys.platform.startswith("linux") else [])  # shm_open, before glibc 2.34
+LINK = ["-pthread"] + (
+    ["-lrt", "-ldl"] if sys.platform.startswith("linux") else []
+)  # shm_open, dlsym, before glibc 2.34
 # Nothing may come between two functions of the core, so calls within it are direct. On macOS they always are.
 CORE_FLAGS = FLAGS if MACOS else [*FLAGS, "-fno-semantic-interposition"]
 CORE_NAME = "libspc.dylib" if MACOS else "libspc.so"
@@ -71,7 +73,20 @@ COMPLETIONS = {
     "fish": "fish/vendor_completions.d/spcomm.fish",
 }
 HEADERS = found("csrc", "*.h")
-SOURCES = found("csrc", "*.c")
+SOURCES = [path for path in found("csrc", "*.c") if not path.startswith("csrc/mpi/")]
+# The library of MPI: one source for two ABIs. The names are those by which programs look for it.
+MPI_SOURCES = found("csrc/mpi", "*.c")
+MPI_LIBRARIES = {
+    "mpich": "libmpi.12.dylib" if MACOS else "libmpi.so.12",
+    "standard": "libmpi_abi.1.dylib" if MACOS else "libmpi_abi.so.1",
+}
+
+
+def replace_by_copy(built, copy):
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = copy.with_suffix(".new")  # somebody may load or link the old one at this moment
+    shutil.copyfile(built, unfinished)
+    unfinished.replace(copy)
 
 
 class BuildCore(build_clib):
@@ -98,13 +113,14 @@ class BuildCore(build_clib):
                 self.compiler.linker_so = ["-dynamiclib" if word == "-bundle" else word for word in words]
             self.compiler.link_shared_object(objects, str(library), extra_postargs=CORE_LINK)
 
-    def compile(self, source, info):
-        [object_file] = self.compiler.object_filenames([source], output_dir=self.build_temp)
+    def compile(self, source, info, folder=None):
+        folder = folder or self.build_temp
+        [object_file] = self.compiler.object_filenames([source], output_dir=folder)
         newest = max(os.stat(path).st_mtime_ns for path in [source, *info["depends"]])
         if self.force or not os.path.exists(object_file) or os.stat(object_file).st_mtime_ns <= newest:
             self.compiler.compile(
                 [source],
-                output_dir=self.build_temp,
+                output_dir=folder,
                 include_dirs=info["include_dirs"],
                 extra_postargs=info["cflags"],
             )
@@ -126,6 +142,8 @@ class BuildExtensions(build_ext):
         self.translate()
         super().run()
         self.copy_core()
+        for abi in MPI_LIBRARIES:
+            self.build_mpi(abi)
         write_stubs(Path("." if self.inplace else self.build_lib, "spcomm", "_core"))
 
     def copies(self):
@@ -137,13 +155,54 @@ class BuildExtensions(build_ext):
 
     def copy_core(self):
         for built, copy in self.copies():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = copy.with_suffix(".new")  # somebody may load or link it at this moment
-            shutil.copyfile(built, unfinished)
-            unfinished.replace(copy)
+            replace_by_copy(built, copy)
+
+    def mpi_copies(self, abi):
+        """(built file, its copy) of the library of MPI of one ABI; of the standard's, what C programs link."""
+        built = Path(self.build_temp, "mpi", abi)
+        folder = Path("." if self.inplace else self.build_lib, "spcomm", "mpi")
+        name = MPI_LIBRARIES[abi]
+        yield built / name, folder / "lib" / name
+        if abi == "standard":
+            yield (
+                built / name,
+                folder / "lib" / re.sub(r"\.so\.1$|\.1\.dylib$", ".dylib" if MACOS else ".so", name),
+            )
+            yield built / "mpi.h", folder / "include" / "mpi.h"
+
+    def build_mpi(self, abi):
+        """Compile csrc/mpi for one ABI, and link it to the core beside the extensions."""
+        folder = Path(self.build_temp, "mpi", abi)
+        subprocess.run([sys.executable, "csrc/mpi/generate.py", abi, str(folder)], check=True)
+        sources = [*MPI_SOURCES, str(folder / "entries.c")]
+        info = {
+            "depends": [*HEADERS, *map(str, folder.glob("*.h")), "setup.py"],
+            "include_dirs": [str(folder), "csrc", "csrc/include"],
+            "cflags": [
+                *CORE_FLAGS,
+                "-fvisibility=hidden",
+                *(["-DSPC_MPI_STANDARD_ABI"] if abi == "standard" else []),
+            ],
+        }
+        core = self.get_finalized_command("build_clib")
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            objects = list(pool.map(lambda source: core.compile(source, info, str(folder)), sources))
+        name = MPI_LIBRARIES[abi]
+        to_core = [
+            f"-Wl,-rpath,{BESIDE}/../../_core",
+            f"-Wl,-rpath,{BESIDE}/../_core",
+            str(Path(core.build_clib, CORE_NAME)),
+        ]
+        names = ["-install_name", f"@rpath/{name}"] if MACOS else [f"-Wl,-soname,{name}"]
+        self.compiler.link_shared_object(
+            objects, str(folder / name), extra_postargs=[*to_core, *LINK, *names]
+        )
+        for built, copy in self.mpi_copies(abi):
+            replace_by_copy(built, copy)
 
     def get_outputs(self):
-        return [*super().get_outputs(), *(str(copy) for _, copy in self.copies())]
+        copies = [*self.copies(), *(pair for abi in MPI_LIBRARIES for pair in self.mpi_copies(abi))]
+        return [*super().get_outputs(), *(str(copy) for _, copy in copies)]
 
     def translate(self):
         """Let Cython make C of the .pyx files, in build/cython-*; here, so that other commands need not wait for it."""

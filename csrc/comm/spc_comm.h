@@ -229,6 +229,10 @@ int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t ta
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes);
 
+/* As probe, but does not wait: SPC_EAGAIN. Makes progress. */
+int spc_comm_try_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, int32_t *found_source,
+                       int32_t *found_tag, uint64_t *length_bytes);
+
 /* From now on messages with this tag, also those in the queues, are hidden from receives: they have the context HANDLED
  * and wait for spc_comm_take_handled, which options.handle or any other caller calls. SPC_ENOMEM. */
 int spc_comm_handle(spc_comm_t *comm, int32_t tag);

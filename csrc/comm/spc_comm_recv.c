@@ -37,6 +37,7 @@ static int look_again(spc_comm_t *comm, const spc_recv_call_t *call) {
 /* ---- receiving */
 
 static int take_locked(spc_node_t *node, const spc_recv_call_t *call) {
+    spc_node_claim(node);
     int status = spc_inbox_take(node->inbox, &call->match, call->message);
     spc_outbox_flush(node->outbox);
     return status;
@@ -76,10 +77,7 @@ static int doomed_from_anybody(spc_comm_t *comm) {
     return waits_for_itself(comm->node) ? SPC_EAGAIN : spc_comm_blame(comm, last);
 }
 
-/* The argument of a receive and of a probe begins with its match, where the source is a rank of the segment. */
-static int doomed_by_source(spc_node_wait_t *wait) {
-    spc_comm_t *comm = wait->owner;
-    const spc_match_t *match = wait->argument;
+int spc_comm_doomed_match(spc_comm_t *comm, const spc_match_t *match) {
     int status = spc_comm_check_usable(comm); /* another thread may have closed it */
     if (status != SPC_OK) {
         return status;
@@ -91,13 +89,17 @@ static int doomed_by_source(spc_node_wait_t *wait) {
     return spc_comm_has_left(comm, source) ? spc_comm_blame(comm, source) : SPC_OK;
 }
 
+/* The argument of a receive and of a probe begins with its match, where the source is a rank of the segment. */
+static int doomed_by_source(spc_node_wait_t *wait) {
+    return spc_comm_doomed_match(wait->owner, wait->argument);
+}
+
 static void describe_by_source(const spc_node_wait_t *wait, spc_board_entry_t *entry,
                                spc_board_pair_t *pairs) {
     spc_comm_describe_match(wait->owner, wait->argument, entry, pairs);
 }
 
-/* Checks the call, and determines the match for the inbox. */
-static int prepare(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
+int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
     if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
         return SPC_ERANK;
     }
@@ -142,6 +144,7 @@ static int choose_source(spc_comm_t *comm, const shuffled_call_t *call, spc_matc
 
 /* With the lock. */
 static int take_shuffled(spc_comm_t *comm, const shuffled_call_t *call) {
+    spc_node_claim(comm->node);
     spc_match_t match = call->recv.match;
     int status = SPC_OK;
     if (match.source == SPC_ANY_SOURCE && spc_comm_is_perturbed(comm)) {
@@ -241,7 +244,7 @@ static int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call) {
 int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                       spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = prepare(comm, source, tag, context, &call.match);
+    int status = spc_comm_match(comm, source, tag, context, &call.match);
     if (status == SPC_OK) {
         status = try_to_take(comm, &call);
     } else if (status == SPC_EAGAIN) {
@@ -257,7 +260,7 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = prepare(comm, source, tag, context, &call.match);
+    int status = spc_comm_match(comm, source, tag, context, &call.match);
     if (status != SPC_OK) {
         return status; /* spc_comm_recv handles SPC_EAGAIN, too */
     }
@@ -270,7 +273,7 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
     return status;
 }
 
-/* `prepared`: the status of prepare. */
+/* `prepared`: the status of spc_comm_match. */
 static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, uint64_t deadline_ns) {
     if (prepared != SPC_OK) {
         return prepared != SPC_EAGAIN ? prepared : perturbed_recv(comm, call, deadline_ns);
@@ -291,7 +294,7 @@ static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, 
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = prepare(comm, source, tag, context, &call.match);
+    int status = spc_comm_match(comm, source, tag, context, &call.match);
     return spc_comm_name_source(comm, recv_and_wait(comm, &call, status, deadline_ns), message);
 }
 
@@ -299,7 +302,7 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
                        spc_sink_t *sink, spc_message_t *message) {
     spc_node_t *node = comm->node;
     spc_recv_call_t call = {.message = message};
-    int status = prepare(comm, source, tag, context, &call.match);
+    int status = spc_comm_match(comm, source, tag, context, &call.match);
     if (status != SPC_OK && status != SPC_EAGAIN) {
         return status;
     }
@@ -316,7 +319,7 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
 
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = prepare(comm, source, tag, context, &call.match);
+    int status = spc_comm_match(comm, source, tag, context, &call.match);
     if (status != SPC_OK && status != SPC_EAGAIN) { /* it looks only at messages here: nothing to perturb */
         return status;
     }
@@ -400,16 +403,24 @@ static bool test_probe(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
     probe_call_t *call = wait->argument;
     pthread_mutex_lock(&node->lock);
+    spc_node_claim(node);
     wait->status = spc_inbox_peek(node->inbox, &call->match, &call->source, &call->tag, &call->length_bytes);
     spc_outbox_flush(node->outbox);
     spc_node_unlock(node);
     return wait->status != SPC_EAGAIN;
 }
 
+static void give_found(const spc_comm_t *comm, const probe_call_t *call, int32_t *found_source,
+                       int32_t *found_tag, uint64_t *length_bytes) {
+    *found_source = comm->rank_of == NULL ? call->source : comm->rank_of[call->source];
+    *found_tag = call->tag;
+    *length_bytes = call->length_bytes;
+}
+
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
-    int status = spc_comm_perturb(comm, prepare(comm, source, tag, context, &call.match));
+    int status = spc_comm_perturb(comm, spc_comm_match(comm, source, tag, context, &call.match));
     if (status != SPC_OK) {
         return status;
     }
@@ -424,11 +435,31 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
     }
     status = status == SPC_OK ? wait.status : status;
     if (status == SPC_OK) {
-        *found_source = comm->rank_of == NULL ? call.source : comm->rank_of[call.source];
-        *found_tag = call.tag;
-        *length_bytes = call.length_bytes;
+        give_found(comm, &call, found_source, found_tag, length_bytes);
     }
     return status;
+}
+
+int spc_comm_try_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, int32_t *found_source,
+                       int32_t *found_tag, uint64_t *length_bytes) {
+    probe_call_t call = {.source = 0};
+    int status = spc_comm_match(comm, source, tag, context, &call.match);
+    if (status == SPC_EAGAIN) {
+        status = spc_comm_perturb_blinds(comm) ? SPC_EAGAIN : SPC_OK;
+    }
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_node_wait_t wait = {.node = comm->node, .owner = comm, .argument = &call};
+    spc_node_progress(comm->node);
+    if (test_probe(&wait) && wait.status == SPC_OK) {
+        give_found(comm, &call, found_source, found_tag, length_bytes);
+        return SPC_OK;
+    }
+    spc_node_note_vain(comm->node);
+    return wait.status != SPC_EAGAIN              ? wait.status
+           : spc_node_is_disconnected(comm->node) ? SPC_EDISCONNECTED
+                                                  : SPC_EAGAIN;
 }
 
 /* ---- giving back */

@@ -4,6 +4,7 @@
  */
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
+#include "comm/spc_request.h"
 
 /* ---- streams */
 
@@ -523,4 +524,62 @@ int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int3
     send.destinations = &member;
     spc_synchronous_call_t call = {.send = &send, .awaited = &awaited};
     return send_and_wait_for_receipts(comm, &call, deadline_ns);
+}
+
+/* ---- sends that are completed later ---- */
+
+/* True for a send that has to wait for earlier ones: too many are without a receipt. */
+static bool test_begin(spc_node_wait_t *wait) {
+    spc_synchronous_call_t *call = wait->argument;
+    wait->status = hand_over(wait->node, call->send, send_asking_locked, call);
+    return wait->status != SPC_EAGAIN && wait->status != SPC_ELIMIT;
+}
+
+/* The receiver has ended, or left the communicator. */
+static int doomed_begin(spc_node_wait_t *wait) {
+    const spc_synchronous_call_t *call = wait->argument;
+    spc_comm_t *comm = wait->owner;
+    const uint32_t rank = (uint32_t)call->send->ranks[0];
+    return spc_comm_has_left(comm, rank) ? spc_comm_blame(comm, rank) : SPC_OK;
+}
+
+static void describe_begin(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const spc_synchronous_call_t *call = wait->argument;
+    (void)pairs;
+    spc_comm_describe_send(wait->owner, call->send, entry);
+    if (wait->status == SPC_ELIMIT) {
+        entry->doubts |= SPC_BOARD_UNKNOWN; /* no row shows whose receipt it needs */
+    }
+}
+
+int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
+                     const spc_payload_t *payload, uint64_t deadline_ns, spc_request_t *request) {
+    spc_send_call_t send = {
+        .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload};
+    int status = spc_comm_perturb(comm, spc_comm_prepare_send(comm, &send, context));
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (spc_comm_has_left(comm, (uint32_t)destination)) {
+        return spc_comm_blame(comm, (uint32_t)destination);
+    }
+    int32_t member = (int32_t)spc_comm_member(comm, (uint32_t)destination);
+    send.destinations = &member;
+    spc_synchronous_call_t call = {.send = &send, .awaited = &request->awaited};
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_begin,
+                            .doomed = doomed_begin,
+                            .describe = describe_begin,
+                            .owner = comm,
+                            .argument = &call};
+    status = test_begin(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+    status = status == SPC_OK ? wait.status : status;
+    if (status == SPC_OK) {
+        request->kind = SPC_REQUEST_SEND;
+        request->comm = comm;
+        request->status = SPC_OK;
+        request->tag = tag;
+        atomic_store_explicit(&request->done, false, memory_order_relaxed); /* no other thread knows it yet */
+    }
+    return status;
 }

@@ -424,6 +424,10 @@ uint32_t spc_inbox_news(spc_inbox_t *inbox) {
     return news;
 }
 
+void spc_inbox_note_stored(spc_inbox_t *inbox) {
+    inbox->news |= SPC_INBOX_STORED;
+}
+
 static int take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
     if (inbox->queue.length == 0) {
         return SPC_EAGAIN;

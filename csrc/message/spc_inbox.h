@@ -104,6 +104,9 @@ enum {
 };
 uint32_t spc_inbox_news(spc_inbox_t *inbox);
 
+/* Adds SPC_INBOX_STORED: a message went to a request that a thread may wait for. */
+void spc_inbox_note_stored(spc_inbox_t *inbox);
+
 /* Releases and counts all messages that have arrived, for a node that will take no more. Rows are published as read:
  * their slots, and the doorbell, show later messages. */
 void spc_inbox_discard(spc_inbox_t *inbox);

@@ -93,6 +93,7 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node) {
     made->locate = options->locate;
     made->check_argument = options->check_argument;
     made->own_signals = options->own_signals;
+    made->posted_end = &made->posted;
     made->next_communicator = 1; /* 0 is the whole run */
     int status = set_up(made, options);
     if (status != SPC_OK) {

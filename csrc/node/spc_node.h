@@ -61,6 +61,10 @@ typedef struct spc_node {
     spc_inbox_t *inbox;
     spc_outbox_t *outbox;
     spc_receipts_t *receipts; /* NULL until a send asks for one; with the lock */
+    /* Receives that wait for their messages (comm/spc_request.h), in posting order; with the lock. */
+    struct spc_request *posted; /* NULL: none */
+    struct spc_request **posted_end;
+    void (*claim)(struct spc_node *node); /* not NULL once something was posted */
     uint32_t next_communicator; /* a number that no communicator of this node has, nor any higher one */
 
     spc_trace_t trace;
@@ -155,6 +159,13 @@ void spc_node_wake(spc_node_wait_t *wait);
 
 /* Sends queued messages and drains arrivals. */
 void spc_node_progress(spc_node_t *node);
+
+/* With the lock: hands messages to posted receives, which come before any receive that is called later. */
+static inline void spc_node_claim(spc_node_t *node) {
+    if (__builtin_expect(node->posted != NULL, 0)) {
+        node->claim(node);
+    }
+}
 
 /* Unlocks after the inbox was used: wakes threads of this node whose waits may now be satisfied. */
 void spc_node_unlock(spc_node_t *node);

@@ -62,6 +62,7 @@ void spc_node_progress(spc_node_t *node) {
     pthread_mutex_lock(&node->lock);
     spc_outbox_flush(node->outbox);
     (void)spc_inbox_drain(node->inbox);
+    spc_node_claim(node);
     spc_node_unlock(node);
 }
 

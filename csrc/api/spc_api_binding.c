@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/spc_api_binding.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/spc_api_private.h"
+
+spc_api_binding_t spc_api_binding;
+
+/* ---- Python, if the process has one: found by name, because programs in C have none ---- */
+
+static void *python_function(const char *name) {
+    int (*is_initialized)(void);
+    *(void **)&is_initialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    return is_initialized != NULL && is_initialized() != 0 ? dlsym(RTLD_DEFAULT, name) : NULL;
+}
+
+static int join_python(int (*run)(const char *)) {
+    int (*ensure)(void);
+    void (*release)(int);
+    *(void **)&ensure = python_function("PyGILState_Ensure");
+    *(void **)&release = python_function("PyGILState_Release");
+    const int state = ensure();
+    const int failed =
+        run("from spcomm._core import mpi as _spcomm_mpi; _spcomm_mpi.join(); del _spcomm_mpi");
+    release(state);
+    return failed == 0 && spc_api_binding.core != NULL ? SPC_OK : SPC_EINVAL;
+}
+
+int spc_api_binding_join(spc_comm_t **core) {
+    int (*run)(const char *);
+    *(void **)&run = python_function("PyRun_SimpleString");
+    if (run != NULL) {
+        const int status = join_python(run);
+        *core = spc_api_binding.core;
+        return status;
+    }
+    spcomm_t *comm;
+    const int status = spcomm_startup(0, 0, 0, NULL, &comm);
+    if (status != SPCOMM_OK) {
+        fprintf(stderr, "spcomm: %s\n", spcomm_last_error());
+        return status;
+    }
+    *core = comm->core;
+    return SPC_OK;
+}
+
+int spc_api_binding_leave(void) {
+    spcomm_t *root = spc_api_root();
+    return spc_api_binding.core == NULL && root != NULL ? spcomm_shutdown(root, SPCOMM_FOREVER) : SPC_OK;
+}
+
+void spc_api_binding_explain(spc_comm_t *core, int status, const char *call, char *text, size_t room) {
+    if (spc_api_binding.explain != NULL && core != NULL) {
+        spc_api_binding.explain(core, status, call, text, room);
+    } else if (spc_api_root() != NULL) {
+        (void)spc_api_fail(spc_api_root(), status, "%s", call);
+        const char *sentence = spcomm_last_error();
+        const size_t length = strlen(call);
+        const bool has_name = strncmp(sentence, call, length) == 0 && sentence[length] == ':';
+        (void)snprintf(text, room, "%s", has_name ? sentence + length + 2 : sentence);
+    } else {
+        (void)snprintf(text, room, "%s", spc_error_message(status));
+    }
+}
+
+_Noreturn void spc_api_binding_abort(int exit_code) {
+    fflush(NULL);
+    _exit(exit_code & 0xff ? exit_code & 0xff : 1);
+}
+
+void spc_api_binding_trace(spc_comm_t *core, const char *call) {
+    spc_comm_trace_call(core, spc_api_call_number(spc_comm_trace(core), call), 0, 0);
+}

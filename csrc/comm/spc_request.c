@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/spc_request.h"
+
+#include "base/spc_clock.h"
+#include "comm/spc_comm_perturb.h"
+#include "segment/spc_event.h"
+
+/* ---- posted receives, with the node's lock ---- */
+
+/* Pairs with the acquire in spc_request_is_done: who sees it sees the delivered data. */
+static void complete(spc_request_t *request, int status) {
+    request->status = status;
+    atomic_store_explicit(&request->done, true, memory_order_release);
+}
+
+static void post(spc_node_t *node, spc_request_t *request) {
+    request->next = NULL;
+    request->posted = true;
+    *node->posted_end = request;
+    node->posted_end = &request->next;
+    if (request->sink.data != NULL) {
+        spc_inbox_post(node->inbox, &request->match, &request->sink, &request->place);
+    }
+}
+
+/* `link` points to the request. */
+static void unlink_at(spc_node_t *node, spc_request_t **link) {
+    spc_request_t *request = *link;
+    *link = request->next;
+    if (node->posted_end == &request->next) {
+        node->posted_end = link;
+    }
+    request->posted = false;
+    if (request->match.posted != NULL) {
+        spc_inbox_withdraw(node->inbox, &request->place);
+        request->match.posted = NULL;
+    }
+}
+
+static void deliver(spc_node_t *node, spc_request_t *request, spc_message_t *message) {
+    (void)spc_comm_name_source(request->comm, SPC_OK, message);
+    request->deliver(request, message);
+    spc_inbox_release(node->inbox, message);
+    complete(request, SPC_OK);
+}
+
+/* True: the request had its message, or can have none because memory is short. */
+static bool claim_one(spc_node_t *node, spc_request_t **link) {
+    spc_request_t *request = *link;
+    spc_message_t message;
+    const int status = spc_inbox_take(node->inbox, &request->match, &message);
+    if (status == SPC_EAGAIN) {
+        return false;
+    }
+    unlink_at(node, link);
+    if (status == SPC_OK) {
+        deliver(node, request, &message);
+    } else {
+        complete(request, status);
+    }
+    return true;
+}
+
+/* Threads of this node that wait for other requests look again. */
+static void claim(spc_node_t *node) {
+    for (spc_request_t **link = &node->posted; *link != NULL;) {
+        if (claim_one(node, link)) {
+            spc_inbox_note_stored(node->inbox);
+        } else {
+            link = &(*link)->next;
+        }
+    }
+}
+
+static void withdraw(spc_node_t *node, spc_request_t *request) {
+    spc_request_t **link = &node->posted;
+    while (*link != request) {
+        link = &(*link)->next;
+    }
+    unlink_at(node, link);
+}
+
+/* ---- beginning ---- */
+
+static void begin(spc_comm_t *comm, spc_request_kind_t kind, spc_request_t *request) {
+    request->kind = kind;
+    request->comm = comm;
+    request->status = SPC_OK;
+    request->posted = false;
+    atomic_store_explicit(&request->done, false, memory_order_relaxed); /* no other thread knows it yet */
+}
+
+int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
+                        spc_request_t *request) {
+    spc_node_t *node = comm->node;
+    int status = spc_comm_match(comm, source, tag, context, &request->match);
+    if (status == SPC_EAGAIN) { /* it is perturbed: only its order may be, not its outcome */
+        spc_comm_perturb_before(comm);
+        status = SPC_OK;
+    }
+    if (status != SPC_OK) {
+        return status;
+    }
+    begin(comm, SPC_REQUEST_RECEIVE, request);
+    pthread_mutex_lock(&node->lock);
+    node->claim = claim;
+    spc_node_claim(node); /* those before it come first */
+    post(node, request);
+    spc_request_t **link = &node->posted;
+    while (*link != request) {
+        link = &(*link)->next;
+    }
+    (void)claim_one(node, link);
+    spc_node_unlock(node);
+    return SPC_OK;
+}
+
+int spc_request_barrier(spc_comm_t *comm, spc_request_t *request) {
+    int status = spc_comm_fuzzy_enter(comm, &request->phase);
+    if (status == SPC_OK) {
+        begin(comm, SPC_REQUEST_BARRIER, request);
+    }
+    return status;
+}
+
+/* ---- completion ---- */
+
+void spc_request_finish(spc_request_t *request) {
+    spc_node_t *node = request->comm->node;
+    pthread_mutex_lock(&node->lock);
+    complete(request, SPC_OK);
+    spc_inbox_note_stored(node->inbox);
+    spc_node_unlock(node); /* followers */
+    spc_event_notify(node->event, node->config->features);
+}
+
+bool spc_request_is_done(spc_request_t *request) {
+    if (atomic_load_explicit(&request->done, memory_order_acquire)) {
+        return true;
+    }
+    spc_comm_t *comm = request->comm;
+    if (request->kind == SPC_REQUEST_SEND
+        && spc_receipts_given(comm->node->receipts, (uint32_t)request->awaited.destination,
+                              request->awaited.number)) {
+        complete(request, SPC_OK);
+        return true;
+    }
+    if (request->kind == SPC_REQUEST_BARRIER && spc_reduce_test(comm->reduce, request->phase)) {
+        complete(request, spc_comm_fuzzy_done(comm, request->phase));
+        return true;
+    }
+    return false;
+}
+
+void spc_request_progress(spc_node_t *node) {
+    spc_node_progress(node);
+}
+
+/* ---- waiting ---- */
+
+typedef struct request_set {
+    spc_request_t *const *requests;
+    uint32_t count;
+    uint32_t which;
+} request_set_t;
+
+static bool test_any(spc_node_wait_t *wait) {
+    request_set_t *set = wait->argument;
+    spc_node_t *node = wait->node;
+    pthread_mutex_lock(&node->lock);
+    spc_node_claim(node);
+    spc_outbox_flush(node->outbox);
+    spc_node_unlock(node);
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->requests[i] != NULL && spc_request_is_done(set->requests[i])) {
+            set->which = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int doomed_one(spc_request_t *request) {
+    spc_comm_t *comm = request->comm;
+    switch (request->kind) {
+    case SPC_REQUEST_RECEIVE:
+        return spc_comm_doomed_match(comm, &request->match);
+    case SPC_REQUEST_SEND:
+        return spc_comm_has_left(comm, request->awaited.rank) ? spc_comm_blame(comm, request->awaited.rank)
+                                                              : SPC_OK;
+    case SPC_REQUEST_BARRIER:
+        return spc_comm_doomed_phase(comm, request->phase);
+    default:
+        return SPC_OK; /* its owner completes it */
+    }
+}
+
+/* One that may still be completed is enough. */
+static int doomed_any(spc_node_wait_t *wait) {
+    const request_set_t *set = wait->argument;
+    int status = SPC_OK;
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->requests[i] == NULL) {
+            continue;
+        }
+        status = doomed_one(set->requests[i]);
+        if (status == SPC_OK || status == SPC_EAGAIN) {
+            return status;
+        }
+    }
+    return status;
+}
+
+static void describe_one(const spc_request_t *request, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    spc_comm_t *comm = request->comm;
+    switch (request->kind) {
+    case SPC_REQUEST_RECEIVE:
+        spc_comm_describe_match(comm, &request->match, entry, pairs);
+        break;
+    case SPC_REQUEST_SEND: {
+        const spc_send_call_t send = {.tag = request->tag};
+        spc_awaited_t awaited = request->awaited;
+        const spc_synchronous_call_t call = {.send = &send, .awaited = &awaited, .count = 1};
+        spc_comm_describe_receipt(comm, &call, entry, pairs);
+        break;
+    }
+    case SPC_REQUEST_BARRIER:
+        spc_comm_describe_phase(comm, SPC_BOARD_PHASE, request->phase, entry, pairs);
+        break;
+    default:
+        entry->doubts |= SPC_BOARD_UNKNOWN; /* the program itself completes it, from another thread */
+    }
+}
+
+/* With several, any node that one of them needs can end the wait, which is what RECEIVE means. */
+static void describe_any(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const request_set_t *set = wait->argument;
+    uint32_t described = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->requests[i] != NULL) {
+            describe_one(set->requests[i], entry, pairs);
+            described++;
+        }
+    }
+    if (described > 1) {
+        entry->kind = SPC_BOARD_RECEIVE;
+    }
+}
+
+int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns,
+                         uint32_t *which) {
+    request_set_t set = {requests, count, 0};
+    spc_comm_t *comm = NULL;
+    for (uint32_t i = 0; i < count && comm == NULL; i++) {
+        comm = requests[i] != NULL ? requests[i]->comm : NULL;
+    }
+    if (comm == NULL) {
+        return SPC_EINVAL;
+    }
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test_any,
+                            .doomed = doomed_any,
+                            .describe = describe_any,
+                            .owner = comm,
+                            .argument = &set};
+    int status = test_any(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+    *which = set.which;
+    return status;
+}
+
+int spc_request_wait(spc_request_t *request, uint64_t deadline_ns) {
+    uint32_t which;
+    if (atomic_load_explicit(&request->done, memory_order_acquire)) {
+        return request->status;
+    }
+    int status = spc_request_wait_any(&request, 1, deadline_ns, &which);
+    return status == SPC_OK ? request->status : status;
+}
+
+/* ---- ending ---- */
+
+bool spc_request_cancel(spc_request_t *request) {
+    if (request->kind != SPC_REQUEST_RECEIVE) {
+        return false;
+    }
+    spc_node_t *node = request->comm->node;
+    pthread_mutex_lock(&node->lock);
+    spc_node_claim(node); /* a message that has come counts more */
+    const bool was_posted = request->posted;
+    if (was_posted) {
+        withdraw(node, request);
+    }
+    spc_node_unlock(node);
+    return was_posted;
+}
+
+void spc_request_end(spc_request_t *request) {
+    if (request->kind == SPC_REQUEST_SEND) {
+        spc_node_t *node = request->comm->node;
+        pthread_mutex_lock(&node->lock);
+        spc_receipts_settle(node->receipts, (uint32_t)request->awaited.destination, request->awaited.number);
+        pthread_mutex_unlock(&node->lock);
+    } else if (request->kind == SPC_REQUEST_RECEIVE) {
+        (void)spc_request_cancel(request);
+    }
+    request->kind = SPC_REQUEST_NONE;
+}

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""Makes, for one ABI, what csrc/mpi needs beside its own sources: generate.py ABI FOLDER, where ABI is mpich or standard.
+
+    FOLDER/mpi.h           types, constants and prototypes: for programs, and for csrc/mpi itself
+    FOLDER/spc_mpi_list.h  prototypes of the implementations: spc_mpi_send for MPI_Send and MPI_Send_c
+    FOLDER/entries.c       the entry points, each under its MPI_ and its PMPI_ name
+
+Everything follows from functions.txt and constants.txt, beside this file.
+"""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ABIS = {"standard": 0, "mpich": 1}  # the column in constants.txt
+HANDLES = "Comm Group Datatype Request Op Info Errhandler Message Win File Session".split()
+CONVERTED = {"Datatype": "Type"}  # MPI_Type_c2f converts an MPI_Datatype
+BANNER = "/* SPDX-License-Identifier: MIT */\n/* Made by csrc/mpi/generate.py from functions.txt and constants.txt. */\n"
+
+STATUS = {
+    "standard": "int MPI_SOURCE;\n    int MPI_TAG;\n    int MPI_ERROR;\n    int MPI_internal[5];",
+    "mpich": "int count_lo;\n    int count_hi_and_cancelled;\n    int MPI_SOURCE;\n    int MPI_TAG;\n    int MPI_ERROR;",
+}
+
+CALLBACKS = """\
+typedef void(MPI_User_function)(void *invec, void *inoutvec, int *len, MPI_Datatype *datatype);
+typedef void(MPI_User_function_c)(void *invec, void *inoutvec, MPI_Count *len, MPI_Datatype *datatype);
+typedef int(MPI_Grequest_query_function)(void *extra_state, MPI_Status *status);
+typedef int(MPI_Grequest_free_function)(void *extra_state);
+typedef int(MPI_Grequest_cancel_function)(void *extra_state, int complete);
+typedef int(MPI_Copy_function)(MPI_Comm, int, void *, void *, void *, int *);
+typedef int(MPI_Delete_function)(MPI_Comm, int, void *, void *);
+typedef int(MPI_Comm_copy_attr_function)(MPI_Comm, int, void *, void *, void *, int *);
+typedef int(MPI_Comm_delete_attr_function)(MPI_Comm, int, void *, void *);
+typedef int(MPI_Type_copy_attr_function)(MPI_Datatype, int, void *, void *, void *, int *);
+typedef int(MPI_Type_delete_attr_function)(MPI_Datatype, int, void *, void *);
+typedef int(MPI_Win_copy_attr_function)(MPI_Win, int, void *, void *, void *, int *);
+typedef int(MPI_Win_delete_attr_function)(MPI_Win, int, void *, void *);
+typedef int(MPI_Datarep_extent_function)(MPI_Datatype datatype, MPI_Aint *extent, void *extra_state);
+typedef int(MPI_Datarep_conversion_function)(void *, MPI_Datatype, int, void *, MPI_Offset, void *);
+typedef int(MPI_Datarep_conversion_function_c)(void *, MPI_Datatype, MPI_Count, void *, MPI_Offset, void *);
+typedef void(MPI_Comm_errhandler_function)(MPI_Comm *comm, int *error_code, ...);
+typedef void(MPI_File_errhandler_function)(MPI_File *file, int *error_code, ...);
+typedef void(MPI_Win_errhandler_function)(MPI_Win *win, int *error_code, ...);
+typedef void(MPI_Session_errhandler_function)(MPI_Session *session, int *error_code, ...);
+typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn;
+typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
+typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
+typedef MPI_Session_errhandler_function MPI_Session_errhandler_fn;
+"""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter as functions.txt has it: `const int+ counts[]` has kind `const int+ []`."""
+
+    name: str
+    kind: str  # its type without the name
+
+    def c(self, kind=None):
+        """C's declaration of it."""
+        kind = kind or self.kind
+        before, bracket, after = kind.partition("[")
+        gap = "" if before.endswith("*") else " "
+        return f"{before.rstrip()}{gap}{self.name}{bracket}{after}"
+
+    @property
+    def small(self):
+        return re.sub(r"[+~]", "", self.kind)
+
+    @property
+    def large(self):
+        return re.sub(r"\w+\+", "MPI_Count", re.sub(r"\w+~", "MPI_Aint", self.kind))
+
+    @property
+    def is_wide(self):
+        return self.small != self.large
+
+    @property
+    def is_list(self):
+        """An array whose elements are wider in the _c form: an accessor hides which it is."""
+        return "[" in self.kind and re.search(r"\bint[+~]", self.kind) is not None
+
+    @property
+    def inner(self):
+        return "spc_mpi_counts_t" if self.is_list else self.large
+
+
+@dataclass(frozen=True)
+class Function:
+    name: str
+    result: str
+    parameters: tuple[Parameter, ...]
+    is_left_out: bool
+
+    @property
+    def is_variadic(self):
+        return any(parameter.kind == "..." for parameter in self.parameters)
+
+    @property
+    def has_large(self):
+        return any(parameter.is_wide for parameter in self.parameters)
+
+    @property
+    def inner(self):
+        return f"spc_mpi_{self.name.lower()}"
+
+    def prototype(self, prefix, is_large):
+        words = [
+            p.kind if p.kind == "..." else p.c(p.large if is_large else p.small) for p in self.parameters
+        ]
+        return (
+            f"{self.result} {prefix}MPI_{self.name}{'_c' if is_large else ''}({', '.join(words) or 'void'})"
+        )
+
+
+def parameter(text):
+    if text == "...":
+        return Parameter("", "...")
+    before, name, brackets = re.fullmatch(r"(.*?)(\w+)((?:\[\d*\])*)", text).groups()
+    return Parameter(name, before.rstrip() + (" " + brackets if brackets else ""))
+
+
+def defined():
+    """The implementations that csrc/mpi has. Another function of the list is left out, whatever the list says."""
+    texts = (path.read_text() for path in HERE.glob("*.c"))
+    return {name for text in texts for name in re.findall(r"^\w[\w *]*?(spc_mpi_\w+)\(", text, re.MULTILINE)}
+
+
+def functions():
+    there = defined()
+    for line in (HERE / "functions.txt").read_text().splitlines():
+        match = re.fullmatch(r"(- )?(?:(\w+) )?(\w+)\((.*)\)", line)
+        if match:
+            left_out, result, name, words = match.groups()
+            parameters = tuple(parameter(word) for word in words.split(", ") if word)
+            is_there = f"spc_mpi_{name.lower()}" in there or "..." in words
+            yield Function(name, result or "int", parameters, left_out is not None or not is_there)
+
+
+def constants(abi):
+    """Yields (type, name, value) of those that this ABI has."""
+    kind = None
+    for line in (HERE / "constants.txt").read_text().splitlines():
+        if line.startswith("["):
+            kind = line[1:-1]
+        elif line and not line.startswith("#"):
+            name, *values = line.split()
+            if values[ABIS[abi]] != "-":
+                yield kind, name, values[ABIS[abi]]
+
+
+# ---- mpi.h
+
+
+def handle_types(abi):
+    for name in HANDLES:
+        if abi == "standard":
+            yield f"typedef struct MPI_ABI_{name} *MPI_{name};"
+        else:
+            yield "typedef struct ADIOI_FileD *MPI_File;" if name == "File" else f"typedef int MPI_{name};"
+
+
+def constant_lines(abi):
+    for kind, name, value in constants(abi):
+        if value == "variable":
+            yield f"extern int *const {name};"
+        elif kind == "int":
+            yield f"#define {name} {f'({value})' if value.startswith('-') else value}"
+        else:
+            yield f"#define {name} (({kind}){value})"
+
+
+def conversions():
+    """Handles as integers: c2f and f2c for Fortran, toint and fromint of the standard's ABI."""
+    for name in HANDLES:
+        handle, word = f"MPI_{name}", CONVERTED.get(name, name)
+        for to, back in (("c2f", "f2c"), ("toint", "fromint")):
+            integer = "MPI_Fint" if to == "c2f" else "int"
+            yield f"{integer} MPI_{word}_{to}({handle} handle)", "return (int)(intptr_t)handle;"
+            yield f"{handle} MPI_{word}_{back}({integer} number)", f"return ({handle})(intptr_t)number;"
+
+
+def header(abi):
+    lines = [BANNER, "#ifndef MPI_H", "#define MPI_H", "", "#include <stdint.h>", ""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines += ["typedef long MPI_Aint;", "typedef long long MPI_Offset;", "typedef long long MPI_Count;"]
+    lines += ["typedef int MPI_Fint;", *handle_types(abi), ""]
+    lines += [f"typedef struct MPI_Status {{\n    {STATUS[abi]}\n}} MPI_Status;", "", CALLBACKS]
+    if abi == "mpich":
+        lines.append("int MPIR_Dup_fn(MPI_Comm, int, void *, void *, void *, int *);\n")
+    lines += [*constant_lines(abi), ""]
+    for function in functions():
+        for is_large in (False, True)[: 1 + function.has_large]:
+            lines += [function.prototype(prefix, is_large) + ";" for prefix in ("", "P")]
+    lines += [f"{prototype};" for prototype, _ in conversions()]
+    lines += ["", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
+    return "\n".join(lines)
+
+
+# ---- the entry points
+
+
+def list_header():
+    lines = [BANNER, "#ifndef SPC_MPI_LIST_H", "#define SPC_MPI_LIST_H", ""]
+    for function in functions():
+        if not function.is_left_out and not function.is_variadic:
+            words = [p.c(p.inner) for p in function.parameters]
+            lines.append(f"{function.result} {function.inner}({', '.join(words) or 'void'});")
+    return "\n".join([*lines, "", "#endif", ""])
+
+
+def passed(parameter, is_large):
+    """(statement before, argument, statement after) for one parameter of an entry point."""
+    name = parameter.name
+    if parameter.is_list:
+        return (
+            "",
+            f"(spc_mpi_counts_t){{{name}, {'true' if is_wide_list(parameter, is_large) else 'false'}}}",
+            "",
+        )
+    if parameter.is_wide and not is_large and parameter.small == "int *":
+        wide = parameter.large.removesuffix(" *")
+        before = f"{wide} wide_{name} = *{name};" if name == "position" else f"{wide} wide_{name} = 0;"
+        return before, f"&wide_{name}", f"*{name} = spc_mpi_narrow(wide_{name});"
+    if parameter.is_wide and not is_large and ("*" in parameter.kind or "[" in parameter.kind):
+        return (
+            "",
+            f"({parameter.large.split(' [')[0].strip()}{' *' if '[' in parameter.kind else ''})(void *){name}",
+            "",
+        )
+    return "", name, ""
+
+
+def is_wide_list(parameter, is_large):
+    return is_large
+
+
+def entry(function, is_large):
+    name = f"MPI_{function.name}{'_c' if is_large else ''}"
+    prototype = function.prototype("P", is_large)
+    if function.is_variadic:
+        last = function.parameters[0].name
+        body = f"(void){last};\n    return MPI_SUCCESS;"
+    elif function.is_left_out:
+        unused = "".join(f"(void){p.name};\n    " for p in function.parameters)
+        body = f'{unused}return spc_mpi_left_out("{name}");'
+    else:
+        steps = [passed(parameter, is_large) for parameter in function.parameters]
+        call = f"{function.inner}({', '.join(argument for _, argument, _ in steps)})"
+        before = "".join(f"{step}\n    " for step, _, _ in steps if step)
+        after = "".join(f"{step}\n    " for _, _, step in steps if step)
+        if function.result != "int":
+            body = f"return {call};"
+        elif after:
+            body = f'spc_mpi_enter("{name}");\n    {before}const int code = {call};\n    {after}return spc_mpi_leave(code);'
+        else:
+            body = f'spc_mpi_enter("{name}");\n    {before}return spc_mpi_leave({call});'
+    return f"{prototype} {{\n    {body}\n}}\nSPC_MPI_ALIAS({function.result}, {name}, ({prototype.partition('(')[2][:-1]}))\n"
+
+
+def entries(abi):
+    lines = [BANNER, '#include "mpi/spc_mpi.h"', ""]
+    for function in functions():
+        for is_large in (False, True)[: 1 + function.has_large]:
+            lines.append(entry(function, is_large))
+    lines += [f"{prototype} {{\n    {body}\n}}" for prototype, body in conversions()]
+    if abi == "mpich":
+        lines.append("int *const MPI_UNWEIGHTED = (int *)8;\nint *const MPI_WEIGHTS_EMPTY = (int *)16;")
+    return "\n".join([*lines, ""])
+
+
+def main(abi, folder):
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (
+        ("mpi.h", header(abi)),
+        ("spc_mpi_list.h", list_header()),
+        ("entries.c", entries(abi)),
+    ):
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_mpi: the library of MPI on the core; shared parts of csrc/mpi. No other file includes it.
+ *
+ *   spc_mpi_handle.c      handles to objects
+ *   spc_mpi_error.c       error classes and sentences, error handlers
+ *   spc_mpi_start.c       start and end, time, memory
+ *   spc_mpi_attribute.c   attributes and info
+ *   spc_mpi_group.c       groups
+ *   spc_mpi_comm.c        communicators, of one group and of two
+ *   spc_mpi_type.c        datatypes; spc_mpi_pack.c moves data by them
+ *   spc_mpi_op.c          operators
+ *   spc_mpi_request.c     requests and statuses
+ *   spc_mpi_message.c     messages
+ *   spc_mpi_collective.c  collectives that move data; spc_mpi_reduce.c: those that combine it; spc_mpi_later.c: those that
+ *                         return a request
+ *   spc_mpi_topology.c    topologies, and collectives of neighbours
+ *   spc_mpi_window.c      one-sided communication
+ *   spc_mpi_file.c        files
+ *
+ * One source for two ABIs: it names constants and types, which come from the mpi.h that generate.py makes for each, and
+ * never looks into a handle's value but in spc_mpi_handle.c. Counts are MPI_Count here; the entry points, made from
+ * functions.txt too, convert an int. MPI_Send and MPI_Send_c are spc_mpi_send.
+ *
+ * Functions return MPI's error code. A caller's handle, rank, count or pointer may be wrong: spc_mpi_fail makes the
+ * code, and keeps a sentence for it; MPI's own semantics decide whether the program sees it. Any thread may call any
+ * function (MPI_THREAD_MULTIPLE).
+ *
+ * The process has one state, spc_mpi: a process is one node.
+ */
+#ifndef SPC_MPI_H
+#define SPC_MPI_H
+
+#pragma GCC visibility push(default)
+#include <mpi.h>
+#pragma GCC visibility pop
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/spc_collect.h"
+#include "comm/spc_comm_private.h"
+#include "comm/spc_request.h"
+
+#define SPC_MPI_TRY(expression)          \
+    do {                                 \
+        const int tried_ = (expression); \
+        if (tried_ != MPI_SUCCESS) {     \
+            return tried_;               \
+        }                                \
+    } while (0)
+
+/* ---- counts ---- */
+
+/* An array of counts or displacements: of int, or in a _c function of MPI_Count or MPI_Aint, which are equally wide. */
+typedef struct spc_mpi_counts {
+    const void *at; /* may be NULL */
+    bool is_wide;
+} spc_mpi_counts_t;
+
+static inline MPI_Count spc_mpi_count(spc_mpi_counts_t counts, int64_t index) {
+    return counts.is_wide ? ((const MPI_Count *)counts.at)[index] : ((const int *)counts.at)[index];
+}
+
+/* For an int that a caller gets: MPI_UNDEFINED if the value does not fit. */
+static inline int spc_mpi_narrow(MPI_Count value) {
+    return value > INT_MAX || value < INT_MIN ? MPI_UNDEFINED : (int)value;
+}
+
+/* ---- objects ---- */
+
+typedef struct spc_mpi_attribute {
+    int key;
+    void *value;
+    struct spc_mpi_attribute *next;
+} spc_mpi_attribute_t;
+
+typedef struct spc_mpi_group {
+    MPI_Group handle;
+    int size;
+    int rank;    /* of this node, or MPI_UNDEFINED */
+    int members[]; /* ranks in the run */
+} spc_mpi_group_t;
+
+typedef struct spc_mpi_type spc_mpi_type_t; /* spc_mpi_type.h */
+typedef struct spc_mpi_topology spc_mpi_topology_t; /* spc_mpi_topology.c */
+
+/* A communicator, of one group or (an intercommunicator) of two. The core of one of two groups holds both: the local
+ * group's ranks begin at `local_first` there, the remote group's at `remote_first`. */
+typedef struct spc_mpi_comm {
+    spc_comm_t *core;
+    _Atomic int references; /* the handle's, and each open request's; the last one closes the core */
+    MPI_Comm handle;
+    int rank;
+    int size;
+    spc_mpi_group_t *group;
+    spc_mpi_group_t *remote; /* NULL: of one group */
+    int local_first;
+    int remote_first;
+    struct spc_mpi_comm *local; /* of two groups: that of the local one, of this library's own */
+    spc_mpi_topology_t *topology; /* NULL: none */
+    MPI_Errhandler errhandler;
+    MPI_Info info;
+    spc_mpi_attribute_t *attributes;
+    void *attached; /* the program's buffer for buffered sends */
+    MPI_Count attached_bytes;
+    char name[MPI_MAX_OBJECT_NAME];
+} spc_mpi_comm_t;
+
+typedef struct spc_mpi_request spc_mpi_request_t; /* spc_mpi_request.h */
+
+typedef struct spc_mpi {
+    spc_mpi_comm_t *world; /* NULL before MPI_Init and after MPI_Finalize */
+    spc_mpi_comm_t *self;
+    spc_node_t *node;
+    spc_trace_t *tracing; /* NULL: calls are not traced */
+    pthread_t main_thread;
+    int provided; /* the level of threads */
+    bool is_started;
+    bool is_finished;
+} spc_mpi_t;
+
+extern spc_mpi_t spc_mpi;
+
+/* The name of the MPI function that this thread is in. */
+extern _Thread_local const char *spc_mpi_call __attribute__((tls_model("initial-exec")));
+
+/* ---- entry points ---- */
+
+void spc_mpi_trace_begin(const char *call);
+void spc_mpi_trace_end(void);
+
+static inline void spc_mpi_enter(const char *call) {
+    spc_mpi_call = call;
+    if (__builtin_expect(spc_mpi.tracing != NULL, 0)) {
+        spc_mpi_trace_begin(call);
+    }
+}
+
+static inline int spc_mpi_leave(int code) {
+    if (__builtin_expect(spc_mpi.tracing != NULL, 0)) {
+        spc_mpi_trace_end();
+    }
+    return code;
+}
+
+/* A function that is not in this library. */
+int spc_mpi_left_out(const char *call);
+
+/* PMPI_Send is the function and MPI_Send a weak name of it, so that a profiling tool can have its own MPI_Send. */
+#ifdef __APPLE__
+#define SPC_MPI_ALIAS(result, name, parameters) __asm__(".globl _" #name "\n_" #name " = _P" #name);
+#else
+#define SPC_MPI_ALIAS(result, name, parameters) \
+    result name parameters __attribute__((weak, alias("P" #name)));
+#endif
+
+#include "spc_mpi_list.h"
+
+/* ---- handles: spc_mpi_handle.c ---- */
+
+typedef enum spc_mpi_kind {
+    SPC_MPI_COMM = 1,
+    SPC_MPI_GROUP,
+    SPC_MPI_TYPE,
+    SPC_MPI_REQUEST,
+    SPC_MPI_OP,
+    SPC_MPI_INFO,
+    SPC_MPI_ERRHANDLER,
+    SPC_MPI_MESSAGE,
+    SPC_MPI_WINDOW,
+    SPC_MPI_FILE,
+    SPC_MPI_KINDS,
+} spc_mpi_kind_t;
+
+/* A new handle for this object, as an integer for a cast to the ABI's type; 0: too many objects, or no memory. */
+intptr_t spc_mpi_handle_create(spc_mpi_kind_t kind, void *object);
+
+/* The object; NULL for anything that is no handle of this kind, or a freed one. No lock, any thread. */
+void *spc_mpi_handle_find(spc_mpi_kind_t kind, intptr_t handle);
+
+void spc_mpi_handle_free(spc_mpi_kind_t kind, intptr_t handle);
+
+/* ---- errors: spc_mpi_error.c ---- */
+
+/* Makes the code of an error of this class with its sentence, "<MPI function>: <text>", and calls the error handler of
+ * `comm`; NULL: of MPI_COMM_SELF. Returns the code if the program is to see it. */
+int spc_mpi_fail(const spc_mpi_comm_t *comm, int error_class, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same with another object's error handler, which is called with this handle; for windows and files. */
+int spc_mpi_fail_by(MPI_Errhandler errhandler, spc_mpi_kind_t kind, intptr_t handle, int error_class,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Error handlers of any kind of object. */
+int spc_mpi_errhandler_make(void *function, MPI_Errhandler *errhandler);
+int spc_mpi_check_errhandler(MPI_Errhandler errhandler);
+int spc_mpi_raise(MPI_Errhandler errhandler, intptr_t handle, int code);
+
+/* The highest error code in use, of the program's own, too. */
+int spc_mpi_last_code(void);
+
+/* MPI_SUCCESS for SPC_OK; else fails with the core's explanation. */
+int spc_mpi_check(const spc_mpi_comm_t *comm, int status);
+
+/* Ends the process, and with it the run, as MPI_Abort does. */
+_Noreturn void spc_mpi_end(int exit_code);
+
+/* ---- communicators: spc_mpi_comm.c ---- */
+
+/* MPI_SUCCESS and the object, or MPI_ERR_COMM; MPI_ERR_OTHER before MPI_Init and after MPI_Finalize. */
+int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm);
+
+/* The same for a communicator of one group. */
+int spc_mpi_get_intra(MPI_Comm handle, spc_mpi_comm_t **comm);
+
+/* Wraps a core, which is the communicator's from then on; its handle is made, too. NULL: no memory. */
+spc_mpi_comm_t *spc_mpi_comm_wrap(spc_comm_t *core, const spc_mpi_comm_t *parent);
+void spc_mpi_comm_retain(spc_mpi_comm_t *comm);
+void spc_mpi_comm_release(spc_mpi_comm_t *comm);
+
+/* The number of ranks that messages may name: of the remote group if there is one. */
+static inline int spc_mpi_peers(const spc_mpi_comm_t *comm) {
+    return comm->remote != NULL ? comm->remote->size : comm->size;
+}
+
+/* A peer's rank in the core, and back. */
+static inline int spc_mpi_to_core(const spc_mpi_comm_t *comm, int rank) {
+    return comm->remote != NULL ? rank + comm->remote_first : rank;
+}
+
+static inline int spc_mpi_from_core(const spc_mpi_comm_t *comm, int rank) {
+    return comm->remote != NULL ? rank - comm->remote_first : rank;
+}
+
+/* MPI_ERR_RANK unless it is a peer or, where the caller allows it, MPI_PROC_NULL or MPI_ANY_SOURCE. `role`: "dest". */
+int spc_mpi_check_rank(const spc_mpi_comm_t *comm, const char *role, int rank, bool any_is_allowed);
+
+/* MPI_ERR_ROOT unless it is a rank of this communicator of one group. */
+int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
+
+/* Bytes between members, for this library's own use; ranks of the core, tags of INTERNAL from SPC_MPI_TAGS on. */
+#define SPC_MPI_TAGS 0x10000000
+int spc_mpi_send_bytes(const spc_mpi_comm_t *comm, int destination, int tag, const void *data,
+                       uint64_t bytes);
+int spc_mpi_recv_bytes(const spc_mpi_comm_t *comm, int source, int tag, void *data, uint64_t bytes);
+
+/* ---- groups: spc_mpi_group.c ---- */
+
+/* Room for `size` members, which the caller fills, before spc_mpi_group_publish finds this node's rank. */
+spc_mpi_group_t *spc_mpi_group_create(int size);
+int spc_mpi_group_publish(spc_mpi_group_t *group, MPI_Group *handle);
+int spc_mpi_get_group(MPI_Group handle, const spc_mpi_group_t **group);
+/* MPI_IDENT, MPI_SIMILAR or MPI_UNEQUAL. */
+int spc_mpi_groups_relate(const spc_mpi_group_t *left, const spc_mpi_group_t *right);
+int spc_mpi_group_find(const spc_mpi_group_t *group, int member); /* its rank, or -1 */
+
+/* ---- attributes and info: spc_mpi_attribute.c ---- */
+
+int spc_mpi_attribute_set(intptr_t owner, spc_mpi_attribute_t **list, int key, void *value);
+int spc_mpi_attribute_get(const spc_mpi_attribute_t *list, int key, void *value, int *flag);
+int spc_mpi_attribute_delete(intptr_t owner, spc_mpi_attribute_t **list, int key);
+int spc_mpi_attributes_copy(intptr_t owner, const spc_mpi_attribute_t *from, spc_mpi_attribute_t **to);
+int spc_mpi_attributes_free(intptr_t owner, spc_mpi_attribute_t **list);
+
+int spc_mpi_info_copy(MPI_Info info, MPI_Info *copy); /* an empty one for MPI_INFO_NULL */
+
+/* ---- topologies: spc_mpi_topology.c ---- */
+
+spc_mpi_topology_t *spc_mpi_topology_copy(const spc_mpi_topology_t *from); /* NULL for NULL */
+void spc_mpi_topology_free(spc_mpi_topology_t *topology);
+
+/* ---- collectives: spc_mpi_collective.c ---- */
+
+int spc_mpi_barrier_inside(const spc_mpi_comm_t *comm);
+int spc_mpi_bcast_bytes(const spc_mpi_comm_t *comm, void *data, uint64_t bytes, int root);
+
+/* Each member's bytes, in the order of ranks. */
+int spc_mpi_allgather_bytes(const spc_mpi_comm_t *comm, const void *mine, uint64_t bytes, void *all);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Communicators of one group: rank and size, splitting and duplicating, names.
+ */
+#include "mpi/spc_mpi.h"
+
+/* ---- objects ---- */
+
+static int refuse(MPI_Comm handle) {
+    if (spc_mpi.world == NULL) {
+        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "MPI is not started: call MPI_Init first");
+    }
+    return spc_mpi_fail(NULL, MPI_ERR_COMM,
+                        handle == MPI_COMM_NULL ? "the communicator is MPI_COMM_NULL"
+                                                : "the communicator is no handle of one, or was freed");
+}
+
+int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm) {
+    *comm = handle == MPI_COMM_WORLD  ? spc_mpi.world
+            : handle == MPI_COMM_SELF ? spc_mpi.self
+                                      : spc_mpi_handle_find(SPC_MPI_COMM, (intptr_t)handle);
+    if (__builtin_expect(*comm == NULL, 0)) {
+        return refuse(handle);
+    }
+    if (__builtin_expect(spc_mpi.is_finished, 0)) {
+        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "MPI_Finalize was called before");
+    }
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_get_intra(MPI_Comm handle, spc_mpi_comm_t **comm) {
+    SPC_MPI_TRY(spc_mpi_get_comm(handle, comm));
+    if ((*comm)->remote != NULL) {
+        return spc_mpi_fail(*comm, MPI_ERR_COMM,
+                            "an intercommunicator cannot do this; MPI_Intercomm_merge makes one "
+                            "communicator of both groups");
+    }
+    return MPI_SUCCESS;
+}
+
+spc_mpi_comm_t *spc_mpi_comm_wrap(spc_comm_t *core, const spc_mpi_comm_t *parent) {
+    spc_mpi_comm_t *made = calloc(1, sizeof(*made));
+    spc_mpi_group_t *group = spc_mpi_group_create((int)spc_comm_size(core));
+    if (made == NULL || group == NULL) {
+        free(made);
+        free(group);
+        return NULL;
+    }
+    made->core = core;
+    made->rank = (int)spc_comm_rank(core);
+    made->size = group->size;
+    made->group = group;
+    made->errhandler = parent != NULL ? parent->errhandler : MPI_ERRORS_ARE_FATAL;
+    made->info = MPI_INFO_NULL;
+    group->rank = made->rank;
+    for (int rank = 0; rank < group->size; rank++) {
+        group->members[rank] = (int)spc_comm_rank_in_run(core, (uint32_t)rank);
+    }
+    atomic_init(&made->references, 1);
+    made->handle = (MPI_Comm)spc_mpi_handle_create(SPC_MPI_COMM, made);
+    return made;
+}
+
+/* Relaxed: who retains holds a reference already. */
+void spc_mpi_comm_retain(spc_mpi_comm_t *comm) {
+    atomic_fetch_add_explicit(&comm->references, 1, memory_order_relaxed);
+}
+
+/* Acquire and release pair with the other threads' releases: the last one sees all uses as over. */
+void spc_mpi_comm_release(spc_mpi_comm_t *comm) {
+    if (atomic_fetch_sub_explicit(&comm->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    (void)spc_comm_close(comm->core, 0);
+    spc_comm_destroy(comm->core);
+    spc_mpi_topology_free(comm->topology);
+    free(comm->group);
+    free(comm->remote);
+    free(comm);
+}
+
+/* ---- checks ---- */
+
+int spc_mpi_check_rank(const spc_mpi_comm_t *comm, const char *role, int rank, bool any_is_allowed) {
+    const int peers = spc_mpi_peers(comm);
+    if ((rank >= 0 && rank < peers) || rank == MPI_PROC_NULL || (any_is_allowed && rank == MPI_ANY_SOURCE)) {
+        return MPI_SUCCESS;
+    }
+    return spc_mpi_fail(comm, MPI_ERR_RANK, "%s=%d: there is no rank %d; this communicator has %d (0 to %d)",
+                        role, rank, rank, peers, peers - 1);
+}
+
+int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root) {
+    if (root >= 0 && root < comm->size) {
+        return MPI_SUCCESS;
+    }
+    return spc_mpi_fail(comm, MPI_ERR_ROOT,
+                        "root=%d: there is no rank %d; this communicator has %d (0 to %d)", root, root,
+                        comm->size, comm->size - 1);
+}
+
+/* ---- queries ---- */
+
+int spc_mpi_comm_rank(MPI_Comm comm, int *rank) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    *rank = found->rank;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_size(MPI_Comm comm, int *size) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    *size = found->size;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_test_inter(MPI_Comm comm, int *flag) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    *flag = found->remote != NULL;
+    return MPI_SUCCESS;
+}
+
+static int copy_group(const spc_mpi_group_t *from, MPI_Group *group) {
+    spc_mpi_group_t *made = spc_mpi_group_create(from->size);
+    if (made != NULL) {
+        memcpy(made->members, from->members, sizeof(int) * (size_t)from->size);
+    }
+    return spc_mpi_group_publish(made, group);
+}
+
+int spc_mpi_comm_group(MPI_Comm comm, MPI_Group *group) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    return copy_group(found->group, group);
+}
+
+static int check_remote(const spc_mpi_comm_t *comm) {
+    return comm->remote != NULL ? MPI_SUCCESS
+                                : spc_mpi_fail(comm, MPI_ERR_COMM, "this communicator has no remote group");
+}
+
+int spc_mpi_comm_remote_group(MPI_Comm comm, MPI_Group *group) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(check_remote(found));
+    return copy_group(found->remote, group);
+}
+
+int spc_mpi_comm_remote_size(MPI_Comm comm, int *size) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(check_remote(found));
+    *size = found->remote->size;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_get_parent(MPI_Comm *parent) {
+    *parent = MPI_COMM_NULL;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result) {
+    spc_mpi_comm_t *left, *right;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm1, &left));
+    SPC_MPI_TRY(spc_mpi_get_comm(comm2, &right));
+    if ((left->remote != NULL) != (right->remote != NULL)) {
+        *result = MPI_UNEQUAL;
+        return MPI_SUCCESS;
+    }
+    int relation = spc_mpi_groups_relate(left->group, right->group);
+    if (left->remote != NULL && relation != MPI_UNEQUAL) {
+        const int there = spc_mpi_groups_relate(left->remote, right->remote);
+        relation = there == MPI_UNEQUAL || relation == MPI_IDENT ? there : relation;
+    }
+    *result = left == right ? MPI_IDENT : relation == MPI_IDENT ? MPI_CONGRUENT : relation;
+    return MPI_SUCCESS;
+}
+
+/* ---- names ---- */
+
+int spc_mpi_comm_set_name(MPI_Comm comm, const char *comm_name) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    (void)snprintf(found->name, sizeof(found->name), "%s", comm_name);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen) {
+    spc_mpi_comm_t *found;
+    const char *name = "MPI_COMM_NULL";
+    if (comm != MPI_COMM_NULL) {
+        SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+        name = found->name;
+    }
+    memcpy(comm_name, name, strlen(name) + 1);
+    *resultlen = (int)strlen(name);
+    return MPI_SUCCESS;
+}
+
+/* ---- making ---- */
+
+static int split(spc_mpi_comm_t *comm, int64_t color, int64_t key, spc_mpi_comm_t **made) {
+    spc_comm_t *part;
+    *made = NULL;
+    SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, color, key, SPC_NO_DEADLINE, &part)));
+    if (part == NULL) {
+        return MPI_SUCCESS;
+    }
+    *made = spc_mpi_comm_wrap(part, comm);
+    return *made != NULL ? MPI_SUCCESS
+                         : spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a communicator");
+}
+
+static int split_to(spc_mpi_comm_t *comm, int color, int key, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *made;
+    *newcomm = MPI_COMM_NULL;
+    if (color < 0 && color != MPI_UNDEFINED) {
+        return spc_mpi_fail(comm, MPI_ERR_ARG, "color=%d: a color is 0 or more, or MPI_UNDEFINED", color);
+    }
+    SPC_MPI_TRY(split(comm, color == MPI_UNDEFINED ? -1 : color, key, &made));
+    *newcomm = made != NULL ? made->handle : MPI_COMM_NULL;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_intra(comm, &found));
+    return split_to(found, color, key, newcomm);
+}
+
+/* A box is what shares memory. */
+int spc_mpi_comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *found;
+    (void)info;
+    SPC_MPI_TRY(spc_mpi_get_intra(comm, &found));
+    int color = found->rank; /* of hardware below a machine each node has its own */
+    if (split_type == MPI_UNDEFINED) {
+        color = MPI_UNDEFINED;
+    } else if (split_type == MPI_COMM_TYPE_SHARED) {
+        color = (int)spc_comm_box(found->core, (uint32_t)found->rank);
+    }
+    return split_to(found, color, key, newcomm);
+}
+
+static int check_subset(const spc_mpi_comm_t *comm, const spc_mpi_group_t *group) {
+    for (int rank = 0; rank < group->size; rank++) {
+        if (spc_mpi_group_find(comm->group, group->members[rank]) < 0) {
+            return spc_mpi_fail(comm, MPI_ERR_GROUP, "rank %d of the group is not in the communicator", rank);
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+/* The first member's rank is a color that no other group has. */
+int spc_mpi_comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *found;
+    const spc_mpi_group_t *members;
+    SPC_MPI_TRY(spc_mpi_get_intra(comm, &found));
+    SPC_MPI_TRY(spc_mpi_get_group(group, &members));
+    SPC_MPI_TRY(check_subset(found, members));
+    const int color = members->rank == MPI_UNDEFINED ? MPI_UNDEFINED
+                                                     : spc_mpi_group_find(found->group, members->members[0]);
+    return split_to(found, color, members->rank == MPI_UNDEFINED ? 0 : members->rank, newcomm);
+}
+
+static int duplicate(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *found, *made;
+    *newcomm = MPI_COMM_NULL;
+    SPC_MPI_TRY(spc_mpi_get_intra(comm, &found));
+    SPC_MPI_TRY(split(found, 0, found->rank, &made));
+    made->topology = spc_mpi_topology_copy(found->topology);
+    SPC_MPI_TRY(spc_mpi_attributes_copy((intptr_t)comm, found->attributes, &made->attributes));
+    if (info != MPI_INFO_NULL) {
+        SPC_MPI_TRY(spc_mpi_info_dup(info, &made->info));
+    }
+    *newcomm = made->handle;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_dup(MPI_Comm comm, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    return duplicate(comm, found->info, newcomm);
+}
+
+int spc_mpi_comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) {
+    return duplicate(comm, info, newcomm);
+}
+
+/* ---- ending ---- */
+
+int spc_mpi_comm_free(MPI_Comm *comm) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(*comm, &found));
+    if (found == spc_mpi.world || found == spc_mpi.self) {
+        return spc_mpi_fail(found, MPI_ERR_COMM, "%s cannot be freed", found->name);
+    }
+    SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)*comm, &found->attributes));
+    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)*comm);
+    spc_mpi_comm_release(found);
+    *comm = MPI_COMM_NULL;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_disconnect(MPI_Comm *comm) {
+    return spc_mpi_comm_free(comm);
+}
+
+/* ---- bytes for this library's own use ---- */
+
+int spc_mpi_send_bytes(const spc_mpi_comm_t *comm, int destination, int tag, const void *data,
+                       uint64_t bytes) {
+    const spc_payload_t payload = {.data = data, .data_bytes = bytes, .format = SPC_FORMAT_RAW};
+    const int32_t to = destination;
+    return spc_mpi_check(
+        comm, spc_comm_send_ahead(comm->core, &to, 1, SPC_CONTEXT_INTERNAL, tag, &payload, SPC_NO_DEADLINE));
+}
+
+int spc_mpi_recv_bytes(const spc_mpi_comm_t *comm, int source, int tag, void *data, uint64_t bytes) {
+    spc_message_t message;
+    SPC_MPI_TRY(spc_mpi_check(
+        comm, spc_comm_recv(comm->core, SPC_CONTEXT_INTERNAL, source, tag, SPC_NO_DEADLINE, &message)));
+    const uint64_t length = spc_message_data_bytes(&message);
+    memcpy(data, spc_message_data(&message), length < bytes ? length : bytes);
+    spc_message_release(comm->core, &message);
+    return MPI_SUCCESS;
+}

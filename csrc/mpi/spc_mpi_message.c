@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages: sending, receiving, probing, persistent ones.
+ *
+ * A standard send copies and returns, at every size, unless the run was started with --rendezvous. So MPI_Isend is over
+ * when it returns, and so are buffered and ready sends.
+ */
+#include "mpi/spc_mpi_request.h"
+
+#include "comm/spc_comm_perturb.h"
+
+#define STREAM_BYTES \
+    ((MPI_Count)1 << 18) /* shorter messages gain nothing from a place that is known before */
+
+static int check_tag(const spc_mpi_comm_t *comm, int tag, bool any_is_allowed) {
+    if (tag >= 0 || (any_is_allowed && tag == MPI_ANY_TAG)) {
+        return MPI_SUCCESS;
+    }
+    return spc_mpi_fail(comm, MPI_ERR_TAG, "tag=%d: a tag is 0 or more%s", tag,
+                        any_is_allowed ? ", or MPI_ANY_TAG" : "");
+}
+
+static int no_memory(const spc_mpi_comm_t *comm) {
+    return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
+}
+
+/* ---- sending ---- */
+
+typedef enum way { STANDARD, AHEAD, SYNCHRONOUS } way_t;
+
+typedef struct outgoing {
+    spc_mpi_comm_t *comm;
+    spc_mpi_type_t *type;
+    spc_mpi_payload_t payload;
+    int32_t destination; /* rank of the core */
+    int tag;
+} outgoing_t;
+
+/* MPI_PROC_NULL: there is nothing to send, and `payload` is empty. */
+static int prepare_send(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                        MPI_Comm comm, outgoing_t *send) {
+    send->payload.copy = NULL;
+    send->tag = tag;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &send->comm));
+    SPC_MPI_TRY(spc_mpi_get_type(send->comm, datatype, &send->type));
+    SPC_MPI_TRY(spc_mpi_check_rank(send->comm, "dest", dest, false));
+    SPC_MPI_TRY(check_tag(send->comm, tag, false));
+    send->destination = spc_mpi_to_core(send->comm, dest);
+    if (dest == MPI_PROC_NULL) {
+        return MPI_SUCCESS;
+    }
+    return spc_mpi_payload_begin(send->comm, buf, count, send->type, &send->payload);
+}
+
+static int send_now(outgoing_t *send, way_t way) {
+    spc_comm_t *core = send->comm->core;
+    const spc_payload_t *payload = &send->payload.core;
+    int status;
+    switch (way) {
+    case AHEAD:
+        status = spc_comm_send_ahead(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload,
+                                     SPC_NO_DEADLINE);
+        break;
+    case SYNCHRONOUS:
+        status =
+            spc_comm_ssend(core, send->destination, SPC_CONTEXT_USER, send->tag, payload, SPC_NO_DEADLINE);
+        break;
+    default:
+        status = spc_comm_try_send(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload);
+        if (status == SPC_EAGAIN) {
+            status = spc_comm_send(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload,
+                                   SPC_NO_DEADLINE);
+        }
+    }
+    spc_mpi_payload_end(&send->payload);
+    return spc_mpi_check(send->comm, status);
+}
+
+static int send(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                way_t way) {
+    outgoing_t outgoing;
+    SPC_MPI_TRY(prepare_send(buf, count, datatype, dest, tag, comm, &outgoing));
+    return dest == MPI_PROC_NULL ? MPI_SUCCESS : send_now(&outgoing, way);
+}
+
+int spc_mpi_send(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+    return send(buf, count, datatype, dest, tag, comm, STANDARD);
+}
+
+int spc_mpi_rsend(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+    return send(buf, count, datatype, dest, tag, comm, STANDARD);
+}
+
+int spc_mpi_bsend(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+    return send(buf, count, datatype, dest, tag, comm, AHEAD);
+}
+
+int spc_mpi_ssend(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+    return send(buf, count, datatype, dest, tag, comm, SYNCHRONOUS);
+}
+
+/* The receipt decides when it is over. */
+static int begin_synchronous(outgoing_t *send, spc_mpi_request_t *request) {
+    const int status = spc_request_send(send->comm->core, send->destination, SPC_CONTEXT_USER, send->tag,
+                                        &send->payload.core, SPC_NO_DEADLINE, &request->core);
+    spc_mpi_payload_end(&send->payload);
+    return spc_mpi_check(send->comm, status);
+}
+
+/* Where the run makes sends wait for their receivers, the request of a standard one does, too. */
+static bool waits_for_receiver(const outgoing_t *send) {
+    const spc_config_t *config = send->comm->core->config;
+    return __builtin_expect((config->perturb & SPC_PERTURB_RENDEZVOUS) != 0, 0)
+           && send->payload.core.data_bytes >= config->rendezvous_bytes
+           && (uint32_t)send->destination != send->comm->core->rank;
+}
+
+static int begin_send(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                      MPI_Comm comm, way_t way, MPI_Request *handle) {
+    outgoing_t outgoing;
+    *handle = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(prepare_send(buf, count, datatype, dest, tag, comm, &outgoing));
+    if (dest == MPI_PROC_NULL
+        || (way != SYNCHRONOUS && !(way == STANDARD && waits_for_receiver(&outgoing)))) {
+        SPC_MPI_TRY(dest == MPI_PROC_NULL ? MPI_SUCCESS : send_now(&outgoing, AHEAD));
+        *handle = spc_mpi_request_sent.handle;
+        return MPI_SUCCESS;
+    }
+    spc_mpi_request_t *made = spc_mpi_request_create(outgoing.comm, NULL);
+    if (made == NULL) {
+        spc_mpi_payload_end(&outgoing.payload);
+        return no_memory(outgoing.comm);
+    }
+    const int code = begin_synchronous(&outgoing, made);
+    if (code != MPI_SUCCESS) {
+        spc_mpi_request_destroy(made);
+        return code;
+    }
+    *handle = made->handle;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_isend(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                  MPI_Request *request) {
+    return begin_send(buf, count, datatype, dest, tag, comm, STANDARD, request);
+}
+
+int spc_mpi_irsend(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                   MPI_Request *request) {
+    return begin_send(buf, count, datatype, dest, tag, comm, STANDARD, request);
+}
+
+int spc_mpi_ibsend(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                   MPI_Request *request) {
+    return begin_send(buf, count, datatype, dest, tag, comm, AHEAD, request);
+}
+
+int spc_mpi_issend(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                   MPI_Request *request) {
+    return begin_send(buf, count, datatype, dest, tag, comm, SYNCHRONOUS, request);
+}
+
+/* ---- receiving ---- */
+
+static int core_source(const spc_mpi_comm_t *comm, int source) {
+    return source == MPI_ANY_SOURCE ? SPC_ANY_SOURCE : spc_mpi_to_core(comm, source);
+}
+
+static int core_tag(int tag) {
+    return tag == MPI_ANY_TAG ? SPC_ANY_TAG : tag;
+}
+
+static int check_receive(const spc_mpi_comm_t *comm, MPI_Count count, int source, int tag) {
+    SPC_MPI_TRY(spc_mpi_check_rank(comm, "source", source, true));
+    SPC_MPI_TRY(check_tag(comm, tag, true));
+    return count >= 0 ? MPI_SUCCESS
+                      : spc_mpi_fail(comm, MPI_ERR_COUNT, "count=%lld: a count cannot be negative",
+                                     (long long)count);
+}
+
+static MPI_Count lesser(MPI_Count a, MPI_Count b) {
+    return a < b ? a : b;
+}
+
+static uint8_t unexpected_format(uint8_t format, const spc_mpi_type_t *type) {
+    return format != spc_mpi_format(type) ? format : 0;
+}
+
+/* With the node's lock, by spc_request_receive and every wait of the node. Texts come later, at completion. */
+static void deliver(spc_request_t *core, spc_message_t *message) {
+    spc_mpi_request_t *request = (spc_mpi_request_t *)core;
+    const MPI_Count room = request->count * request->type->size;
+    request->bytes = (MPI_Count)spc_message_data_bytes(message);
+    request->source = spc_mpi_from_core(request->comm, message->source);
+    request->tag = message->tag;
+    request->format = unexpected_format(message->format, request->type);
+    request->error = request->bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    if (!core->sink.filled || core->sink.data == NULL) {
+        spc_mpi_type_unpack(spc_message_data(message), lesser(request->bytes, room), request->buffer,
+                            request->count, request->type);
+    }
+}
+
+int spc_mpi_post(void *buffer, MPI_Count count, int source, int tag, spc_mpi_request_t *request) {
+    spc_mpi_comm_t *comm = request->comm;
+    const spc_mpi_type_t *type = request->type;
+    SPC_MPI_TRY(check_receive(comm, count, source, tag));
+    if (source == MPI_PROC_NULL) {
+        request->source = MPI_PROC_NULL;
+        request->tag = MPI_ANY_TAG;
+        request->bytes = 0;
+        atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it yet */
+        return MPI_SUCCESS;
+    }
+    const MPI_Count room = count * type->size;
+    request->buffer = buffer;
+    request->count = count;
+    request->core.deliver = deliver;
+    request->core.sink = (spc_sink_t){.data_bytes = (uint64_t)room, .format = spc_mpi_format(type)};
+    if (room >= STREAM_BYTES && type->is_dense) {
+        request->core.sink.data = buffer;
+    }
+    return spc_mpi_check(comm, spc_request_receive(comm->core, SPC_CONTEXT_USER, core_source(comm, source),
+                                                   core_tag(tag), &request->core));
+}
+
+int spc_mpi_irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                  MPI_Request *request) {
+    spc_mpi_comm_t *found;
+    spc_mpi_type_t *type;
+    *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(spc_mpi_get_type(found, datatype, &type));
+    spc_mpi_request_t *made = spc_mpi_request_create(found, type);
+    if (made == NULL) {
+        return no_memory(found);
+    }
+    const int code = spc_mpi_post(buf, count, source, tag, made);
+    if (code != MPI_SUCCESS) {
+        spc_mpi_request_destroy(made);
+        return code;
+    }
+    *request = made->handle;
+    return MPI_SUCCESS;
+}
+
+/* Takes the message that matches; if the place of the data is known, into it. */
+static int take(spc_mpi_comm_t *comm, int source, int tag, spc_sink_t *sink, spc_message_t *message) {
+    spc_comm_t *core = comm->core;
+    const int from = core_source(comm, source), label = core_tag(tag);
+    if (sink->data != NULL) {
+        return spc_comm_recv_into(core, SPC_CONTEXT_USER, from, label, SPC_NO_DEADLINE, sink, message);
+    }
+    const int status = spc_comm_poll_recv(core, SPC_CONTEXT_USER, from, label, message);
+    return status == SPC_EAGAIN ? spc_comm_recv(core, SPC_CONTEXT_USER, from, label, SPC_NO_DEADLINE, message)
+                                : status;
+}
+
+/* Copies the data of a message to its place, releases it, and fills the status. */
+static int open_message(const spc_mpi_comm_t *comm, spc_message_t *message, bool is_filled, void *buf,
+                        MPI_Count count, const spc_mpi_type_t *type, MPI_Status *status) {
+    const MPI_Count room = count * type->size;
+    const MPI_Count bytes = (MPI_Count)spc_message_data_bytes(message);
+    const int source = spc_mpi_from_core(comm, message->source);
+    const uint8_t format = unexpected_format(message->format, type);
+    if (!is_filled) {
+        spc_mpi_type_unpack(spc_message_data(message), lesser(bytes, room), buf, count, type);
+    }
+    spc_mpi_status_set(status, source, message->tag, bytes, false);
+    spc_message_release(comm->core, message);
+    if (bytes > room) {
+        return spc_mpi_fail(
+            comm, MPI_ERR_TRUNCATE,
+            "the message of rank %d has %lld bytes, and there is room for %lld; receive more items, or "
+            "send fewer",
+            source, (long long)bytes, (long long)room);
+    }
+    return format == 0 ? MPI_SUCCESS : spc_mpi_check_format(comm, format, type, source);
+}
+
+int spc_mpi_recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                 MPI_Status *status) {
+    spc_mpi_comm_t *found;
+    spc_mpi_type_t *type;
+    spc_message_t message;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(spc_mpi_get_type(found, datatype, &type));
+    SPC_MPI_TRY(check_receive(found, count, source, tag));
+    if (source == MPI_PROC_NULL) {
+        spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+        return MPI_SUCCESS;
+    }
+    const MPI_Count room = count * type->size;
+    spc_sink_t sink = {.data_bytes = (uint64_t)room, .format = spc_mpi_format(type)};
+    sink.data = room >= STREAM_BYTES && type->is_dense ? buf : NULL;
+    SPC_MPI_TRY(spc_mpi_check(found, take(found, source, tag, &sink, &message)));
+    return open_message(found, &message, sink.filled, buf, count, type, status);
+}
+
+/* ---- both at once ---- */
+
+int spc_mpi_sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                     void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                     MPI_Comm comm, MPI_Status *status) {
+    SPC_MPI_TRY(send(sendbuf, sendcount, sendtype, dest, sendtag, comm, AHEAD));
+    return spc_mpi_recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+}
+
+int spc_mpi_sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                             int source, int recvtag, MPI_Comm comm, MPI_Status *status) {
+    SPC_MPI_TRY(send(buf, count, datatype, dest, sendtag, comm, AHEAD));
+    return spc_mpi_recv(buf, count, datatype, source, recvtag, comm, status);
+}
+
+int spc_mpi_isendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                      void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                      MPI_Comm comm, MPI_Request *request) {
+    *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(send(sendbuf, sendcount, sendtype, dest, sendtag, comm, AHEAD));
+    return spc_mpi_irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+}
+
+int spc_mpi_isendrecv_replace(void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                              int source, int recvtag, MPI_Comm comm, MPI_Request *request) {
+    return spc_mpi_isendrecv(buf, count, datatype, dest, sendtag, buf, count, datatype, source, recvtag, comm,
+                             request);
+}
+
+/* ---- probing ---- */
+
+int spc_mpi_probe(int source, int tag, MPI_Comm comm, MPI_Status *status) {
+    spc_mpi_comm_t *found;
+    int32_t from = 0, label = 0;
+    uint64_t bytes = 0;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(check_receive(found, 0, source, tag));
+    if (source == MPI_PROC_NULL) {
+        spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+        return MPI_SUCCESS;
+    }
+    SPC_MPI_TRY(spc_mpi_check(found, spc_comm_probe(found->core, SPC_CONTEXT_USER, core_source(found, source),
+                                                    core_tag(tag), SPC_NO_DEADLINE, &from, &label, &bytes)));
+    spc_mpi_status_set(status, spc_mpi_from_core(found, from), label, (MPI_Count)bytes, false);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status) {
+    spc_mpi_comm_t *found;
+    int32_t from = 0, label = 0;
+    uint64_t bytes = 0;
+    *flag = 0;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(check_receive(found, 0, source, tag));
+    if (source == MPI_PROC_NULL) {
+        *flag = 1;
+        spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+        return MPI_SUCCESS;
+    }
+    const int outcome = spc_comm_try_probe(found->core, SPC_CONTEXT_USER, core_source(found, source),
+                                           core_tag(tag), &from, &label, &bytes);
+    if (outcome == SPC_EAGAIN) {
+        return MPI_SUCCESS;
+    }
+    SPC_MPI_TRY(spc_mpi_check(found, outcome));
+    *flag = 1;
+    spc_mpi_status_set(status, spc_mpi_from_core(found, from), label, (MPI_Count)bytes, false);
+    return MPI_SUCCESS;
+}
+
+/* A message that a probe has taken out. */
+typedef struct matched {
+    spc_message_t message;
+    spc_mpi_comm_t *comm; /* holds a reference */
+} matched_t;
+
+static int keep_message(spc_mpi_comm_t *comm, const spc_message_t *message, MPI_Message *handle,
+                        MPI_Status *status) {
+    matched_t *made = malloc(sizeof(*made));
+    if (made == NULL) {
+        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a message");
+    }
+    spc_message_move(&made->message, message);
+    made->comm = comm;
+    spc_mpi_comm_retain(comm);
+    *handle = (MPI_Message)spc_mpi_handle_create(SPC_MPI_MESSAGE, made);
+    spc_mpi_status_set(status, spc_mpi_from_core(comm, made->message.source), made->message.tag,
+                       (MPI_Count)spc_message_data_bytes(&made->message), false);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
+    spc_mpi_comm_t *found;
+    spc_message_t taken;
+    spc_sink_t nowhere = {.data = NULL};
+    *message = MPI_MESSAGE_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(check_receive(found, 0, source, tag));
+    if (source == MPI_PROC_NULL) {
+        *message = MPI_MESSAGE_NO_PROC;
+        spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+        return MPI_SUCCESS;
+    }
+    SPC_MPI_TRY(spc_mpi_check(found, take(found, source, tag, &nowhere, &taken)));
+    return keep_message(found, &taken, message, status);
+}
+
+int spc_mpi_improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status) {
+    spc_mpi_comm_t *found;
+    spc_message_t taken;
+    *message = MPI_MESSAGE_NULL;
+    *flag = source == MPI_PROC_NULL;
+    if (source == MPI_PROC_NULL) {
+        return spc_mpi_mprobe(source, tag, comm, message, status);
+    }
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(check_receive(found, 0, source, tag));
+    spc_node_progress(found->core->node);
+    const int outcome =
+        spc_comm_try_recv(found->core, SPC_CONTEXT_USER, core_source(found, source), core_tag(tag), &taken);
+    if (outcome == SPC_EAGAIN) {
+        return MPI_SUCCESS;
+    }
+    SPC_MPI_TRY(spc_mpi_check(found, outcome));
+    *flag = 1;
+    return keep_message(found, &taken, message, status);
+}
+
+int spc_mpi_mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message *message,
+                  MPI_Status *status) {
+    spc_mpi_type_t *type;
+    if (*message == MPI_MESSAGE_NO_PROC) {
+        *message = MPI_MESSAGE_NULL;
+        spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+        return MPI_SUCCESS;
+    }
+    matched_t *matched = spc_mpi_handle_find(SPC_MPI_MESSAGE, (intptr_t)*message);
+    if (matched == NULL) {
+        return spc_mpi_fail(NULL, MPI_ERR_REQUEST,
+                            "the message is no handle of one, or was received already");
+    }
+    spc_mpi_comm_t *comm = matched->comm;
+    SPC_MPI_TRY(spc_mpi_get_type(comm, datatype, &type));
+    SPC_MPI_TRY(check_receive(comm, count, MPI_ANY_SOURCE, MPI_ANY_TAG));
+    spc_mpi_handle_free(SPC_MPI_MESSAGE, (intptr_t)*message);
+    *message = MPI_MESSAGE_NULL;
+    const int code = open_message(comm, &matched->message, false, buf, count, type, status);
+    spc_mpi_comm_release(comm);
+    free(matched);
+    return code;
+}
+
+/* The message is here, so the request is done at once. */
+int spc_mpi_imrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message *message,
+                   MPI_Request *request) {
+    MPI_Status status;
+    spc_mpi_request_t *made = spc_mpi_request_create(NULL, NULL);
+    *request = MPI_REQUEST_NULL;
+    if (made == NULL) {
+        return no_memory(NULL);
+    }
+    const int code = spc_mpi_mrecv(buf, count, datatype, message, &status);
+    if (code != MPI_SUCCESS) {
+        spc_mpi_request_destroy(made);
+        return code;
+    }
+    made->source = status.MPI_SOURCE;
+    made->tag = status.MPI_TAG;
+    made->bytes = spc_mpi_status_bytes(&status);
+    atomic_store_explicit(&made->core.done, true, memory_order_relaxed); /* nobody waits for it yet */
+    *request = made->handle;
+    return MPI_SUCCESS;
+}
+
+/* ---- persistent ones ---- */
+
+static int start_receive(spc_mpi_request_t *request) {
+    atomic_store_explicit(&request->core.done, false, memory_order_relaxed); /* nobody waits for it */
+    return spc_mpi_post(request->buffer, request->count, request->peer, request->wanted_tag, request);
+}
+
+static int start_send(spc_mpi_request_t *request) {
+    const way_t way = *(way_t *)request->arguments;
+    outgoing_t outgoing = {.comm = request->comm, .type = request->type, .tag = request->wanted_tag};
+    atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it */
+    if (request->peer == MPI_PROC_NULL) {
+        return MPI_SUCCESS;
+    }
+    outgoing.destination = spc_mpi_to_core(request->comm, request->peer);
+    SPC_MPI_TRY(spc_mpi_payload_begin(request->comm, request->buffer, request->count, request->type,
+                                      &outgoing.payload));
+    if (way == SYNCHRONOUS || (way == STANDARD && waits_for_receiver(&outgoing))) {
+        return begin_synchronous(&outgoing, request);
+    }
+    return send_now(&outgoing, AHEAD);
+}
+
+static int make_persistent(const void *buf, MPI_Count count, MPI_Datatype datatype, int peer, int tag,
+                           MPI_Comm comm, int (*start)(spc_mpi_request_t *request), way_t way,
+                           MPI_Request *handle) {
+    const bool receives = start == start_receive;
+    spc_mpi_comm_t *found;
+    spc_mpi_type_t *type;
+    *handle = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(spc_mpi_get_type(found, datatype, &type));
+    SPC_MPI_TRY(spc_mpi_check_rank(found, receives ? "source" : "dest", peer, receives));
+    SPC_MPI_TRY(check_tag(found, tag, receives));
+    spc_mpi_request_t *made = spc_mpi_request_create(found, type);
+    way_t *kept = malloc(sizeof(*kept));
+    if (made == NULL || kept == NULL) {
+        free(kept);
+        return no_memory(found);
+    }
+    *kept = way;
+    made->is_persistent = true;
+    made->is_active = false;
+    made->start = start;
+    made->arguments = kept;
+    made->buffer = (void *)buf;
+    made->count = count;
+    made->peer = peer;
+    made->wanted_tag = tag;
+    *handle = made->handle;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_send_init(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                      MPI_Comm comm, MPI_Request *request) {
+    return make_persistent(buf, count, datatype, dest, tag, comm, start_send, STANDARD, request);
+}
+
+int spc_mpi_rsend_init(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                       MPI_Comm comm, MPI_Request *request) {
+    return make_persistent(buf, count, datatype, dest, tag, comm, start_send, STANDARD, request);
+}
+
+int spc_mpi_bsend_init(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                       MPI_Comm comm, MPI_Request *request) {
+    return make_persistent(buf, count, datatype, dest, tag, comm, start_send, AHEAD, request);
+}
+
+int spc_mpi_ssend_init(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                       MPI_Comm comm, MPI_Request *request) {
+    return make_persistent(buf, count, datatype, dest, tag, comm, start_send, SYNCHRONOUS, request);
+}
+
+int spc_mpi_recv_init(void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                      MPI_Request *request) {
+    return make_persistent(buf, count, datatype, source, tag, comm, start_receive, STANDARD, request);
+}
+
+/* ---- buffers for buffered sends: the library copies anyway, and only remembers them ---- */
+
+typedef struct attached {
+    void *memory;
+    MPI_Count bytes;
+} attached_t;
+
+static attached_t attached;
+
+int spc_mpi_buffer_attach(void *buffer, MPI_Count size) {
+    if (size < 0) {
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "size=%lld: a size cannot be negative", (long long)size);
+    }
+    if (attached.memory != NULL) {
+        return spc_mpi_fail(NULL, MPI_ERR_BUFFER, "a buffer is attached already: detach it first");
+    }
+    attached = (attached_t){buffer, size};
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_buffer_detach(void *buffer_addr, MPI_Count *size) {
+    *(void **)buffer_addr = attached.memory;
+    *size = attached.bytes;
+    attached = (attached_t){0};
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_buffer_flush(void) {
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_buffer_iflush(MPI_Request *request) {
+    return spc_mpi_request_done(spc_mpi.world, request);
+}
+
+int spc_mpi_comm_attach_buffer(MPI_Comm comm, void *buffer, MPI_Count size) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    if (found->attached != NULL) {
+        return spc_mpi_fail(found, MPI_ERR_BUFFER, "a buffer is attached already: detach it first");
+    }
+    found->attached = buffer;
+    found->attached_bytes = size;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_detach_buffer(MPI_Comm comm, void *buffer_addr, MPI_Count *size) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    *(void **)buffer_addr = found->attached;
+    *size = found->attached_bytes;
+    found->attached = NULL;
+    found->attached_bytes = 0;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_comm_flush_buffer(MPI_Comm comm) {
+    spc_mpi_comm_t *found;
+    return spc_mpi_get_comm(comm, &found);
+}
+
+int spc_mpi_comm_iflush_buffer(MPI_Comm comm, MPI_Request *request) {
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    return spc_mpi_request_done(found, request);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_mpi_request: a request of MPI around one of the core's (comm/spc_request.h), and statuses.
+ *
+ * Requests come from a pool: no call allocates once the pool is large enough. A send that is over when its call returns
+ * has no request of its own: its handle is that of spc_mpi_request_sent, which is always done and may be waited for any
+ * number of times.
+ */
+#ifndef SPC_MPI_REQUEST_H
+#define SPC_MPI_REQUEST_H
+
+#include "mpi/spc_mpi_type.h"
+
+struct spc_mpi_request {
+    spc_request_t core; /* first: the core gives it back to spc_mpi_deliver */
+    MPI_Request handle;
+    spc_mpi_comm_t *comm; /* holds a reference; NULL: none */
+    bool is_used; /* by the program; else it is in the pool */
+    bool is_persistent;
+    bool is_active; /* of a persistent one: started and not completed */
+    bool is_cancelled;
+    bool is_forgotten; /* MPI_Request_free: it ends when it is done */
+    int error;         /* a class with which completion fails */
+
+    /* For its status, and of a receive: where the data go. */
+    int source;
+    int tag;
+    MPI_Count bytes;
+    uint8_t format; /* of a message whose elements are of another type; 0: they are as expected */
+    void *buffer;
+    MPI_Count count;
+    spc_mpi_type_t *type; /* holds a reference; NULL: none */
+
+    /* Of a persistent one: starts it again. */
+    int (*start)(spc_mpi_request_t *request);
+    void *arguments; /* freed with the request */
+    int peer, wanted_tag;
+
+    /* Of a generalized one. */
+    MPI_Grequest_query_function *query;
+    MPI_Grequest_free_function *free_function;
+    MPI_Grequest_cancel_function *cancel;
+    void *extra_state;
+
+    spc_mpi_request_t *next_free;
+};
+
+extern spc_mpi_request_t spc_mpi_request_sent;
+
+void spc_mpi_requests_start(void);
+
+/* A request from the pool, with its handle, not done yet; NULL: no memory. It holds references to both, which may be
+ * NULL. */
+spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *type);
+void spc_mpi_request_destroy(spc_mpi_request_t *request);
+
+/* The handle of a request that is done already, with an empty status: for operations that are carried out at once. */
+int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle);
+
+/* Begins a receive: count items of the request's type at buffer. */
+int spc_mpi_post(void *buffer, MPI_Count count, int source, int tag, spc_mpi_request_t *request);
+
+/* Waits until it is done; its error, if any, is that of spc_mpi_complete. */
+int spc_mpi_request_wait(spc_mpi_request_t *request);
+
+/* Fills the status of a request that is done, and ends it: the handle becomes MPI_REQUEST_NULL unless persistent. */
+int spc_mpi_complete(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status *status);
+
+/* ---- statuses ---- */
+
+/* Leaves MPI_ERROR as it is; MPI_STATUS_IGNORE is allowed. */
+void spc_mpi_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool is_cancelled);
+MPI_Count spc_mpi_status_bytes(const MPI_Status *status);
+
+/* Of an operation without a message: MPI_ANY_SOURCE, MPI_ANY_TAG, 0 bytes. */
+void spc_mpi_status_clear(MPI_Status *status);
+
+#endif

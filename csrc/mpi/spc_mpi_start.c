@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Start and end, versions, time, memory, addresses.
+ */
+#include <time.h>
+#include <unistd.h>
+
+#include "api/spc_api_binding.h"
+#include "mpi/spc_mpi.h"
+#include "mpi/spc_mpi_request.h"
+
+spc_mpi_t spc_mpi;
+_Thread_local const char *spc_mpi_call;
+
+/* ---- start ---- */
+
+/* The predefined communicators are there before any handle. MPI_COMM_SELF is a group of this node alone. */
+static int start_comms(spc_comm_t *core) {
+    spc_mpi_comm_t *world = spc_mpi_comm_wrap(core, NULL);
+    spc_comm_t *own = NULL;
+    if (world == NULL) {
+        return SPC_ENOMEM;
+    }
+    int status = spc_comm_split(core, (int64_t)spc_comm_rank(core), 0, SPC_NO_DEADLINE, &own);
+    spc_mpi_comm_t *self = status == SPC_OK ? spc_mpi_comm_wrap(own, NULL) : NULL;
+    if (self == NULL) {
+        return status != SPC_OK ? status : SPC_ENOMEM;
+    }
+    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)world->handle);
+    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)self->handle);
+    world->handle = MPI_COMM_WORLD;
+    self->handle = MPI_COMM_SELF;
+    (void)snprintf(world->name, sizeof(world->name), "MPI_COMM_WORLD");
+    (void)snprintf(self->name, sizeof(self->name), "MPI_COMM_SELF");
+    spc_mpi.self = self;
+    spc_mpi.world = world;
+    return SPC_OK;
+}
+
+static int start(int required) {
+    spc_comm_t *core;
+    if (spc_api_binding_join(&core) != SPC_OK) {
+        spc_mpi_end(1); /* the sentence is printed; MPI has no error handler before its start */
+    }
+    spc_mpi.node = core->node;
+    spc_mpi.main_thread = pthread_self();
+    spc_mpi.provided = required;
+    spc_mpi_types_start();
+    spc_mpi_ops_start();
+    spc_mpi_requests_start();
+    const int status = start_comms(core);
+    spc_mpi.tracing = core->node->tracing;
+    spc_mpi.is_started = status == SPC_OK;
+    return spc_mpi_check(NULL, status);
+}
+
+int spc_mpi_init_thread(int *argc, char ***argv, int required, int *provided) {
+    (void)argc;
+    (void)argv;
+    if (spc_mpi.is_started) {
+        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "MPI is started already; a program calls it once");
+    }
+    const bool known = required == MPI_THREAD_SINGLE || required == MPI_THREAD_FUNNELED
+                       || required == MPI_THREAD_SERIALIZED || required == MPI_THREAD_MULTIPLE;
+    SPC_MPI_TRY(start(known ? required : MPI_THREAD_MULTIPLE));
+    if (provided != NULL) {
+        *provided = spc_mpi.provided;
+    }
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_init(int *argc, char ***argv) {
+    return spc_mpi_init_thread(argc, argv, MPI_THREAD_SINGLE, NULL);
+}
+
+int spc_mpi_initialized(int *flag) {
+    *flag = spc_mpi.is_started;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_finalized(int *flag) {
+    *flag = spc_mpi.is_finished;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_query_thread(int *provided) {
+    *provided = spc_mpi.provided;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_is_thread_main(int *flag) {
+    *flag = pthread_equal(spc_mpi.main_thread, pthread_self());
+    return MPI_SUCCESS;
+}
+
+/* ---- end ---- */
+
+/* Attributes of MPI_COMM_SELF first: programs hang their own ends there. */
+int spc_mpi_finalize(void) {
+    if (!spc_mpi.is_started || spc_mpi.is_finished) {
+        return spc_mpi_fail(NULL, MPI_ERR_OTHER,
+                            spc_mpi.is_finished ? "MPI has ended already"
+                                                : "MPI is not started: call MPI_Init first");
+    }
+    SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)MPI_COMM_SELF, &spc_mpi.self->attributes));
+    SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)MPI_COMM_WORLD, &spc_mpi.world->attributes));
+    spc_mpi.is_finished = true;
+    const int status = spc_api_binding_leave();
+    if (status != SPC_OK) {
+        return spc_mpi_check(spc_mpi.world, status);
+    }
+    return MPI_SUCCESS;
+}
+
+_Noreturn void spc_mpi_end(int exit_code) {
+    spc_api_binding_abort(exit_code);
+}
+
+int spc_mpi_abort(MPI_Comm comm, int errorcode) {
+    (void)comm; /* MPI lets a library end more than its processes: the whole run */
+    fprintf(stderr, "spcomm: node %u called MPI_Abort with error code %d\n",
+            spc_mpi.node != NULL ? spc_mpi.node->rank : 0, errorcode);
+    spc_mpi_end(errorcode);
+}
+
+/* ---- versions and machine ---- */
+
+int spc_mpi_get_version(int *version, int *subversion) {
+    *version = MPI_VERSION;
+    *subversion = MPI_SUBVERSION;
+    return MPI_SUCCESS;
+}
+
+static int give_text(const char *text, char *to, int *length) {
+    memcpy(to, text, strlen(text) + 1);
+    *length = (int)strlen(text);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_get_library_version(char *version, int *resultlen) {
+    return give_text("spcomm", version, resultlen);
+}
+
+int spc_mpi_get_processor_name(char *name, int *resultlen) {
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
+    (void)gethostname(host, sizeof(host) - 1);
+    return give_text(host, name, resultlen);
+}
+
+/* -1, -1: not the standard's ABI. */
+int spc_mpi_abi_get_version(int *abi_major, int *abi_minor) {
+#ifdef SPC_MPI_STANDARD_ABI
+    *abi_major = 1;
+    *abi_minor = 0;
+#else
+    *abi_major = -1;
+    *abi_minor = -1;
+#endif
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_abi_get_info(MPI_Info *info) {
+    SPC_MPI_TRY(spc_mpi_info_create(info));
+    SPC_MPI_TRY(spc_mpi_info_set(*info, "mpi_aint_size", "8"));
+    SPC_MPI_TRY(spc_mpi_info_set(*info, "mpi_count_size", "8"));
+    return spc_mpi_info_set(*info, "mpi_offset_size", "8");
+}
+
+int spc_mpi_get_hw_resource_info(MPI_Info *hw_info) {
+    return spc_mpi_info_create(hw_info);
+}
+
+double spc_mpi_wtime(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double spc_mpi_wtick(void) {
+    return 1e-9;
+}
+
+/* ---- memory and addresses ---- */
+
+int spc_mpi_alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr) {
+    (void)info;
+    if (size < 0) {
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "size is %lld; it cannot be negative", (long long)size);
+    }
+    void *memory = malloc(size > 0 ? (size_t)size : 1);
+    if (memory == NULL) {
+        return spc_mpi_fail(NULL, MPI_ERR_NO_MEM, "there is no memory for %lld bytes", (long long)size);
+    }
+    *(void **)baseptr = memory;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_free_mem(void *base) {
+    free(base);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_get_address(const void *location, MPI_Aint *address) {
+    *address = (MPI_Aint)location;
+    return MPI_SUCCESS;
+}
+
+MPI_Aint spc_mpi_aint_add(MPI_Aint base, MPI_Aint disp) {
+    return (MPI_Aint)((uint64_t)base + (uint64_t)disp);
+}
+
+MPI_Aint spc_mpi_aint_diff(MPI_Aint addr1, MPI_Aint addr2) {
+    return (MPI_Aint)((uint64_t)addr1 - (uint64_t)addr2);
+}
+
+/* ---- trace ---- */
+
+void spc_mpi_trace_begin(const char *call) {
+    spc_api_binding_trace(spc_mpi.world->core, call);
+}
+
+void spc_mpi_trace_end(void) {
+    spc_trace_record(spc_mpi.tracing, &(spc_trace_event_t){.kind = SPC_TRACE_RETURN});
+}

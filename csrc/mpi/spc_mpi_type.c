@@ -1,0 +1,835 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Datatypes: the builtin ones, those that programs make, and what programs ask of them.
+ */
+#include <complex.h>
+#include <stdalign.h>
+#include <stddef.h>
+#include <wchar.h>
+
+#include "mpi/spc_mpi_pack.h"
+
+/* ---- builtin types ---- */
+
+enum { BUILTINS = 256 }; /* a power of two, more than twice their number */
+
+static struct {
+    intptr_t handle;
+    spc_mpi_type_t *type;
+} builtins[BUILTINS];
+
+static uint32_t slot_of(intptr_t handle) {
+    return (uint32_t)handle * 2654435761u >> 24;
+}
+
+static spc_mpi_type_t *find_builtin(MPI_Datatype handle) {
+    for (uint32_t slot = slot_of((intptr_t)handle); builtins[slot % BUILTINS].type != NULL; slot++) {
+        if (builtins[slot % BUILTINS].handle == (intptr_t)handle) {
+            return builtins[slot % BUILTINS].type;
+        }
+    }
+    return NULL;
+}
+
+static void add_builtin(MPI_Datatype handle, spc_mpi_type_t *type) {
+    uint32_t slot = slot_of((intptr_t)handle);
+    while (builtins[slot % BUILTINS].type != NULL) {
+        slot++;
+    }
+    builtins[slot % BUILTINS].handle = (intptr_t)handle;
+    builtins[slot % BUILTINS].type = type;
+}
+
+static void start_builtin(MPI_Datatype handle, const char *name, MPI_Count size, MPI_Count extent,
+                          MPI_Count alignment, uint32_t core) {
+    if (find_builtin(handle) != NULL) {
+        return; /* another name of the same type */
+    }
+    spc_mpi_type_t *made = calloc(1, sizeof(*made));
+    atomic_init(&made->references, 1);
+    made->handle = handle;
+    made->is_builtin = true;
+    made->size = size;
+    made->extent = extent;
+    made->true_extent = extent;
+    made->alignment = alignment;
+    made->core = core;
+    made->element = made;
+    made->contents.combiner = MPI_COMBINER_NAMED;
+    made->loop = spc_mpi_loop_block(0, size);
+    made->is_dense = size == extent;
+    (void)snprintf(made->name, sizeof(made->name), "%s", name);
+    add_builtin(handle, made);
+}
+
+/* A value and its index. */
+static void start_pair(MPI_Datatype handle, const char *name, MPI_Count value_size, MPI_Count index_at,
+                       MPI_Count extent, MPI_Count alignment) {
+    start_builtin(handle, name, value_size + (MPI_Count)sizeof(int), extent, alignment, SPC_TYPE_NONE);
+    spc_mpi_type_t *made = find_builtin(handle);
+    spc_mpi_loop_t *loop = spc_mpi_loop_blocks(2);
+    spc_mpi_loop_add_block(loop, 0, value_size);
+    spc_mpi_loop_add_block(loop, index_at, sizeof(int));
+    spc_mpi_loop_release(made->loop);
+    made->true_extent = index_at + (MPI_Count)sizeof(int);
+    made->loop = spc_mpi_loop_simplify(loop);
+}
+
+/* X(name, C type, the core's type) */
+#define NUMBERS(X)                                        \
+    X(BYTE, unsigned char, NONE)                          \
+    X(PACKED, unsigned char, NONE)                        \
+    X(CHAR, char, INT8)                                   \
+    X(SIGNED_CHAR, signed char, INT8)                     \
+    X(UNSIGNED_CHAR, unsigned char, UINT8)                \
+    X(SHORT, short, INT16)                                \
+    X(UNSIGNED_SHORT, unsigned short, UINT16)             \
+    X(INT, int, INT32)                                    \
+    X(UNSIGNED, unsigned, UINT32)                         \
+    X(LONG, long, INT64)                                  \
+    X(UNSIGNED_LONG, unsigned long, UINT64)               \
+    X(LONG_LONG, long long, INT64)                        \
+    X(UNSIGNED_LONG_LONG, unsigned long long, UINT64)     \
+    X(FLOAT, float, FLOAT32)                              \
+    X(DOUBLE, double, FLOAT64)                            \
+    X(LONG_DOUBLE, long double, NONE)                     \
+    X(WCHAR, wchar_t, NONE)                               \
+    X(C_BOOL, _Bool, BOOL)                                \
+    X(INT8_T, int8_t, INT8)                               \
+    X(INT16_T, int16_t, INT16)                            \
+    X(INT32_T, int32_t, INT32)                            \
+    X(INT64_T, int64_t, INT64)                            \
+    X(UINT8_T, uint8_t, UINT8)                            \
+    X(UINT16_T, uint16_t, UINT16)                         \
+    X(UINT32_T, uint32_t, UINT32)                         \
+    X(UINT64_T, uint64_t, UINT64)                         \
+    X(C_FLOAT_COMPLEX, float complex, COMPLEX64)          \
+    X(C_DOUBLE_COMPLEX, double complex, COMPLEX128)       \
+    X(C_LONG_DOUBLE_COMPLEX, long double complex, NONE)   \
+    X(AINT, MPI_Aint, INT64)                              \
+    X(OFFSET, MPI_Offset, INT64)                          \
+    X(COUNT, MPI_Count, INT64)                            \
+    X(CXX_BOOL, _Bool, BOOL)                              \
+    X(CXX_FLOAT_COMPLEX, float complex, COMPLEX64)        \
+    X(CXX_DOUBLE_COMPLEX, double complex, COMPLEX128)     \
+    X(CXX_LONG_DOUBLE_COMPLEX, long double complex, NONE) \
+    X(CHARACTER, char, NONE)                              \
+    X(LOGICAL, int32_t, INT32)                            \
+    X(INTEGER, int32_t, INT32)                            \
+    X(REAL, float, FLOAT32)                               \
+    X(DOUBLE_PRECISION, double, FLOAT64)                  \
+    X(COMPLEX, float complex, COMPLEX64)                  \
+    X(DOUBLE_COMPLEX, double complex, COMPLEX128)         \
+    X(INTEGER1, int8_t, INT8)                             \
+    X(INTEGER2, int16_t, INT16)                           \
+    X(INTEGER4, int32_t, INT32)                           \
+    X(INTEGER8, int64_t, INT64)                           \
+    X(INTEGER16, wide_t, NONE)                            \
+    X(LOGICAL1, int8_t, INT8)                             \
+    X(LOGICAL2, int16_t, INT16)                           \
+    X(LOGICAL4, int32_t, INT32)                           \
+    X(LOGICAL8, int64_t, INT64)                           \
+    X(LOGICAL16, wide_t, NONE)                            \
+    X(REAL2, int16_t, NONE)                               \
+    X(REAL4, float, FLOAT32)                              \
+    X(REAL8, double, FLOAT64)                             \
+    X(REAL16, wide_t, NONE)                               \
+    X(COMPLEX4, float, NONE)                              \
+    X(COMPLEX8, float complex, COMPLEX64)                 \
+    X(COMPLEX16, double complex, COMPLEX128)              \
+    X(COMPLEX32, wide_complex_t, NONE)
+
+typedef struct wide {
+    _Alignas(16) char bytes[16];
+} wide_t;
+
+typedef struct wide_complex {
+    wide_t parts[2];
+} wide_complex_t;
+
+#define PAIRS(X)                    \
+    X(FLOAT_INT, float)             \
+    X(DOUBLE_INT, double)           \
+    X(LONG_INT, long)               \
+    X(SHORT_INT, short)             \
+    X(LONG_DOUBLE_INT, long double) \
+    X(2INT, int)                    \
+    X(2INTEGER, int)
+
+#define PAIR_STRUCT(name, ctype) \
+    typedef struct pair_##name { \
+        ctype value;             \
+        int index;               \
+    } pair_##name##_t;
+PAIRS(PAIR_STRUCT)
+
+void spc_mpi_types_start(void) {
+#define START(name, ctype, core) \
+    start_builtin(MPI_##name, "MPI_" #name, sizeof(ctype), sizeof(ctype), alignof(ctype), SPC_TYPE_##core);
+    NUMBERS(START)
+#define START_PAIR(name, ctype)                                                           \
+    start_pair(MPI_##name, "MPI_" #name, sizeof(ctype), offsetof(pair_##name##_t, index), \
+               sizeof(pair_##name##_t), alignof(pair_##name##_t));
+    PAIRS(START_PAIR)
+    start_builtin(MPI_2REAL, "MPI_2REAL", 8, 8, 4, SPC_TYPE_NONE);
+    start_builtin(MPI_2DOUBLE_PRECISION, "MPI_2DOUBLE_PRECISION", 16, 16, 8, SPC_TYPE_NONE);
+#ifndef SPC_MPI_STANDARD_ABI
+    start_builtin(MPI_LB, "MPI_LB", 0, 0, 1, SPC_TYPE_NONE);
+    start_builtin(MPI_UB, "MPI_UB", 0, 0, 1, SPC_TYPE_NONE);
+#endif
+}
+
+/* ---- objects ---- */
+
+int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type) {
+    *type = find_builtin(handle);
+    if (*type == NULL) {
+        *type = spc_mpi_handle_find(SPC_MPI_TYPE, (intptr_t)handle);
+    }
+    if (*type == NULL) {
+        return spc_mpi_fail(comm, MPI_ERR_TYPE,
+                            handle == MPI_DATATYPE_NULL ? "the datatype is MPI_DATATYPE_NULL"
+                                                        : "the datatype is no handle of one, or was freed");
+    }
+    return MPI_SUCCESS;
+}
+
+/* Relaxed: who retains holds a reference already. */
+void spc_mpi_type_retain(spc_mpi_type_t *type) {
+    atomic_fetch_add_explicit(&type->references, 1, memory_order_relaxed);
+}
+
+static void free_contents(spc_mpi_contents_t *contents) {
+    for (MPI_Count i = 0; contents->types != NULL && i < contents->type_count; i++) {
+        spc_mpi_type_release(contents->types[i]);
+    }
+    free(contents->integers);
+    free(contents->addresses);
+    free(contents->larges);
+    free(contents->types);
+}
+
+/* Acquire and release pair with other threads' releases: the last one sees all uses as over. */
+void spc_mpi_type_release(spc_mpi_type_t *type) {
+    if (type == NULL || type->is_builtin
+        || atomic_fetch_sub_explicit(&type->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    spc_mpi_loop_release(type->loop);
+    free_contents(&type->contents);
+    free(type);
+}
+
+static int no_memory(void) {
+    return spc_mpi_fail(NULL, MPI_ERR_NO_MEM, "there is no memory for a datatype");
+}
+
+/* A type around a loop, which is the type's from then on. Without memory, NULL, and the loop is released. */
+static spc_mpi_type_t *wrap(spc_mpi_loop_t *loop, MPI_Count lb, MPI_Count extent,
+                            const spc_mpi_type_t *like) {
+    spc_mpi_type_t *made = loop != NULL ? calloc(1, sizeof(*made)) : NULL;
+    if (made == NULL) {
+        spc_mpi_loop_release(loop);
+        return NULL;
+    }
+    atomic_init(&made->references, 1);
+    made->loop = loop;
+    made->size = loop->size;
+    made->lb = lb;
+    made->extent = extent;
+    made->true_lb = loop->low;
+    made->true_extent = loop->high - loop->low;
+    made->alignment = like->alignment;
+    made->core = like->core;
+    made->element = like->element;
+    made->is_dense = lb == 0 && extent == loop->size
+                     && (loop->size == 0 || (loop->kind == SPC_MPI_BLOCK && loop->at == 0));
+    return made;
+}
+
+/* ---- contents: what the call was given ---- */
+
+/* Counts go to the integers if all of them fit, else to the large counts. */
+typedef struct given {
+    MPI_Count *counts;
+    MPI_Count count_count;
+    const MPI_Aint *addresses;
+    MPI_Count address_count;
+    spc_mpi_type_t *const *types;
+    MPI_Count type_count;
+} given_t;
+
+static bool all_fit(const given_t *given) {
+    for (MPI_Count i = 0; i < given->count_count; i++) {
+        if (given->counts[i] > INT_MAX || given->counts[i] < INT_MIN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool keep_contents(spc_mpi_type_t *type, int combiner, const given_t *given) {
+    spc_mpi_contents_t *contents = &type->contents;
+    contents->combiner = combiner;
+    contents->integers = malloc(sizeof(int) * ((size_t)given->count_count + 1));
+    contents->larges = malloc(sizeof(MPI_Count) * ((size_t)given->count_count + 1));
+    contents->addresses = malloc(sizeof(MPI_Aint) * ((size_t)given->address_count + 1));
+    contents->types = malloc(sizeof(*contents->types) * ((size_t)given->type_count + 1));
+    if (contents->integers == NULL || contents->larges == NULL || contents->addresses == NULL
+        || contents->types == NULL) {
+        return false;
+    }
+    const bool fit = all_fit(given);
+    *(fit ? &contents->integer_count : &contents->large_count) = given->count_count;
+    for (MPI_Count i = 0; i < given->count_count; i++) {
+        contents->integers[i] = (int)given->counts[i];
+        contents->larges[i] = given->counts[i];
+    }
+    for (MPI_Count i = 0; i < given->address_count; i++) {
+        contents->addresses[i] = given->addresses[i];
+    }
+    for (MPI_Count i = 0; i < given->type_count; i++) {
+        contents->types[i] = given->types[i];
+        spc_mpi_type_retain(given->types[i]);
+    }
+    contents->address_count = given->address_count;
+    contents->type_count = given->type_count;
+    return true;
+}
+
+/* Gives the type its handle. `made` NULL: there was no memory for it. */
+static int publish(spc_mpi_type_t *made, int combiner, const given_t *given, MPI_Datatype *handle) {
+    *handle = MPI_DATATYPE_NULL;
+    if (made == NULL || !keep_contents(made, combiner, given)) {
+        spc_mpi_type_release(made);
+        return no_memory();
+    }
+    made->handle = (MPI_Datatype)spc_mpi_handle_create(SPC_MPI_TYPE, made);
+    *handle = made->handle;
+    return MPI_SUCCESS;
+}
+
+#define GIVEN(counts_, addresses_, address_count_, type)               \
+    (&(given_t){.counts = counts_,                                     \
+                .count_count = sizeof(counts_) / sizeof((counts_)[0]), \
+                .addresses = addresses_,                               \
+                .address_count = address_count_,                       \
+                .types = &(type),                                      \
+                .type_count = 1})
+
+static int check_not_negative(const char *role, MPI_Count value) {
+    return value >= 0
+               ? MPI_SUCCESS
+               : spc_mpi_fail(NULL, MPI_ERR_ARG, "%s=%lld: it cannot be negative", role, (long long)value);
+}
+
+/* ---- repeating ---- */
+
+/* Bounds of `count` copies at distances of `stride` bytes. */
+typedef struct bounds {
+    MPI_Count lb, ub;
+    bool is_set;
+} bounds_t;
+
+static void extend(bounds_t *bounds, const spc_mpi_type_t *type, MPI_Count at, MPI_Count count,
+                   MPI_Count stride) {
+    if (count == 0) {
+        return;
+    }
+    const MPI_Count last = (count - 1) * stride;
+    const MPI_Count lb = at + type->lb + (last < 0 ? last : 0);
+    const MPI_Count ub = at + type->lb + type->extent + (last > 0 ? last : 0);
+    bounds->lb = !bounds->is_set || lb < bounds->lb ? lb : bounds->lb;
+    bounds->ub = !bounds->is_set || ub > bounds->ub ? ub : bounds->ub;
+    bounds->is_set = true;
+}
+
+/* `count` blocks of `length` items, `stride` bytes from one to the next. */
+static spc_mpi_type_t *repeat(spc_mpi_type_t *old, MPI_Count count, MPI_Count length, MPI_Count stride) {
+    bounds_t block = {0}, all = {0};
+    extend(&block, old, 0, length, old->extent);
+    const spc_mpi_type_t row = {.lb = block.lb, .extent = block.ub - block.lb};
+    extend(&all, &row, 0, length != 0 ? count : 0, stride);
+    spc_mpi_loop_t *inner = spc_mpi_loop_repeat(old->loop, 0, length, old->extent);
+    spc_mpi_loop_t *outer = inner != NULL ? spc_mpi_loop_repeat(inner, 0, count, stride) : NULL;
+    spc_mpi_loop_release(inner);
+    return wrap(outer, all.lb, all.ub - all.lb, old);
+}
+
+int spc_mpi_type_contiguous(MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    MPI_Count counts[] = {count};
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    SPC_MPI_TRY(check_not_negative("count", count));
+    return publish(repeat(old, 1, count, 0), MPI_COMBINER_CONTIGUOUS, GIVEN(counts, NULL, 0, old), newtype);
+}
+
+int spc_mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype,
+                        MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    MPI_Count counts[] = {count, blocklength, stride};
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    SPC_MPI_TRY(check_not_negative("count", count));
+    SPC_MPI_TRY(check_not_negative("blocklength", blocklength));
+    return publish(repeat(old, count, blocklength, stride * old->extent), MPI_COMBINER_VECTOR,
+                   GIVEN(counts, NULL, 0, old), newtype);
+}
+
+int spc_mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
+                                MPI_Datatype oldtype, MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    MPI_Count counts[] = {count, blocklength};
+    const MPI_Aint address = (MPI_Aint)stride;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    SPC_MPI_TRY(check_not_negative("count", count));
+    SPC_MPI_TRY(check_not_negative("blocklength", blocklength));
+    return publish(repeat(old, count, blocklength, stride), MPI_COMBINER_HVECTOR,
+                   GIVEN(counts, &address, 1, old), newtype);
+}
+
+/* ---- places of different distances ---- */
+
+/* Blocks of items: their lengths in items, NULL at: `length` each; their places in units of `unit` bytes. */
+typedef struct placed {
+    MPI_Count count;
+    spc_mpi_counts_t lengths;
+    MPI_Count length = 0;
+    spc_mpi_counts_t places;
+    const MPI_Aint *addresses; /* instead of places, in bytes */
+    MPI_Count unit;
+} placed_t;
+
+static MPI_Count length_of(const placed_t *placed, MPI_Count i) {
+    return placed->lengths.at != NULL ? spc_mpi_count(placed->lengths, i) : placed->length;
+}
+
+static MPI_Count place_of(const placed_t *placed, MPI_Count i) {
+    return placed->addresses != NULL ? placed->addresses[i] : spc_mpi_count(placed->places, i) * placed->unit;
+}
+
+/* Items that are one block each are described by their blocks alone. */
+static spc_mpi_loop_t *place_blocks(const spc_mpi_type_t *old, const placed_t *placed) {
+    spc_mpi_loop_t *made = spc_mpi_loop_blocks(placed->count);
+    for (MPI_Count i = 0; made != NULL && i < placed->count; i++) {
+        spc_mpi_loop_add_block(made, place_of(placed, i), length_of(placed, i) * old->size);
+    }
+    return made;
+}
+
+static spc_mpi_loop_t *place_loops(const spc_mpi_type_t *old, const placed_t *placed) {
+    spc_mpi_loop_t *made = spc_mpi_loop_parts(placed->count);
+    for (MPI_Count i = 0; made != NULL && i < placed->count; i++) {
+        spc_mpi_loop_t *part = spc_mpi_loop_repeat(old->loop, 0, length_of(placed, i), old->extent);
+        if (part == NULL) {
+            spc_mpi_loop_release(made);
+            return NULL;
+        }
+        spc_mpi_loop_add_part(made, place_of(placed, i), part);
+        spc_mpi_loop_release(part);
+    }
+    return made;
+}
+
+static int place(spc_mpi_type_t *old, const placed_t *placed, spc_mpi_type_t **made) {
+    bounds_t bounds = {0};
+    *made = NULL;
+    SPC_MPI_TRY(check_not_negative("count", placed->count));
+    for (MPI_Count i = 0; i < placed->count; i++) {
+        SPC_MPI_TRY(check_not_negative("blocklength", length_of(placed, i)));
+        extend(&bounds, old, place_of(placed, i), length_of(placed, i), old->extent);
+    }
+    spc_mpi_loop_t *loop = old->is_dense ? place_blocks(old, placed) : place_loops(old, placed);
+    loop = loop != NULL ? spc_mpi_loop_simplify(loop) : NULL;
+    *made = wrap(loop, bounds.lb, bounds.ub - bounds.lb, old);
+    return MPI_SUCCESS;
+}
+
+/* count, then lengths (or the one), then places if they are counts: as MPI_Type_get_contents gives them. */
+static int publish_placed(spc_mpi_type_t *old, const placed_t *placed, int combiner, MPI_Datatype *newtype) {
+    spc_mpi_type_t *made;
+    SPC_MPI_TRY(place(old, placed, &made));
+    MPI_Count *counts = malloc(sizeof(*counts) * (2 * (size_t)placed->count + 2)), next = 0;
+    if (counts == NULL) {
+        spc_mpi_type_release(made);
+        return no_memory();
+    }
+    counts[next++] = placed->count;
+    if (placed->lengths.at == NULL) {
+        counts[next++] = placed->length;
+    }
+    for (MPI_Count i = 0; placed->lengths.at != NULL && i < placed->count; i++) {
+        counts[next++] = spc_mpi_count(placed->lengths, i);
+    }
+    for (MPI_Count i = 0; placed->addresses == NULL && i < placed->count; i++) {
+        counts[next++] = spc_mpi_count(placed->places, i);
+    }
+    const given_t given = {.counts = counts,
+                           .count_count = next,
+                           .addresses = placed->addresses,
+                           .address_count = placed->addresses != NULL ? placed->count : 0,
+                           .types = &old,
+                           .type_count = 1};
+    const int code = publish(made, combiner, &given, newtype);
+    free(counts);
+    return code;
+}
+
+int spc_mpi_type_indexed(MPI_Count count, spc_mpi_counts_t array_of_blocklengths,
+                         spc_mpi_counts_t array_of_displacements, MPI_Datatype oldtype,
+                         MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    const placed_t placed = {.count = count,
+                             .lengths = array_of_blocklengths,
+                             .places = array_of_displacements,
+                             .unit = old->extent};
+    return publish_placed(old, &placed, MPI_COMBINER_INDEXED, newtype);
+}
+
+int spc_mpi_type_create_hindexed(MPI_Count count, spc_mpi_counts_t array_of_blocklengths,
+                                 const MPI_Count array_of_displacements[], MPI_Datatype oldtype,
+                                 MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    const placed_t placed = {.count = count,
+                             .lengths = array_of_blocklengths,
+                             .addresses = (const MPI_Aint *)(const void *)array_of_displacements};
+    return publish_placed(old, &placed, MPI_COMBINER_HINDEXED, newtype);
+}
+
+int spc_mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength,
+                                      spc_mpi_counts_t array_of_displacements, MPI_Datatype oldtype,
+                                      MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    const placed_t placed = {
+        .count = count, .length = blocklength, .places = array_of_displacements, .unit = old->extent};
+    return publish_placed(old, &placed, MPI_COMBINER_INDEXED_BLOCK, newtype);
+}
+
+int spc_mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength,
+                                       const MPI_Count array_of_displacements[], MPI_Datatype oldtype,
+                                       MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    const placed_t placed = {.count = count,
+                             .length = blocklength,
+                             .addresses = (const MPI_Aint *)(const void *)array_of_displacements};
+    return publish_placed(old, &placed, MPI_COMBINER_HINDEXED_BLOCK, newtype);
+}
+
+/* ---- structures ---- */
+
+/* As a compiler pads a structure whose most aligned member is this one. */
+static MPI_Count padded(MPI_Count extent, MPI_Count alignment) {
+    const MPI_Count over = alignment > 1 ? extent % alignment : 0;
+    return over != 0 ? extent + alignment - over : extent;
+}
+
+typedef struct members {
+    MPI_Count count;
+    spc_mpi_counts_t lengths;
+    const MPI_Aint *places;
+    spc_mpi_type_t **types;
+} members_t;
+
+static spc_mpi_loop_t *join_members(const members_t *members) {
+    spc_mpi_loop_t *made = spc_mpi_loop_parts(members->count);
+    for (MPI_Count i = 0; made != NULL && i < members->count; i++) {
+        const spc_mpi_type_t *type = members->types[i];
+        spc_mpi_loop_t *part =
+            spc_mpi_loop_repeat(type->loop, 0, spc_mpi_count(members->lengths, i), type->extent);
+        if (part == NULL) {
+            spc_mpi_loop_release(made);
+            return NULL;
+        }
+        spc_mpi_loop_add_part(made, members->places[i], part);
+        spc_mpi_loop_release(part);
+    }
+    return made;
+}
+
+/* Members that are single blocks become a list of blocks, where neighbours join. */
+static spc_mpi_loop_t *flatten(spc_mpi_loop_t *parts) {
+    for (MPI_Count i = 0; i < parts->count; i++) {
+        if (parts->parts[i].loop->kind != SPC_MPI_BLOCK) {
+            return parts;
+        }
+    }
+    spc_mpi_loop_t *made = spc_mpi_loop_blocks(parts->count);
+    for (MPI_Count i = 0; made != NULL && i < parts->count; i++) {
+        const spc_mpi_part_t *part = &parts->parts[i];
+        spc_mpi_loop_add_block(made, part->at + part->loop->at, part->loop->bytes);
+    }
+    spc_mpi_loop_release(parts);
+    return made;
+}
+
+static spc_mpi_type_t *structure(const members_t *members) {
+    bounds_t bounds = {0};
+    spc_mpi_type_t like = {.alignment = 1, .core = SPC_TYPE_NONE};
+    for (MPI_Count i = 0; i < members->count; i++) {
+        const spc_mpi_type_t *type = members->types[i];
+        extend(&bounds, type, members->places[i], spc_mpi_count(members->lengths, i), type->extent);
+        like.alignment = type->alignment > like.alignment ? type->alignment : like.alignment;
+        const bool is_same = i == 0 || like.element == type->element;
+        like.element = is_same ? type->element : NULL;
+        like.core = is_same ? type->core : SPC_TYPE_NONE;
+    }
+    spc_mpi_loop_t *loop = join_members(members);
+    loop = loop != NULL ? flatten(loop) : NULL;
+    loop = loop != NULL ? spc_mpi_loop_simplify(loop) : NULL;
+    return wrap(loop, bounds.lb, padded(bounds.ub - bounds.lb, like.alignment), &like);
+}
+
+static int publish_structure(const members_t *members, MPI_Datatype *newtype) {
+    MPI_Count *counts = malloc(sizeof(*counts) * ((size_t)members->count + 1));
+    if (counts == NULL) {
+        return no_memory();
+    }
+    counts[0] = members->count;
+    for (MPI_Count i = 0; i < members->count; i++) {
+        counts[i + 1] = spc_mpi_count(members->lengths, i);
+    }
+    const given_t given = {.counts = counts,
+                           .count_count = members->count + 1,
+                           .addresses = members->places,
+                           .address_count = members->count,
+                           .types = members->types,
+                           .type_count = members->count};
+    const int code = publish(structure(members), MPI_COMBINER_STRUCT, &given, newtype);
+    free(counts);
+    return code;
+}
+
+int spc_mpi_type_create_struct(MPI_Count count, spc_mpi_counts_t array_of_blocklengths,
+                               const MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[],
+                               MPI_Datatype *newtype) {
+    SPC_MPI_TRY(check_not_negative("count", count));
+    members_t members = {.count = count,
+                         .lengths = array_of_blocklengths,
+                         .places = (const MPI_Aint *)(const void *)array_of_displacements,
+                         .types = malloc(sizeof(*members.types) * ((size_t)count + 1))};
+    int code = members.types != NULL ? MPI_SUCCESS : no_memory();
+    for (MPI_Count i = 0; i < count && code == MPI_SUCCESS; i++) {
+        code = spc_mpi_get_type(NULL, array_of_types[i], &members.types[i]);
+        code =
+            code == MPI_SUCCESS ? check_not_negative("blocklength", spc_mpi_count(members.lengths, i)) : code;
+    }
+    code = code == MPI_SUCCESS ? publish_structure(&members, newtype) : code;
+    free(members.types);
+    return code;
+}
+
+/* ---- the same data with other bounds, or another handle ---- */
+
+int spc_mpi_type_create_resized(MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    const MPI_Aint addresses[] = {(MPI_Aint)lb, (MPI_Aint)extent};
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    const given_t given = {.addresses = addresses, .address_count = 2, .types = &old, .type_count = 1};
+    return publish(wrap(spc_mpi_loop_retain(old->loop), lb, extent, old), MPI_COMBINER_RESIZED, &given,
+                   newtype);
+}
+
+int spc_mpi_type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    const given_t given = {.types = &old, .type_count = 1};
+    spc_mpi_type_t *made = wrap(spc_mpi_loop_retain(old->loop), old->lb, old->extent, old);
+    SPC_MPI_TRY(publish(made, MPI_COMBINER_DUP, &given, newtype));
+    const int code = spc_mpi_attributes_copy((intptr_t)oldtype, old->attributes, &made->attributes);
+    if (code != MPI_SUCCESS) {
+        (void)spc_mpi_type_free(newtype);
+    }
+    return code;
+}
+
+/* ---- parts of an array ---- */
+
+/* The loop of `count` slices of the inner dimensions from `start` on, each `row` bytes; the old loop is released. */
+static spc_mpi_loop_t *slice(spc_mpi_loop_t *inner, MPI_Count start, MPI_Count count, MPI_Count row) {
+    spc_mpi_loop_t *made = inner != NULL ? spc_mpi_loop_repeat(inner, start * row, count, row) : NULL;
+    spc_mpi_loop_release(inner);
+    return made;
+}
+
+/* The dimension whose elements lie closest together is the last one in C, the first one in Fortran. */
+static int nth_fastest(int order, int ndims, int i) {
+    return order == MPI_ORDER_C ? ndims - 1 - i : i;
+}
+
+static int check_array(int ndims, int order) {
+    if (ndims < 1) {
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "ndims=%d: there has to be a dimension", ndims);
+    }
+    return order == MPI_ORDER_C || order == MPI_ORDER_FORTRAN
+               ? MPI_SUCCESS
+               : spc_mpi_fail(NULL, MPI_ERR_ARG, "order=%d: it is MPI_ORDER_C or MPI_ORDER_FORTRAN", order);
+}
+
+static int publish_array(spc_mpi_type_t *old, spc_mpi_loop_t *loop, MPI_Count items, int combiner,
+                         MPI_Count *counts, MPI_Count count_count, MPI_Datatype *newtype) {
+    const given_t given = {.counts = counts, .count_count = count_count, .types = &old, .type_count = 1};
+    return publish(wrap(loop, 0, items * old->extent, old), combiner, &given, newtype);
+}
+
+int spc_mpi_type_create_subarray(int ndims, spc_mpi_counts_t array_of_sizes,
+                                 spc_mpi_counts_t array_of_subsizes, spc_mpi_counts_t array_of_starts,
+                                 int order, MPI_Datatype oldtype, MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    SPC_MPI_TRY(check_array(ndims, order));
+    for (int i = 0; i < ndims; i++) {
+        const MPI_Count size = spc_mpi_count(array_of_sizes, i), part = spc_mpi_count(array_of_subsizes, i);
+        const MPI_Count start = spc_mpi_count(array_of_starts, i);
+        if (part < 1 || start < 0 || part > size || start > size - part) {
+            return spc_mpi_fail(NULL, MPI_ERR_ARG, "dimension %d: %lld from %lld on do not lie within %lld",
+                                i, (long long)part, (long long)start, (long long)size);
+        }
+    }
+    MPI_Count *counts = malloc(sizeof(*counts) * (3 * (size_t)ndims + 2));
+    if (counts == NULL) {
+        return no_memory();
+    }
+    spc_mpi_loop_t *loop = spc_mpi_loop_retain(old->loop);
+    MPI_Count items = 1;
+    for (int i = 0; i < ndims; i++) {
+        const int d = nth_fastest(order, ndims, i);
+        loop = slice(loop, spc_mpi_count(array_of_starts, d), spc_mpi_count(array_of_subsizes, d),
+                     items * old->extent);
+        items *= spc_mpi_count(array_of_sizes, d);
+        counts[1 + i] = spc_mpi_count(array_of_sizes, i);
+        counts[1 + ndims + i] = spc_mpi_count(array_of_subsizes, i);
+        counts[1 + 2 * ndims + i] = spc_mpi_count(array_of_starts, i);
+    }
+    counts[0] = ndims;
+    counts[1 + 3 * ndims] = order;
+    const int code = publish_array(old, loop, items, MPI_COMBINER_SUBARRAY, counts, 3 * ndims + 2, newtype);
+    free(counts);
+    return code;
+}
+
+/* One dimension of a distributed array: what one process of `processes` has of `size` slices. */
+typedef struct share {
+    MPI_Count size;
+    int processes;
+    int process;
+    int distribution;
+    int argument;
+} share_t;
+
+/* Blocks of `length` are dealt out in turn; a block distribution has one for each. */
+static int block_length(const share_t *share, MPI_Count *length) {
+    const bool is_default = share->argument == MPI_DISTRIBUTE_DFLT_DARG;
+    if (share->distribution == MPI_DISTRIBUTE_NONE) {
+        *length = share->size;
+        return share->processes == 1 ? MPI_SUCCESS
+                                     : spc_mpi_fail(NULL, MPI_ERR_ARG,
+                                                    "a dimension that is not distributed has one "
+                                                    "process");
+    }
+    if (share->distribution != MPI_DISTRIBUTE_BLOCK && share->distribution != MPI_DISTRIBUTE_CYCLIC) {
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "distribution %d is none of MPI's", share->distribution);
+    }
+    if (share->distribution == MPI_DISTRIBUTE_CYCLIC) {
+        *length = is_default ? 1 : share->argument;
+    } else {
+        *length = is_default ? (share->size + share->processes - 1) / share->processes : share->argument;
+        if (*length * share->processes < share->size) {
+            return spc_mpi_fail(NULL, MPI_ERR_ARG, "%d blocks of %lld do not hold %lld", share->processes,
+                                (long long)*length, (long long)share->size);
+        }
+    }
+    return *length > 0 ? MPI_SUCCESS : spc_mpi_fail(NULL, MPI_ERR_ARG, "a block has at least one item");
+}
+
+/* Whole blocks at equal distances, then what is left of one. */
+static spc_mpi_loop_t *deal(spc_mpi_loop_t *inner, const share_t *share, MPI_Count length, MPI_Count row) {
+    const MPI_Count first = share->process * length, step = share->processes * length;
+    const MPI_Count whole = first + length <= share->size ? (share->size - first - length) / step + 1 : 0;
+    const MPI_Count rest_at = first + whole * step;
+    const MPI_Count rest = rest_at < share->size ? share->size - rest_at : 0;
+    spc_mpi_loop_t *made = spc_mpi_loop_parts(2);
+    spc_mpi_loop_t *block = inner != NULL ? spc_mpi_loop_repeat(inner, 0, length, row) : NULL;
+    spc_mpi_loop_t *blocks = block != NULL ? spc_mpi_loop_repeat(block, 0, whole, step * row) : NULL;
+    spc_mpi_loop_t *last = inner != NULL ? spc_mpi_loop_repeat(inner, 0, rest, row) : NULL;
+    if (made != NULL && blocks != NULL && last != NULL) {
+        spc_mpi_loop_add_part(made, first * row, blocks);
+        spc_mpi_loop_add_part(made, rest_at * row, last);
+        made = spc_mpi_loop_simplify(made);
+    } else {
+        spc_mpi_loop_release(made);
+        made = NULL;
+    }
+    spc_mpi_loop_release(block);
+    spc_mpi_loop_release(blocks);
+    spc_mpi_loop_release(last);
+    spc_mpi_loop_release(inner);
+    return made;
+}
+
+/* The place of the process in the grid, whose last dimension varies fastest, in either order. */
+static int coordinate(int rank, int ndims, const int psizes[], int dimension) {
+    for (int d = ndims - 1; d > dimension; d--) {
+        rank /= psizes[d];
+    }
+    return rank % psizes[dimension];
+}
+
+int spc_mpi_type_create_darray(int size, int rank, int ndims, spc_mpi_counts_t array_of_gsizes,
+                               const int array_of_distribs[], const int array_of_dargs[],
+                               const int array_of_psizes[], int order, MPI_Datatype oldtype,
+                               MPI_Datatype *newtype) {
+    spc_mpi_type_t *old;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
+    SPC_MPI_TRY(check_array(ndims, order));
+    MPI_Count processes = 1;
+    for (int i = 0; i < ndims; i++) {
+        if (array_of_psizes[i] < 1) {
+            return spc_mpi_fail(NULL, MPI_ERR_ARG, "dimension %d has %d processes", i, array_of_psizes[i]);
+        }
+        processes *= array_of_psizes[i];
+    }
+    if (processes != size || rank < 0 || rank >= size) {
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "rank %d of %d in a grid of %lld processes", rank, size,
+                            (long long)processes);
+    }
+    spc_mpi_loop_t *loop = spc_mpi_loop_retain(old->loop);
+    MPI_Count items = 1;
+    for (int i = 0; i < ndims; i++) {
+        const int d = nth_fastest(order, ndims, i);
+        const share_t share = {.size = spc_mpi_count(array_of_gsizes, d),
+                               .processes = array_of_psizes[d],
+                               .process = coordinate(rank, ndims, array_of_psizes, d),
+                               .distribution = array_of_distribs[d],
+                               .argument = array_of_dargs[d]};
+        MPI_Count length = 0;
+        const int code = block_length(&share, &length);
+        if (code != MPI_SUCCESS) {
+            spc_mpi_loop_release(loop);
+            return code;
+        }
+        loop = deal(loop, &share, length, items * old->extent);
+        items *= share.size;
+    }
+    MPI_Count *counts = malloc(sizeof(*counts) * (4 * (size_t)ndims + 4)), next = 0;
+    if (counts == NULL) {
+        spc_mpi_loop_release(loop);
+        return no_memory();
+    }
+    counts[next++] = size;
+    counts[next++] = rank;
+    counts[next++] = ndims;
+    for (int i = 0; i < ndims; i++) {
+        counts[next + i] = spc_mpi_count(array_of_gsizes, i);
+        counts[next + ndims + i] = array_of_distribs[i];
+        counts[next + 2 * ndims + i] = array_of_dargs[i];
+        counts[next + 3 * ndims + i] = array_of_psizes[i];
+    }
+    next += 4 * ndims;
+    counts[next++] = order;
+    const int code = publish_array(old, loop, items, MPI_COMBINER_DARRAY, counts, next, newtype);
+    free(counts);
+    return code;
+}

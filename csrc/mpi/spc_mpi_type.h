@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_mpi_type: datatypes as loops, and operators.
+ *
+ * A datatype is described by loops, not by a list of its pieces: a vector is a count, a stride and what it repeats. So a
+ * description is as long as the calls that made it, and packing takes no memory but the packed bytes.
+ *
+ * Types are never changed after they are published. A freed type lives until the last request or type that uses it has
+ * ended: each holds a reference.
+ */
+#ifndef SPC_MPI_TYPE_H
+#define SPC_MPI_TYPE_H
+
+#include "mpi/spc_mpi.h"
+
+typedef struct spc_mpi_loop spc_mpi_loop_t; /* spc_mpi_pack.c */
+
+/* The arguments of the call that made the type, for MPI_Type_get_contents. */
+typedef struct spc_mpi_contents {
+    int combiner;
+    MPI_Count integer_count, address_count, large_count, type_count;
+    int *integers;
+    MPI_Aint *addresses;
+    MPI_Count *larges;
+    spc_mpi_type_t **types;
+} spc_mpi_contents_t;
+
+struct spc_mpi_type {
+    _Atomic int references;
+    MPI_Datatype handle;
+    bool is_builtin;
+    bool is_dense; /* one block from the beginning to the end of its extent */
+    MPI_Count size;
+    MPI_Count lb, extent;
+    MPI_Count true_lb, true_extent;
+    MPI_Count alignment; /* of its most aligned element */
+    uint32_t core;                 /* the spc_type_t of each element, or SPC_TYPE_NONE */
+    const spc_mpi_type_t *element; /* the builtin type of each element; NULL: they differ */
+    spc_mpi_loop_t *loop;
+    spc_mpi_contents_t contents;
+    spc_mpi_attribute_t *attributes;
+    char name[MPI_MAX_OBJECT_NAME];
+};
+
+void spc_mpi_types_start(void); /* the builtin ones; before any other call */
+
+/* MPI_SUCCESS and the object, or MPI_ERR_TYPE by the error handler of `comm`, which may be NULL. */
+int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type);
+void spc_mpi_type_retain(spc_mpi_type_t *type);
+void spc_mpi_type_release(spc_mpi_type_t *type);
+
+/* Copies `count` items out of `buffer`, one after another without holes; returns the number of bytes. */
+MPI_Count spc_mpi_type_pack(const void *buffer, MPI_Count count, const spc_mpi_type_t *type, void *packed);
+
+/* Copies packed bytes, count * type->size at most, into `count` items. */
+void spc_mpi_type_unpack(const void *packed, MPI_Count bytes, void *buffer, MPI_Count count,
+                         const spc_mpi_type_t *type);
+
+/* The address of item number `index`. */
+static inline void *spc_mpi_item(const void *buffer, MPI_Count index, const spc_mpi_type_t *type) {
+    return (char *)buffer + index * type->extent;
+}
+
+/* Data for the core: in place if the type is dense, else packed into memory that spc_mpi_payload_end frees. */
+typedef struct spc_mpi_payload {
+    spc_payload_t core;
+    void *copy;
+} spc_mpi_payload_t;
+
+/* MPI_ERR_COUNT, MPI_ERR_NO_MEM. */
+int spc_mpi_payload_begin(const spc_mpi_comm_t *comm, const void *buffer, MPI_Count count,
+                          const spc_mpi_type_t *type, spc_mpi_payload_t *payload);
+static inline void spc_mpi_payload_end(spc_mpi_payload_t *payload) {
+    free(payload->copy);
+}
+
+/* The element's type travels in the format byte of a message: the receiver sees a mismatch at no cost. */
+#define SPC_MPI_FORMAT 0x40
+static inline uint8_t spc_mpi_format(const spc_mpi_type_t *type) {
+    return type->core == SPC_TYPE_NONE ? SPC_FORMAT_RAW : (uint8_t)(SPC_MPI_FORMAT | type->core);
+}
+
+/* Called when a message's format is not that of the receive: one warning for each pair of types, an error with
+ * --strict (then MPI_ERR_TYPE is returned). `source`: a rank for the sentence. */
+int spc_mpi_check_format(const spc_mpi_comm_t *comm, uint8_t format, const spc_mpi_type_t *type, int source);
+
+/* The warning itself, or with --strict the error; names of types for the sentence. spc_mpi_error.c. */
+int spc_mpi_note_types(const spc_mpi_comm_t *comm, int source, const char *sent, const char *received);
+
+/* ---- operators: spc_mpi_op.c ---- */
+
+void spc_mpi_ops_start(void);
+
+/* MPI_SUCCESS if it is an operator; else MPI_ERR_OP. */
+int spc_mpi_check_op(const spc_mpi_comm_t *comm, MPI_Op op);
+bool spc_mpi_op_commutes(MPI_Op op);
+
+/* The core's operator if the core has it for the elements of this type; else -1. */
+int spc_mpi_core_op(MPI_Op op, const spc_mpi_type_t *type);
+
+/* right = left op right, for `count` items of the type. */
+int spc_mpi_combine(const spc_mpi_comm_t *comm, MPI_Op op, const void *left, void *right, MPI_Count count,
+                    const spc_mpi_type_t *type);
+
+#endif

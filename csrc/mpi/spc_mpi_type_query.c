@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Datatypes: what programs ask of them, names, contents, and elements of another type than the receive's.
+ */
+#include "mpi/spc_mpi_pack.h"
+
+#include "mpi/spc_mpi_request.h"
+
+int spc_mpi_type_commit(MPI_Datatype *datatype) {
+    spc_mpi_type_t *type;
+    return spc_mpi_get_type(NULL, *datatype, &type);
+}
+
+int spc_mpi_type_free(MPI_Datatype *datatype) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, *datatype, &type));
+    if (type->is_builtin) {
+        return spc_mpi_fail(NULL, MPI_ERR_TYPE, "%s is predefined: it cannot be freed", type->name);
+    }
+    SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)*datatype, &type->attributes));
+    spc_mpi_handle_free(SPC_MPI_TYPE, (intptr_t)*datatype);
+    spc_mpi_type_release(type);
+    *datatype = MPI_DATATYPE_NULL;
+    return MPI_SUCCESS;
+}
+
+/* ---- sizes ---- */
+
+int spc_mpi_type_size(MPI_Datatype datatype, MPI_Count *size) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+    *size = type->size;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_size_x(MPI_Datatype datatype, MPI_Count *size) {
+    return spc_mpi_type_size(datatype, size);
+}
+
+int spc_mpi_type_get_extent(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+    *lb = type->lb;
+    *extent = type->extent;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_get_extent_x(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent) {
+    return spc_mpi_type_get_extent(datatype, lb, extent);
+}
+
+int spc_mpi_type_get_true_extent(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+    *true_lb = type->true_lb;
+    *true_extent = type->true_extent;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent) {
+    return spc_mpi_type_get_true_extent(datatype, true_lb, true_extent);
+}
+
+/* ---- elements of a received message ---- */
+
+/* The builtin elements in the first `bytes` of an item; what is left of them is less than one. */
+static MPI_Count count_elements(const spc_mpi_type_t *type, MPI_Count *bytes) {
+    if (type->element != NULL) {
+        const MPI_Count one = type->element->size;
+        const MPI_Count there = *bytes < type->size ? *bytes : type->size;
+        const MPI_Count count = one != 0 ? there / one : 0;
+        *bytes -= count * one;
+        return count;
+    }
+    const spc_mpi_contents_t *contents = &type->contents;
+    MPI_Count count = 0;
+    if (contents->combiner != MPI_COMBINER_STRUCT) { /* of one type, repeated */
+        const spc_mpi_type_t *old = contents->types[0];
+        MPI_Count copies = old->size != 0 ? type->size / old->size : 0;
+        for (; copies > 0 && *bytes > 0; copies--) {
+            count += count_elements(old, bytes);
+        }
+        return count;
+    }
+    for (MPI_Count i = 0; i < contents->type_count; i++) {
+        for (int copy = 0; copy < contents->integers[i + 1] && *bytes > 0; copy++) {
+            count += count_elements(contents->types[i], bytes);
+        }
+    }
+    return count;
+}
+
+int spc_mpi_get_elements(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+    MPI_Count left = spc_mpi_status_bytes(status);
+    *count = 0;
+    if (type->size == 0) {
+        *count = left == 0 ? 0 : MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    if (type->element != NULL && type->element->size != 0) {
+        *count = left % type->element->size == 0 ? left / type->element->size : MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    MPI_Count one = type->size;
+    const MPI_Count per_item = count_elements(type, &one);
+    *count = left / type->size * per_item;
+    left %= type->size;
+    if (left > 0) {
+        *count += count_elements(type, &left);
+    }
+    *count = left == 0 ? *count : MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count) {
+    return spc_mpi_get_elements(status, datatype, count);
+}
+
+/* ---- names ---- */
+
+int spc_mpi_type_set_name(MPI_Datatype datatype, const char *type_name) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+    (void)snprintf(type->name, sizeof(type->name), "%s", type_name);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen) {
+    spc_mpi_type_t *type;
+    const char *name = "MPI_DATATYPE_NULL";
+    if (datatype != MPI_DATATYPE_NULL) {
+        SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+        name = type->name;
+    }
+    memcpy(type_name, name, strlen(name) + 1);
+    *resultlen = (int)strlen(name);
+    return MPI_SUCCESS;
+}
+
+/* ---- contents ---- */
+
+int spc_mpi_type_get_envelope_c(MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count *num_addresses,
+                                MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+    *num_integers = type->contents.integer_count;
+    *num_addresses = type->contents.address_count;
+    *num_large_counts = type->contents.large_count;
+    *num_datatypes = type->contents.type_count;
+    *combiner = type->contents.combiner;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_get_envelope(MPI_Datatype datatype, int *num_integers, int *num_addresses,
+                              int *num_datatypes, int *combiner) {
+    MPI_Count integers, addresses, larges, types;
+    SPC_MPI_TRY(spc_mpi_type_get_envelope_c(datatype, &integers, &addresses, &larges, &types, combiner));
+    *num_integers = spc_mpi_narrow(integers);
+    *num_addresses = spc_mpi_narrow(addresses);
+    *num_datatypes = spc_mpi_narrow(types);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
+                                MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[],
+                                MPI_Aint array_of_addresses[], MPI_Count array_of_large_counts[],
+                                MPI_Datatype array_of_datatypes[]) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+    const spc_mpi_contents_t *contents = &type->contents;
+    if (contents->combiner == MPI_COMBINER_NAMED) {
+        return spc_mpi_fail(NULL, MPI_ERR_TYPE, "%s is predefined: no call has made it", type->name);
+    }
+    if (max_integers < contents->integer_count || max_addresses < contents->address_count
+        || max_large_counts < contents->large_count || max_datatypes < contents->type_count) {
+        return spc_mpi_fail(NULL, MPI_ERR_ARG,
+                            "an array is too short: MPI_Type_get_envelope gives the lengths");
+    }
+    for (MPI_Count i = 0; i < contents->integer_count; i++) {
+        array_of_integers[i] = contents->integers[i];
+    }
+    for (MPI_Count i = 0; i < contents->address_count; i++) {
+        array_of_addresses[i] = contents->addresses[i];
+    }
+    for (MPI_Count i = 0; i < contents->large_count; i++) {
+        array_of_large_counts[i] = contents->larges[i];
+    }
+    for (MPI_Count i = 0; i < contents->type_count; i++) {
+        spc_mpi_type_t *old = contents->types[i];
+        if (!old->is_builtin && spc_mpi_handle_find(SPC_MPI_TYPE, (intptr_t)old->handle) != old) {
+            old->handle =
+                (MPI_Datatype)spc_mpi_handle_create(SPC_MPI_TYPE, old); /* the program has freed it */
+        }
+        spc_mpi_type_retain(old); /* the program frees what it gets */
+        array_of_datatypes[i] = old->handle;
+    }
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_get_contents(MPI_Datatype datatype, int max_integers, int max_addresses, int max_datatypes,
+                              int array_of_integers[], MPI_Aint array_of_addresses[],
+                              MPI_Datatype array_of_datatypes[]) {
+    return spc_mpi_type_get_contents_c(datatype, max_integers, max_addresses, 0, max_datatypes,
+                                       array_of_integers, array_of_addresses, NULL, array_of_datatypes);
+}
+
+/* ---- finding builtin types ---- */
+
+int spc_mpi_type_match_size(int typeclass, int size, MPI_Datatype *datatype) {
+    static const struct {
+        int typeclass, size;
+        MPI_Datatype type;
+    } known[] = {
+        {MPI_TYPECLASS_INTEGER, 1, MPI_INT8_T},
+        {MPI_TYPECLASS_INTEGER, 2, MPI_INT16_T},
+        {MPI_TYPECLASS_INTEGER, 4, MPI_INT32_T},
+        {MPI_TYPECLASS_INTEGER, 8, MPI_INT64_T},
+        {MPI_TYPECLASS_REAL, 4, MPI_FLOAT},
+        {MPI_TYPECLASS_REAL, 8, MPI_DOUBLE},
+        {MPI_TYPECLASS_REAL, 16, MPI_LONG_DOUBLE},
+        {MPI_TYPECLASS_COMPLEX, 8, MPI_C_FLOAT_COMPLEX},
+        {MPI_TYPECLASS_COMPLEX, 16, MPI_C_DOUBLE_COMPLEX},
+        {MPI_TYPECLASS_COMPLEX, 32, MPI_C_LONG_DOUBLE_COMPLEX},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i].typeclass == typeclass && known[i].size == size) {
+            *datatype = known[i].type;
+            return MPI_SUCCESS;
+        }
+    }
+    *datatype = MPI_DATATYPE_NULL;
+    return spc_mpi_fail(NULL, MPI_ERR_ARG, "there is no builtin type of %d bytes in this class", size);
+}
+
+int spc_mpi_type_get_value_index(MPI_Datatype value_type, MPI_Datatype index_type, MPI_Datatype *pair_type) {
+    static const struct {
+        MPI_Datatype value, pair;
+    } known[] = {{MPI_FLOAT, MPI_FLOAT_INT}, {MPI_DOUBLE, MPI_DOUBLE_INT},
+                 {MPI_LONG, MPI_LONG_INT},   {MPI_SHORT, MPI_SHORT_INT},
+                 {MPI_INT, MPI_2INT},        {MPI_LONG_DOUBLE, MPI_LONG_DOUBLE_INT}};
+    *pair_type = MPI_DATATYPE_NULL;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (index_type == MPI_INT && known[i].value == value_type) {
+            *pair_type = known[i].pair;
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+/* ---- elements of another type than expected ---- */
+
+static const char *core_name(uint8_t format) {
+    static const char *const names[SPC_TYPE_COUNT] = {
+        [SPC_TYPE_INT8] = "int8",           [SPC_TYPE_INT16] = "int16",
+        [SPC_TYPE_INT32] = "int32",         [SPC_TYPE_INT64] = "int64",
+        [SPC_TYPE_UINT8] = "uint8",         [SPC_TYPE_UINT16] = "uint16",
+        [SPC_TYPE_UINT32] = "uint32",       [SPC_TYPE_UINT64] = "uint64",
+        [SPC_TYPE_FLOAT32] = "float32",     [SPC_TYPE_FLOAT64] = "float64",
+        [SPC_TYPE_COMPLEX64] = "complex64", [SPC_TYPE_COMPLEX128] = "complex128",
+        [SPC_TYPE_BOOL] = "bool",
+    };
+    const uint32_t core = format & (SPC_MPI_FORMAT - 1);
+    return (format & SPC_MPI_FORMAT) != 0 && core < SPC_TYPE_COUNT ? names[core] : NULL;
+}
+
+/* Bytes without a type fit all types; so do signed and unsigned ones of one byte, which are characters. */
+int spc_mpi_check_format(const spc_mpi_comm_t *comm, uint8_t format, const spc_mpi_type_t *type, int source) {
+    const char *sent = core_name(format), *received = core_name(spc_mpi_format(type));
+    if (sent == NULL || received == NULL || (type->element->size == 1 && strstr(sent, "int8") != NULL)) {
+        return MPI_SUCCESS;
+    }
+    return spc_mpi_note_types(comm, source, sent, received);
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""The library of MPI (csrc/mpi) joins the run through Python: lines, explanations and ends are those of spcomm."""
+
+from libc.string cimport memcpy
+
+from spcomm._core.handle cimport Handle, fail
+from spcomm._core.libspc cimport spc_comm_t
+
+cdef extern from "api/spc_api_binding.h":
+    ctypedef struct spc_api_binding_t:
+        spc_comm_t *core
+        void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room) noexcept
+
+    spc_api_binding_t spc_api_binding
+
+cdef Handle world = None
+
+
+cdef str sentence(spc_comm_t *core, int status, str call):
+    """The text of the exception that a call of spcomm's would raise here."""
+    cdef spc_comm_t *own = world.core
+    world.core = core
+    try:
+        fail(world, status, call)
+    except Exception as error:
+        return str(error).removeprefix(f"{call}: ")
+    finally:
+        world.core = own
+    return ""
+
+
+cdef void explain(spc_comm_t *core, int status, const char *call, char *text, size_t room) noexcept with gil:
+    cdef bytes words
+    try:
+        words = sentence(core, status, call.decode()).encode()[: room - 1]
+    except BaseException as error:
+        words = repr(error).encode()[: room - 1]
+    memcpy(text, <const char *>words, len(words))
+    text[len(words)] = 0
+
+
+def join():
+    """Join the run, and tell the library of MPI how. Called by MPI_Init in a Python process."""
+    import spcomm
+
+    global world
+    world = spcomm.startup()
+    spc_api_binding.core = world.core
+    spc_api_binding.explain = explain
