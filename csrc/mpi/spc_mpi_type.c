@@ -393,7 +393,7 @@ int spc_mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Coun
 typedef struct placed {
     MPI_Count count;
     spc_mpi_counts_t lengths;
-    MPI_Count length = 0;
+    MPI_Count length;
     spc_mpi_counts_t places;
     const MPI_Aint *addresses; /* instead of places, in bytes */
     MPI_Count unit;
