@@ -220,7 +220,26 @@ static const char *type_suffix(uint64_t kind) {
     }
 }
 
+/* MPI's name of the call; mpi4py's where the program is in Python: recv() probes first. NULL: no call of MPI. */
+static const char *mpi_word(const spc_board_entry_t *entry) {
+#define MPI_WORD(name) [SPC_BOARD_MPI_##name] = "MPI_" #name,
+    static const char *const words[SPC_BOARD_MPI_COUNT] = {SPC_BOARD_MPI_CALLS(MPI_WORD)};
+#undef MPI_WORD
+    const uint32_t number = entry->flags >> SPC_BOARD_MPI_SHIFT;
+    if (number == SPC_BOARD_MPI_NONE || number >= SPC_BOARD_MPI_COUNT) {
+        return NULL;
+    }
+    if ((entry->flags & SPC_BOARD_IN_C) != 0) {
+        return words[number];
+    }
+    return number == SPC_BOARD_MPI_Mprobe ? "recv" : words[number] + strlen("MPI_");
+}
+
 void spc_call_text_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out) {
+    if (mpi_word(entry) != NULL) {
+        fprintf(out, "%s()", mpi_word(entry));
+        return;
+    }
     const spc_signature_t call = call_of(entry);
     const char *name = entry->kind == SPC_BOARD_CYCLE ? "coordinated_recv" : operation_word(&call);
     const char *suffix = "";
@@ -257,7 +276,36 @@ static void write_message_call(const char *name, const spc_board_entry_t *entry,
     fputc(')', out);
 }
 
+/* A wait for a request names the operation that the request stands for. */
+static bool waits_for_request(const spc_board_entry_t *entry) {
+    const uint32_t number = entry->flags >> SPC_BOARD_MPI_SHIFT;
+    return number == SPC_BOARD_MPI_Wait || number == SPC_BOARD_MPI_Waitall || number == SPC_BOARD_MPI_Waitany
+           || number == SPC_BOARD_MPI_Waitsome;
+}
+
+/* "MPI_Recv(source=1, tag=7)", "MPI_Waitall() for a receive(source=1, tag=7)", "MPI_Bcast(root=0)". */
+static void write_mpi_call(const char *name, const spc_board_entry_t *entry, const char *peer, FILE *out) {
+    const spc_signature_t call = call_of(entry);
+    const bool sends = entry->kind == SPC_BOARD_SEND || entry->kind == SPC_BOARD_RECEIPT;
+    if ((entry->kind != SPC_BOARD_RECEIVE && !sends) || is_collective(entry)) {
+        fputs(name, out);
+        fprintf(out, has_root(&call) || call.operation == SPC_OPERATION_ARRAY_REDUCE ? "(root=%u)" : "()",
+                call.root);
+        return;
+    }
+    if (waits_for_request(entry)) {
+        fprintf(out, "%s() for ", name);
+        name = sends ? "a send" : "a receive";
+    }
+    fputs(name, out);
+    write_message_call(sends ? "(dest=" : "(source=", entry, peer, out);
+}
+
 void spc_call_text_write(const spc_board_entry_t *entry, const char *peer, FILE *out) {
+    if (mpi_word(entry) != NULL) {
+        write_mpi_call(mpi_word(entry), entry, peer, out);
+        return;
+    }
     switch ((spc_board_kind_t)entry->kind) {
     case SPC_BOARD_RECEIVE:
         write_message_call("recv(source=", entry, peer, out);
@@ -343,4 +391,20 @@ void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out) {
         fputs(" in ", out);
         write_name(entry->function, out);
     }
+}
+
+#define LINE_BYTES 160
+
+void spc_call_text_write_source(const spc_board_entry_t *entry, FILE *out) {
+    char line[LINE_BYTES] = "";
+    FILE *file = mpi_word(entry) != NULL && entry->line != 0 ? fopen(entry->file, "r") : NULL;
+    if (file == NULL) {
+        return;
+    }
+    for (uint32_t number = 1; number <= entry->line && fgets(line, sizeof(line), file) != NULL;) {
+        number += strchr(line, '\n') != NULL; /* a longer line comes in pieces */
+    }
+    fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    write_name(line + strspn(line, " \t"), out);
 }

@@ -30,6 +30,9 @@ const char *spc_call_text_type(uint32_t type);
 /* "ring.py:12 in step"; empty if it is not known. */
 void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out);
 
+/* The line of the program itself, without its indentation, of a call of MPI; empty if it cannot be read here. */
+void spc_call_text_write_source(const spc_board_entry_t *entry, FILE *out);
+
 /* "3", or "ANY". */
 void spc_call_text_write_number(int32_t number, FILE *out);
 

@@ -178,6 +178,22 @@ static void write_call(const report_t *r, uint32_t first, uint32_t count, FILE *
     }
 }
 
+/* Below the row: "        | comm.Recv(buffer, source=1)". */
+static void write_source_below(const spc_board_entry_t *entry, FILE *out) {
+    char *source = NULL;
+    size_t bytes = 0;
+    FILE *text = open_memstream(&source, &bytes);
+    if (text == NULL) {
+        return;
+    }
+    spc_call_text_write_source(entry, text);
+    fclose(text);
+    if (bytes != 0) {
+        fprintf(out, "\n          | %s", source);
+    }
+    free(source);
+}
+
 static int write_row(const report_t *r, uint32_t first, uint32_t count, spc_deadlock_report_row_t *row,
                      void *argument) {
     char *call = NULL, *place = NULL;
@@ -190,6 +206,9 @@ static int write_row(const report_t *r, uint32_t first, uint32_t count, spc_dead
     }
     if (out != NULL) {
         spc_call_text_write_place(&r->entry[first], out);
+        if (r->out != NULL) { /* a report, and not rows for a table of another */
+            write_source_below(&r->entry[first], out);
+        }
         fclose(out);
     }
     int status = call != NULL && place != NULL ? row(argument, r->these, call, place) : SPC_ENOMEM;

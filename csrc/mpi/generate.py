@@ -196,8 +196,35 @@ def header(abi):
         for is_large in (False, True)[: 1 + function.has_large]:
             lines += [function.prototype(prefix, is_large) + ";" for prefix in ("", "P")]
     lines += [f"{prototype};" for prototype, _ in conversions()]
-    lines += ["", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
+    lines += ["", HERE_LINES, "#ifdef __cplusplus", "}", "#endif", "", *noting_macros(), "#endif", ""]
     return "\n".join(lines)
+
+
+HERE_LINES = """\
+/* spcomm mpicc defines SPCOMM_MPI_LINES: each call then notes its line, which reports show. */
+typedef struct spcomm_mpi_here {
+    const char *file;
+    const char *function;
+    int line;
+} spcomm_mpi_here_t;
+#ifdef __cplusplus
+extern thread_local spcomm_mpi_here_t spcomm_mpi_here;
+#else
+extern _Thread_local spcomm_mpi_here_t spcomm_mpi_here;
+#endif
+"""
+
+
+def noting_macros():
+    """Macros of the functions' own names: a function that is not called, such as &MPI_Send, stays as it is."""
+    yield "#ifdef SPCOMM_MPI_LINES"
+    yield "#define SPCOMM_MPI_NOTE \\"
+    yield "    (spcomm_mpi_here.file = __FILE__, spcomm_mpi_here.line = __LINE__, spcomm_mpi_here.function = __func__)"
+    for function in functions():
+        if function.result == "int" and not function.is_variadic and not function.is_left_out:
+            for name in (function.name, f"{function.name}_c")[: 1 + function.has_large]:
+                yield f"#define MPI_{name}(...) (SPCOMM_MPI_NOTE, MPI_{name}(__VA_ARGS__))"
+    yield "#endif"
 
 
 # ---- the entry points

@@ -37,12 +37,41 @@ static int start_comms(spc_comm_t *core) {
     return SPC_OK;
 }
 
+/* ---- what a report says of a waiting call ---- */
+
+_Thread_local spcomm_mpi_here_t spcomm_mpi_here;
+
+static uint32_t call_number(const char *call) {
+#define NAME(name) "MPI_" #name,
+    static const char *const names[] = {"", SPC_BOARD_MPI_CALLS(NAME)};
+#undef NAME
+    const size_t length =
+        strlen(call) - (strlen(call) > 2 && strcmp(call + strlen(call) - 2, "_c") == 0 ? 2 : 0);
+    for (uint32_t number = 1; number < SPC_BOARD_MPI_COUNT; number++) {
+        if (strlen(names[number]) == length && strncmp(names[number], call, length) == 0) {
+            return number;
+        }
+    }
+    return SPC_BOARD_MPI_NONE;
+}
+
+/* spc_node_t.annotate, in the thread that waits. A program in C has left its line, if spcomm mpicc compiled it. */
+static void annotate(spc_board_entry_t *entry) {
+    entry->flags |= spc_mpi_call != NULL ? call_number(spc_mpi_call) << SPC_BOARD_MPI_SHIFT : 0;
+    if (entry->line == 0 && spcomm_mpi_here.file != NULL) {
+        entry->line = (uint32_t)spcomm_mpi_here.line;
+        (void)snprintf(entry->file, sizeof(entry->file), "%s", spcomm_mpi_here.file);
+        (void)snprintf(entry->function, sizeof(entry->function), "%s", spcomm_mpi_here.function);
+    }
+}
+
 static int start(int required) {
     spc_comm_t *core;
     if (spc_api_binding_join(&core) != SPC_OK) {
         spc_mpi_end(1); /* the sentence is printed; MPI has no error handler before its start */
     }
     spc_mpi.node = core->node;
+    core->node->annotate = annotate;
     spc_mpi.main_thread = pthread_self();
     spc_mpi.provided = required;
     spc_mpi_types_start();

@@ -101,6 +101,9 @@ int spc_node_locate(spc_node_wait_t *wait) {
     if (threads == SPC_NODE_INTERRUPTED) {
         return SPC_EINTERRUPTED;
     }
+    if (node->annotate != NULL) {
+        node->annotate(&entry);
+    }
     entry.doubts = find_doubts(node, wait, threads, own_signals);
     entry.since_ns = since_ns;
     node->entry = entry;
