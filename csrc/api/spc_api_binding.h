@@ -16,6 +16,8 @@ typedef struct spc_api_binding {
     spc_comm_t *core; /* of the whole run; NULL: Python has not joined */
     /* Writes why a call of this name failed with this status, in the binding's words. With no lock held. */
     void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room);
+    /* Writes the calling thread's line of the program, "ring.py:12"; empty if it is not known. With no lock held. */
+    void (*locate)(char *text, size_t room);
 } spc_api_binding_t;
 
 /* Written by the binding before the library of MPI reads it, by the same thread. */

@@ -380,8 +380,8 @@ int spc_mpi_comm_call_errhandler(MPI_Comm comm, int errorcode) {
 
 /* ---- elements of another type than expected ---- */
 
-/* Once for each pair of types. */
-int spc_mpi_note_types(const spc_mpi_comm_t *comm, int source, const char *sent, const char *received) {
+/* Once for each pair of types; with --strict each time, as an error. */
+static bool is_new_pair(const char *sent, const char *received) {
     static const char *noted[16][2];
     static int noted_count;
     pthread_mutex_lock(&lock);
@@ -394,10 +394,21 @@ int spc_mpi_note_types(const spc_mpi_comm_t *comm, int source, const char *sent,
         noted[noted_count++][1] = received;
     }
     pthread_mutex_unlock(&lock);
-    if (is_new) {
+    return is_new;
+}
+
+int spc_mpi_note_types(const spc_mpi_comm_t *comm, int source, const char *sent, const char *received) {
+    if (spc_mpi.is_strict) {
+        return spc_mpi_fail(comm, MPI_ERR_TYPE, "rank %d sent %s, and this call receives %s", source, sent, received);
+    }
+    if (is_new_pair(sent, received)) {
+        char place[SPC_MPI_PLACE_BYTES];
+        spc_mpi_locate(place, sizeof(place));
         fprintf(stderr,
-                "spcomm: %s: rank %d sent %s, and rank %d receives %s: the bytes are taken as they are\n",
-                spc_mpi_call, source, sent, comm != NULL ? comm->rank : 0, received);
+                "spcomm: warning: %s%s%s: rank %d sent %s, and rank %d receives %s: the bytes are taken as they are; "
+                "give both calls one type\n",
+                spc_mpi_call, place[0] != '\0' ? " at " : "", place, source, sent, comm != NULL ? comm->rank : 0,
+                received);
     }
     return MPI_SUCCESS;
 }

@@ -13,6 +13,7 @@ spc_mpi_request_t spc_mpi_request_sent;
 /* A request in the pool keeps its handle; `is_used` says whether the handle is one of the program's. */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static spc_mpi_request_t *pool;
+static spc_mpi_request_t *all_made; /* used or not */
 
 void spc_mpi_requests_start(void) {
     spc_mpi_request_t *sent = &spc_mpi_request_sent;
@@ -32,8 +33,44 @@ static spc_mpi_request_t *take_from_pool(void) {
     pthread_mutex_unlock(&pool_lock);
     if (taken == NULL && (taken = calloc(1, sizeof(*taken))) != NULL) {
         taken->handle = (MPI_Request)spc_mpi_handle_create(SPC_MPI_REQUEST, taken);
+        pthread_mutex_lock(&pool_lock);
+        taken->next_made = all_made;
+        all_made = taken;
+        pthread_mutex_unlock(&pool_lock);
     }
     return taken;
+}
+
+/* A program in C has noted its line already; in Python finding it takes time. */
+static void note_place(spc_mpi_request_t *request) {
+    request->made_by = spc_mpi_call;
+    request->place[0] = '\0';
+    if (spcomm_mpi_here.file != NULL || spc_mpi.is_strict) {
+        spc_mpi_locate(request->place, sizeof(request->place));
+    }
+}
+
+static void report(spc_mpi_request_t *request) {
+    const bool is_done = spc_request_is_done(&request->core);
+    const int rank = (int)spc_mpi.node->rank;
+    const char *at = request->place[0] != '\0' ? " at " : "";
+    if (request->core.kind == SPC_REQUEST_RECEIVE && !is_done) {
+        fprintf(stderr, "spcomm: warning: node %d: the receive of %s%s%s has got no message; ", rank,
+                request->made_by, at, request->place);
+    } else {
+        fprintf(stderr, "spcomm: warning: node %d: the request of %s%s%s is done, and nothing has looked at it; ",
+                rank, request->made_by, at, request->place);
+    }
+    fprintf(stderr, "complete it with MPI_Wait or MPI_Test%s\n",
+            spc_mpi.is_strict || at[0] != '\0' ? "" : " (--strict shows the line)");
+}
+
+void spc_mpi_requests_report(void) {
+    for (spc_mpi_request_t *request = all_made; request != NULL; request = request->next_made) {
+        if (request->is_used && !request->is_forgotten && !request->is_persistent && request->query == NULL) {
+            report(request);
+        }
+    }
 }
 
 /* MPI_COMM_WORLD and builtin types outlive every request. */
@@ -64,6 +101,7 @@ spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *
     if (made == NULL) {
         return NULL;
     }
+    note_place(made);
     made->core.kind = SPC_REQUEST_NONE;
     made->core.status = SPC_OK;
     made->core.sink.data = NULL;

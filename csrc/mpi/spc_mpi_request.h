@@ -42,7 +42,10 @@ struct spc_mpi_request {
     MPI_Grequest_cancel_function *cancel;
     void *extra_state;
 
+    const char *made_by;              /* the MPI function that made it */
+    char place[SPC_MPI_PLACE_BYTES]; /* the line that called it; empty: not known */
     spc_mpi_request_t *next_free;
+    spc_mpi_request_t *next_made; /* all that were ever made */
 };
 
 extern spc_mpi_request_t spc_mpi_request_sent;
@@ -53,6 +56,9 @@ void spc_mpi_requests_start(void);
  * NULL. */
 spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *type);
 void spc_mpi_request_destroy(spc_mpi_request_t *request);
+
+/* At the end of the program: a warning for each request that it never completed. */
+void spc_mpi_requests_report(void);
 
 /* The handle of a request that is done already, with an empty status: for operations that are carried out at once. */
 int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle);

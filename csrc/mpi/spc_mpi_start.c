@@ -65,6 +65,17 @@ static void annotate(spc_board_entry_t *entry) {
     }
 }
 
+void spc_mpi_locate(char *text, size_t room) {
+    const char *file = spcomm_mpi_here.file;
+    text[0] = '\0';
+    if (spc_api_binding.locate != NULL) {
+        spc_api_binding.locate(text, room);
+    } else if (file != NULL) {
+        const char *slash = strrchr(file, '/');
+        (void)snprintf(text, room, "%s:%d", slash != NULL ? slash + 1 : file, spcomm_mpi_here.line);
+    }
+}
+
 static int start(int required) {
     spc_comm_t *core;
     if (spc_api_binding_join(&core) != SPC_OK) {
@@ -73,6 +84,8 @@ static int start(int required) {
     spc_mpi.node = core->node;
     core->node->annotate = annotate;
     spc_mpi.main_thread = pthread_self();
+    const char *strict = getenv("SPCOMM_STRICT");
+    spc_mpi.is_strict = strict != NULL && strict[0] != '\0' && strcmp(strict, "0") != 0;
     spc_mpi.provided = required;
     spc_mpi_types_start();
     spc_mpi_ops_start();
@@ -133,6 +146,7 @@ int spc_mpi_finalize(void) {
     }
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)MPI_COMM_SELF, &spc_mpi.self->attributes));
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)MPI_COMM_WORLD, &spc_mpi.world->attributes));
+    spc_mpi_requests_report();
     spc_mpi.is_finished = true;
     const int status = spc_api_binding_leave();
     if (status != SPC_OK) {

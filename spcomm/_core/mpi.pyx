@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The library of MPI (csrc/mpi) joins the run through Python: lines, explanations and ends are those of spcomm."""
 
+import os
+
 from libc.string cimport memcpy
 
+from spcomm._core import call_site
 from spcomm._core.handle cimport Handle, fail
 from spcomm._core.libspc cimport spc_comm_t
 
@@ -10,6 +13,7 @@ cdef extern from "api/spc_api_binding.h":
     ctypedef struct spc_api_binding_t:
         spc_comm_t *core
         void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room) noexcept
+        void (*locate)(char *text, size_t room) noexcept
 
     spc_api_binding_t spc_api_binding
 
@@ -39,6 +43,17 @@ cdef void explain(spc_comm_t *core, int status, const char *call, char *text, si
     text[len(words)] = 0
 
 
+cdef void locate(char *text, size_t room) noexcept with gil:
+    cdef bytes words
+    try:
+        file, line, _ = call_site.of_caller()
+        words = f"{os.path.basename(file)}:{line}".encode()[: room - 1]
+    except BaseException:
+        words = b""
+    memcpy(text, <const char *>words, len(words))
+    text[len(words)] = 0
+
+
 def join():
     """Join the run, and tell the library of MPI how. Called by MPI_Init in a Python process."""
     import spcomm
@@ -47,3 +62,4 @@ def join():
     world = spcomm.startup()
     spc_api_binding.core = world.core
     spc_api_binding.explain = explain
+    spc_api_binding.locate = locate
