@@ -18,6 +18,8 @@ typedef struct spc_api_binding {
     void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room);
     /* Writes the calling thread's line of the program, "ring.py:12"; empty if it is not known. With no lock held. */
     void (*locate)(char *text, size_t room);
+    /* The library's own: called at the end of a Python program, which may leave before MPI_Finalize. */
+    void (*at_end)(void);
 } spc_api_binding_t;
 
 /* Written by the binding before the library of MPI reads it, by the same thread. */

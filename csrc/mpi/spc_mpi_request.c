@@ -50,6 +50,8 @@ static void note_place(spc_mpi_request_t *request) {
     }
 }
 
+static bool is_done(spc_mpi_request_t *request);
+
 static void report(spc_mpi_request_t *request) {
     const bool is_done = spc_request_is_done(&request->core);
     const int rank = (int)spc_mpi.node->rank;
@@ -67,7 +69,9 @@ static void report(spc_mpi_request_t *request) {
 
 void spc_mpi_requests_report(void) {
     for (spc_mpi_request_t *request = all_made; request != NULL; request = request->next_made) {
-        if (request->is_used && !request->is_forgotten && !request->is_persistent && request->query == NULL) {
+        const bool is_waiting = request->is_used && request->core.kind == SPC_REQUEST_RECEIVE && !is_done(request);
+        const bool is_left = request->is_used && !request->is_forgotten && !request->is_persistent;
+        if (is_waiting || (is_left && request->query == NULL)) {
             report(request);
         }
     }

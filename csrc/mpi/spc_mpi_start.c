@@ -84,6 +84,7 @@ static int start(int required) {
     spc_mpi.node = core->node;
     core->node->annotate = annotate;
     spc_mpi.main_thread = pthread_self();
+    spc_api_binding.at_end = spc_mpi_requests_report;
     const char *strict = getenv("SPCOMM_STRICT");
     spc_mpi.is_strict = strict != NULL && strict[0] != '\0' && strcmp(strict, "0") != 0;
     spc_mpi.provided = required;
@@ -146,7 +147,9 @@ int spc_mpi_finalize(void) {
     }
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)MPI_COMM_SELF, &spc_mpi.self->attributes));
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)MPI_COMM_WORLD, &spc_mpi.world->attributes));
-    spc_mpi_requests_report();
+    if (spc_api_binding.core == NULL) {
+        spc_mpi_requests_report();
+    }
     spc_mpi.is_finished = true;
     const int status = spc_api_binding_leave();
     if (status != SPC_OK) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The library of MPI (csrc/mpi) joins the run through Python: lines, explanations and ends are those of spcomm."""
 
+import atexit
 import os
 
 from libc.string cimport memcpy
@@ -14,6 +15,7 @@ cdef extern from "api/spc_api_binding.h":
         spc_comm_t *core
         void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room) noexcept
         void (*locate)(char *text, size_t room) noexcept
+        void (*at_end)() noexcept
 
     spc_api_binding_t spc_api_binding
 
@@ -54,6 +56,12 @@ cdef void locate(char *text, size_t room) noexcept with gil:
     text[len(words)] = 0
 
 
+def report():
+    """Let the library of MPI report what the program has left open."""
+    if spc_api_binding.at_end != NULL:
+        spc_api_binding.at_end()
+
+
 def join():
     """Join the run, and tell the library of MPI how. Called by MPI_Init in a Python process."""
     import spcomm
@@ -63,3 +71,4 @@ def join():
     spc_api_binding.core = world.core
     spc_api_binding.explain = explain
     spc_api_binding.locate = locate
+    atexit.register(report)  # runs before spcomm leaves the run
