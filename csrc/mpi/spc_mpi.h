@@ -7,14 +7,14 @@
  *   spc_mpi_start.c       start and end, time, memory
  *   spc_mpi_attribute.c   attributes and info
  *   spc_mpi_group.c       groups
- *   spc_mpi_comm.c        communicators, of one group and of two
+ *   spc_mpi_comm.c        communicators; spc_mpi_intercomm.c: those of two groups
  *   spc_mpi_type.c        datatypes; spc_mpi_pack.c moves data by them
  *   spc_mpi_op.c          operators
  *   spc_mpi_request.c     requests and statuses
  *   spc_mpi_message.c     messages
  *   spc_mpi_collective.c  collectives that move data; spc_mpi_reduce.c: those that combine it; spc_mpi_later.c: those that
  *                         return a request
- *   spc_mpi_topology.c    topologies, and collectives of neighbours
+ *   spc_mpi_topology.c    topologies; spc_mpi_neighbor.c: collectives of neighbours
  *   spc_mpi_window.c      one-sided communication
  *   spc_mpi_file.c        files
  *
@@ -229,8 +229,26 @@ int spc_mpi_get_intra(MPI_Comm handle, spc_mpi_comm_t **comm);
 
 /* Wraps a core, which is the communicator's from then on; its handle is made, too. NULL: no memory. */
 spc_mpi_comm_t *spc_mpi_comm_wrap(spc_comm_t *core, const spc_mpi_comm_t *parent);
+
+/* The same; MPI_ERR_NO_MEM: the core is closed. */
+int spc_mpi_comm_adopt(spc_comm_t *core, const spc_mpi_comm_t *parent, spc_mpi_comm_t **made);
+void spc_mpi_core_close(spc_comm_t *core);
+
 void spc_mpi_comm_retain(spc_mpi_comm_t *comm);
 void spc_mpi_comm_release(spc_mpi_comm_t *comm);
+
+/* Ends its handle, and with it the handle's reference. */
+void spc_mpi_comm_discard(spc_mpi_comm_t *comm);
+
+/* A communicator of this group, whose members are in `comm` and all call it with the same tag. Tags below
+ * SPC_MPI_GROUP_TAGS are the program's; texts have the others. */
+#define SPC_MPI_GROUP_TAGS (1u << 28)
+int spc_mpi_comm_of_group(spc_mpi_comm_t *comm, const spc_mpi_group_t *group, uint32_t tag,
+                          spc_mpi_comm_t **made);
+uint32_t spc_mpi_hash_tag(const char *text); /* NULL is allowed */
+
+/* MPI_Comm_split of an intercommunicator; *made is NULL if the new one has no members in one of the groups. */
+int spc_mpi_intercomm_split(spc_mpi_comm_t *comm, int64_t color, int key, spc_mpi_comm_t **made);
 
 /* The number of ranks that messages may name: of the remote group if there is one. */
 static inline int spc_mpi_peers(const spc_mpi_comm_t *comm) {
@@ -254,6 +272,8 @@ int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
 
 /* Bytes between members, for this library's own use; ranks of the core, tags of INTERNAL from SPC_MPI_TAGS on. */
 #define SPC_MPI_TAGS 0x10000000
+#define SPC_MPI_TAGS_NEIGHBOR 0x18000000 /* + the number of the neighbour */
+#define SPC_MPI_TAGS_INTERCOMM 0x1c000000 /* + 26 bits of the tag of MPI_Intercomm_create; up to 2^29 */
 int spc_mpi_send_bytes(const spc_mpi_comm_t *comm, int destination, int tag, const void *data,
                        uint64_t bytes);
 int spc_mpi_recv_bytes(const spc_mpi_comm_t *comm, int source, int tag, void *data, uint64_t bytes);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Communicators of one group: rank and size, splitting and duplicating, names.
+ * Communicators: rank and size, splitting and duplicating, names. What only those of two groups have is in
+ * spc_mpi_intercomm.c.
  */
-#include "mpi/spc_mpi.h"
+#include "mpi/spc_mpi_request.h"
 
 /* ---- objects ---- */
 
@@ -58,7 +59,27 @@ spc_mpi_comm_t *spc_mpi_comm_wrap(spc_comm_t *core, const spc_mpi_comm_t *parent
     }
     atomic_init(&made->references, 1);
     made->handle = (MPI_Comm)spc_mpi_handle_create(SPC_MPI_COMM, made);
+    if ((intptr_t)made->handle == 0) {
+        free(made);
+        free(group);
+        return NULL;
+    }
     return made;
+}
+
+int spc_mpi_comm_adopt(spc_comm_t *core, const spc_mpi_comm_t *parent, spc_mpi_comm_t **made) {
+    *made = spc_mpi_comm_wrap(core, parent);
+    if (*made != NULL) {
+        return MPI_SUCCESS;
+    }
+    spc_mpi_core_close(core);
+    return spc_mpi_fail(parent, MPI_ERR_NO_MEM, "there is no memory for a communicator");
+}
+
+/* Messages of this node that still wait for room go first: once it has left, nobody waits for them here. */
+void spc_mpi_core_close(spc_comm_t *core) {
+    (void)spc_comm_close(core, SPC_NO_DEADLINE);
+    spc_comm_destroy(core);
 }
 
 /* Relaxed: who retains holds a reference already. */
@@ -71,12 +92,22 @@ void spc_mpi_comm_release(spc_mpi_comm_t *comm) {
     if (atomic_fetch_sub_explicit(&comm->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    (void)spc_comm_close(comm->core, 0);
-    spc_comm_destroy(comm->core);
+    if (comm->local != NULL) {
+        spc_mpi_comm_release(comm->local);
+    }
+    if (comm->info != MPI_INFO_NULL) {
+        (void)spc_mpi_info_free(&comm->info);
+    }
+    spc_mpi_core_close(comm->core);
     spc_mpi_topology_free(comm->topology);
     free(comm->group);
     free(comm->remote);
     free(comm);
+}
+
+void spc_mpi_comm_discard(spc_mpi_comm_t *comm) {
+    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)comm->handle);
+    spc_mpi_comm_release(comm);
 }
 
 /* ---- checks ---- */
@@ -201,16 +232,15 @@ int spc_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen) {
 
 /* ---- making ---- */
 
-static int split(spc_mpi_comm_t *comm, int64_t color, int64_t key, spc_mpi_comm_t **made) {
+/* Collective; *made is NULL for a node that gives a negative color. */
+static int split(spc_mpi_comm_t *comm, int64_t color, int key, spc_mpi_comm_t **made) {
     spc_comm_t *part;
     *made = NULL;
-    SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, color, key, SPC_NO_DEADLINE, &part)));
-    if (part == NULL) {
-        return MPI_SUCCESS;
+    if (comm->remote != NULL) {
+        return spc_mpi_intercomm_split(comm, color, key, made);
     }
-    *made = spc_mpi_comm_wrap(part, comm);
-    return *made != NULL ? MPI_SUCCESS
-                         : spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a communicator");
+    SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, color, key, SPC_NO_DEADLINE, &part)));
+    return part != NULL ? spc_mpi_comm_adopt(part, comm, made) : MPI_SUCCESS;
 }
 
 static int split_to(spc_mpi_comm_t *comm, int color, int key, MPI_Comm *newcomm) {
@@ -226,21 +256,57 @@ static int split_to(spc_mpi_comm_t *comm, int color, int key, MPI_Comm *newcomm)
 
 int spc_mpi_comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm) {
     spc_mpi_comm_t *found;
-    SPC_MPI_TRY(spc_mpi_get_intra(comm, &found));
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     return split_to(found, color, key, newcomm);
 }
 
-/* A box is what shares memory. */
+/* Whether info names memory as the resource to split by; a program may name resources that no library knows. */
+static int names_memory(MPI_Info info, bool *named) {
+    char value[32] = "";
+    int length = (int)sizeof(value), there = 0;
+    *named = false;
+    if (info != MPI_INFO_NULL) {
+        SPC_MPI_TRY(spc_mpi_info_get_string(info, "mpi_hw_resource_type", &length, value, &there));
+        *named = there != 0 && strcmp(value, "mpi_shared_memory") == 0;
+    }
+    return MPI_SUCCESS;
+}
+
+/* The color that puts nodes of one resource together. A box is what shares memory; below it nodes are not bound to
+ * hardware. */
+static int choose_color(const spc_mpi_comm_t *comm, int split_type, MPI_Info info, int *color) {
+    const int box = (int)spc_comm_box(comm->core, spc_comm_rank(comm->core));
+    bool named = false;
+    *color = MPI_UNDEFINED;
+    switch (split_type) {
+    case MPI_UNDEFINED:
+        return MPI_SUCCESS;
+    case MPI_COMM_TYPE_SHARED:
+        *color = box;
+        return MPI_SUCCESS;
+    case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+        SPC_MPI_TRY(names_memory(info, &named));
+        *color = named ? box : MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    case MPI_COMM_TYPE_HW_UNGUIDED: /* into smaller ones, or not at all */
+        *color = spc_comm_is_wide(comm->core) ? box : MPI_UNDEFINED;
+        return *color == MPI_UNDEFINED || info == MPI_INFO_NULL
+                   ? MPI_SUCCESS
+                   : spc_mpi_info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
+    default:
+        return spc_mpi_fail(comm, MPI_ERR_ARG,
+                            "split_type=%d is none of MPI_COMM_TYPE_SHARED, MPI_COMM_TYPE_HW_GUIDED, "
+                            "MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_RESOURCE_GUIDED and MPI_UNDEFINED",
+                            split_type);
+    }
+}
+
 int spc_mpi_comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm) {
     spc_mpi_comm_t *found;
-    (void)info;
-    SPC_MPI_TRY(spc_mpi_get_intra(comm, &found));
-    int color = found->rank; /* of hardware below a machine each node has its own */
-    if (split_type == MPI_UNDEFINED) {
-        color = MPI_UNDEFINED;
-    } else if (split_type == MPI_COMM_TYPE_SHARED) {
-        color = (int)spc_comm_box(found->core, (uint32_t)found->rank);
-    }
+    int color;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(choose_color(found, split_type, info, &color));
     return split_to(found, color, key, newcomm);
 }
 
@@ -253,27 +319,100 @@ static int check_subset(const spc_mpi_comm_t *comm, const spc_mpi_group_t *group
     return MPI_SUCCESS;
 }
 
-/* The first member's rank is a color that no other group has. */
+/* The first member's rank is a color that no other group has. Of two groups, each gives the half of one new one. */
 int spc_mpi_comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm) {
     spc_mpi_comm_t *found;
     const spc_mpi_group_t *members;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(spc_mpi_get_group(group, &members));
+    SPC_MPI_TRY(check_subset(found, members));
+    if (members->rank == MPI_UNDEFINED) {
+        return split_to(found, MPI_UNDEFINED, 0, newcomm);
+    }
+    const int first = found->remote != NULL ? 0 : spc_mpi_group_find(found->group, members->members[0]);
+    return split_to(found, first, members->rank, newcomm);
+}
+
+/* Only the members take part. */
+int spc_mpi_comm_of_group(spc_mpi_comm_t *comm, const spc_mpi_group_t *group, uint32_t tag,
+                          spc_mpi_comm_t **made) {
+    uint32_t *members = malloc(sizeof(*members) * ((size_t)group->size + 1));
+    spc_comm_t *core = NULL;
+    *made = NULL;
+    if (members == NULL) {
+        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a list of %d ranks", group->size);
+    }
+    for (int rank = 0; rank < group->size; rank++) {
+        members[rank] = (uint32_t)spc_mpi_group_find(comm->group, group->members[rank]);
+    }
+    const int status =
+        spc_comm_create_group(comm->core, members, (uint32_t)group->size, tag, SPC_NO_DEADLINE, &core);
+    free(members);
+    SPC_MPI_TRY(spc_mpi_check(comm, status));
+    return spc_mpi_comm_adopt(core, comm, made);
+}
+
+int spc_mpi_comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *found, *made;
+    const spc_mpi_group_t *members;
+    *newcomm = MPI_COMM_NULL;
     SPC_MPI_TRY(spc_mpi_get_intra(comm, &found));
     SPC_MPI_TRY(spc_mpi_get_group(group, &members));
     SPC_MPI_TRY(check_subset(found, members));
-    const int color = members->rank == MPI_UNDEFINED ? MPI_UNDEFINED
-                                                     : spc_mpi_group_find(found->group, members->members[0]);
-    return split_to(found, color, members->rank == MPI_UNDEFINED ? 0 : members->rank, newcomm);
+    if (tag < 0) {
+        return spc_mpi_fail(found, MPI_ERR_TAG, "tag=%d: a tag is 0 or more", tag);
+    }
+    if (members->rank == MPI_UNDEFINED) {
+        return MPI_SUCCESS;
+    }
+    SPC_MPI_TRY(spc_mpi_comm_of_group(found, members, (uint32_t)tag % SPC_MPI_GROUP_TAGS, &made));
+    *newcomm = made->handle;
+    return MPI_SUCCESS;
 }
 
-static int duplicate(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) {
-    spc_mpi_comm_t *found, *made;
+uint32_t spc_mpi_hash_tag(const char *text) {
+    uint32_t hash = 2166136261; /* FNV-1a */
+    for (; text != NULL && *text != '\0'; text++) {
+        hash = (hash ^ (uint8_t)*text) * 16777619;
+    }
+    return SPC_MPI_GROUP_TAGS + hash % SPC_MPI_GROUP_TAGS;
+}
+
+int spc_mpi_comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info,
+                                   MPI_Errhandler errhandler, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *world, *made;
+    const spc_mpi_group_t *members;
     *newcomm = MPI_COMM_NULL;
-    SPC_MPI_TRY(spc_mpi_get_intra(comm, &found));
-    SPC_MPI_TRY(split(found, 0, found->rank, &made));
-    made->topology = spc_mpi_topology_copy(found->topology);
-    SPC_MPI_TRY(spc_mpi_attributes_copy((intptr_t)comm, found->attributes, &made->attributes));
-    if (info != MPI_INFO_NULL) {
-        SPC_MPI_TRY(spc_mpi_info_dup(info, &made->info));
+    SPC_MPI_TRY(spc_mpi_get_comm(MPI_COMM_WORLD, &world));
+    SPC_MPI_TRY(spc_mpi_get_group(group, &members));
+    SPC_MPI_TRY(spc_mpi_check_errhandler(errhandler));
+    if (members->rank == MPI_UNDEFINED) {
+        return members->size == 0 ? MPI_SUCCESS
+                                  : spc_mpi_fail(world, MPI_ERR_GROUP, "this node is not in the group");
+    }
+    SPC_MPI_TRY(spc_mpi_comm_of_group(world, members, spc_mpi_hash_tag(stringtag), &made));
+    made->errhandler = errhandler;
+    *newcomm = made->handle;
+    return info != MPI_INFO_NULL ? spc_mpi_info_dup(info, &made->info) : MPI_SUCCESS;
+}
+
+/* ---- duplicating ---- */
+
+static int copy_extras(const spc_mpi_comm_t *from, MPI_Info info, spc_mpi_comm_t *to) {
+    to->topology = spc_mpi_topology_copy(from->topology);
+    SPC_MPI_TRY(spc_mpi_attributes_copy((intptr_t)from->handle, from->attributes, &to->attributes));
+    return info != MPI_INFO_NULL ? spc_mpi_info_dup(info, &to->info) : MPI_SUCCESS;
+}
+
+static int duplicate(spc_mpi_comm_t *comm, MPI_Info info, MPI_Comm *newcomm) {
+    spc_mpi_comm_t *made;
+    *newcomm = MPI_COMM_NULL;
+    SPC_MPI_TRY(split(comm, 0, comm->rank, &made));
+    const int code = copy_extras(comm, info, made);
+    if (code != MPI_SUCCESS) {
+        (void)spc_mpi_attributes_free((intptr_t)made->handle, &made->attributes);
+        spc_mpi_comm_discard(made);
+        return code;
     }
     *newcomm = made->handle;
     return MPI_SUCCESS;
@@ -282,11 +421,30 @@ static int duplicate(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) {
 int spc_mpi_comm_dup(MPI_Comm comm, MPI_Comm *newcomm) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    return duplicate(comm, found->info, newcomm);
+    return duplicate(found, found->info, newcomm);
 }
 
 int spc_mpi_comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) {
-    return duplicate(comm, info, newcomm);
+    spc_mpi_comm_t *found;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    return duplicate(found, info, newcomm);
+}
+
+/* These wait for the other nodes at once, and their requests are done. */
+int spc_mpi_comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request) {
+    spc_mpi_comm_t *found;
+    *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(duplicate(found, found->info, newcomm));
+    return spc_mpi_request_done(found, request);
+}
+
+int spc_mpi_comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request) {
+    spc_mpi_comm_t *found;
+    *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(duplicate(found, info, newcomm));
+    return spc_mpi_request_done(found, request);
 }
 
 /* ---- ending ---- */
@@ -298,8 +456,7 @@ int spc_mpi_comm_free(MPI_Comm *comm) {
         return spc_mpi_fail(found, MPI_ERR_COMM, "%s cannot be freed", found->name);
     }
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)*comm, &found->attributes));
-    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)*comm);
-    spc_mpi_comm_release(found);
+    spc_mpi_comm_discard(found);
     *comm = MPI_COMM_NULL;
     return MPI_SUCCESS;
 }

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Intercommunicators: communicators of two groups.
+ *
+ * The core is one communicator of both groups, one group's ranks after the other's: that of the group whose first
+ * member has the lower rank in the run comes first. Each group also has a communicator of its own, in which collectives
+ * do the group's part.
+ */
+#include "mpi/spc_mpi.h"
+
+/* ---- making ---- */
+
+static void copy_part(spc_mpi_group_t *part, const spc_mpi_group_t *both, int first) {
+    memcpy(part->members, both->members + first, sizeof(int) * (size_t)part->size);
+}
+
+/* Makes the two groups out of the core's members. */
+static int divide(spc_mpi_comm_t *comm, int local_size, bool local_is_first) {
+    const int remote_size = comm->size - local_size;
+    spc_mpi_group_t *local = spc_mpi_group_create(local_size);
+    spc_mpi_group_t *remote = spc_mpi_group_create(remote_size);
+    if (local == NULL || remote == NULL) {
+        free(local);
+        free(remote);
+        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for the groups");
+    }
+    comm->local_first = local_is_first ? 0 : remote_size;
+    comm->remote_first = local_is_first ? local_size : 0;
+    copy_part(local, comm->group, comm->local_first);
+    copy_part(remote, comm->group, comm->remote_first);
+    comm->rank -= comm->local_first;
+    comm->size = local_size;
+    local->rank = comm->rank;
+    free(comm->group);
+    comm->group = local;
+    comm->remote = remote;
+    return MPI_SUCCESS;
+}
+
+/* The local group's own communicator speaks to error handlers with the handle that the program has. */
+static int make_local(spc_mpi_comm_t *comm, const spc_mpi_comm_t *parent) {
+    spc_comm_t *own;
+    const int64_t color = comm->local_first > 0;
+    SPC_MPI_TRY(
+        spc_mpi_check(comm, spc_comm_split(comm->core, color, comm->rank, SPC_NO_DEADLINE, &own)));
+    SPC_MPI_TRY(spc_mpi_comm_adopt(own, parent, &comm->local));
+    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)comm->local->handle);
+    comm->local->handle = comm->handle;
+    return MPI_SUCCESS;
+}
+
+/* An intercommunicator on this core, which it owns, or which is closed after an error. Collective. */
+static int adopt(spc_comm_t *core, const spc_mpi_comm_t *parent, int local_size, bool local_is_first,
+                 spc_mpi_comm_t **made) {
+    spc_mpi_comm_t *comm;
+    *made = NULL;
+    SPC_MPI_TRY(spc_mpi_comm_adopt(core, parent, &comm));
+    int code = divide(comm, local_size, local_is_first);
+    if (code == MPI_SUCCESS) {
+        code = make_local(comm, parent);
+    }
+    if (code != MPI_SUCCESS) {
+        spc_mpi_comm_discard(comm);
+        return code;
+    }
+    *made = comm;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_intercomm_split(spc_mpi_comm_t *comm, int64_t color, int key, spc_mpi_comm_t **made) {
+    const int64_t side = comm->local_first > 0;
+    const int64_t order = side * ((int64_t)1 << 33) + key; /* the first group's members before the second's */
+    spc_comm_t *part;
+    *made = NULL;
+    SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, color, order, SPC_NO_DEADLINE, &part)));
+    if (part == NULL) {
+        return MPI_SUCCESS;
+    }
+    int local_size = 0;
+    for (uint32_t rank = 0; rank < spc_comm_size(part); rank++) {
+        local_size += spc_mpi_group_find(comm->group, (int)spc_comm_rank_in_run(part, rank)) >= 0;
+    }
+    if (local_size == (int)spc_comm_size(part)) {
+        spc_mpi_core_close(part);
+        return MPI_SUCCESS;
+    }
+    return adopt(part, comm, local_size, side == 0, made);
+}
+
+/* ---- leaders ---- */
+
+/* How a leader reaches the other one. */
+typedef struct bridge {
+    spc_mpi_comm_t *comm;
+    int remote_leader; /* a rank of its core */
+    int tag;
+} bridge_t;
+
+/* What a leader tells the other one, and its own group: whom they will meet, and where. */
+typedef struct greeting {
+    int size; /* of the group; 0: its leader has failed */
+    uint32_t tag;
+} greeting_t;
+
+static int swap(const bridge_t *bridge, const void *mine, uint64_t my_bytes, void *theirs, uint64_t their_bytes) {
+    SPC_MPI_TRY(spc_mpi_send_bytes(bridge->comm, bridge->remote_leader, bridge->tag, mine, my_bytes));
+    return spc_mpi_recv_bytes(bridge->comm, bridge->remote_leader, bridge->tag, theirs, their_bytes);
+}
+
+/* Every member of the local group calls it; only the leader has a bridge. `*remote` is the caller's. */
+static int meet(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, int code, uint32_t *tag,
+                spc_mpi_group_t **remote) {
+    const bool leads = local->rank == leader;
+    greeting_t theirs = {0};
+    *remote = NULL;
+    if (leads && code == MPI_SUCCESS) {
+        const greeting_t mine = {.size = local->size};
+        code = swap(bridge, &mine, sizeof(mine), &theirs, sizeof(theirs));
+        theirs.tag = SPC_MPI_GROUP_TAGS + ((uint32_t)bridge->tag + bridge->comm->core->number * 40503) % SPC_MPI_GROUP_TAGS;
+    }
+    SPC_MPI_TRY(spc_mpi_bcast_bytes(local, &theirs, sizeof(theirs), leader));
+    SPC_MPI_TRY(code);
+    if (theirs.size <= 0) {
+        return spc_mpi_fail(local, MPI_ERR_OTHER, "rank %d, the leader of this group, has failed", leader);
+    }
+    spc_mpi_group_t *group = spc_mpi_group_create(theirs.size);
+    if (group == NULL) {
+        return spc_mpi_fail(local, MPI_ERR_NO_MEM, "there is no memory for a group of %d", theirs.size);
+    }
+    const uint64_t bytes = sizeof(int) * (uint64_t)theirs.size;
+    if (leads) {
+        code = swap(bridge, local->group->members, sizeof(int) * (uint64_t)local->size, group->members, bytes);
+    }
+    if (code == MPI_SUCCESS) {
+        code = spc_mpi_bcast_bytes(local, group->members, bytes, leader);
+    }
+    if (code != MPI_SUCCESS) {
+        free(group);
+        return code;
+    }
+    *tag = theirs.tag;
+    *remote = group;
+    return MPI_SUCCESS;
+}
+
+static int check_disjoint(const spc_mpi_comm_t *local, const spc_mpi_group_t *remote) {
+    for (int rank = 0; rank < remote->size; rank++) {
+        if (spc_mpi_group_find(local->group, remote->members[rank]) >= 0) {
+            return spc_mpi_fail(local, MPI_ERR_COMM,
+                                "node %d of the run is in both groups; the two groups of an "
+                                "intercommunicator have no member in common",
+                                remote->members[rank]);
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+/* The core of both groups, as a part of the run. */
+static int join(spc_mpi_comm_t *local, const spc_mpi_group_t *remote, uint32_t tag, spc_mpi_comm_t **made) {
+    const spc_mpi_group_t *mine = local->group;
+    const bool is_first = mine->members[0] < remote->members[0];
+    const spc_mpi_group_t *first = is_first ? mine : remote, *second = is_first ? remote : mine;
+    const uint32_t size = (uint32_t)(mine->size + remote->size);
+    uint32_t *members = malloc(sizeof(*members) * size);
+    spc_comm_t *core = NULL;
+    if (members == NULL) {
+        return spc_mpi_fail(local, MPI_ERR_NO_MEM, "there is no memory for a list of %u ranks", size);
+    }
+    for (int rank = 0; rank < (int)size; rank++) {
+        members[rank] =
+            (uint32_t)(rank < first->size ? first->members[rank] : second->members[rank - first->size]);
+    }
+    const int status = spc_comm_create_group(spc_mpi.world->core, members, size, tag, SPC_NO_DEADLINE, &core);
+    free(members);
+    SPC_MPI_TRY(spc_mpi_check(local, status));
+    return adopt(core, local, mine->size, is_first, made);
+}
+
+/* `code`: of the leader's own checks; the others learn that it has failed. */
+static int connect(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, int code, spc_mpi_comm_t **made) {
+    spc_mpi_group_t *remote;
+    uint32_t tag = 0;
+    SPC_MPI_TRY(meet(local, leader, bridge, code, &tag, &remote));
+    code = check_disjoint(local, remote);
+    if (code == MPI_SUCCESS) {
+        code = join(local, remote, tag, made);
+    }
+    free(remote);
+    return code;
+}
+
+static int check_leader(const spc_mpi_comm_t *comm, const char *role, int rank, int size) {
+    return rank >= 0 && rank < size ? MPI_SUCCESS
+                                    : spc_mpi_fail(comm, MPI_ERR_RANK,
+                                                   "%s=%d: there is no rank %d; the group has %d (0 to %d)", role,
+                                                   rank, rank, size, size - 1);
+}
+
+static int make_bridge(MPI_Comm peer_comm, int remote_leader, int tag, bridge_t *bridge) {
+    SPC_MPI_TRY(spc_mpi_get_comm(peer_comm, &bridge->comm));
+    SPC_MPI_TRY(
+        check_leader(bridge->comm, "remote_leader", remote_leader, spc_mpi_peers(bridge->comm)));
+    bridge->remote_leader = spc_mpi_to_core(bridge->comm, remote_leader);
+    if (bridge->remote_leader == (int)spc_comm_rank(bridge->comm->core)) {
+        return spc_mpi_fail(bridge->comm, MPI_ERR_RANK,
+                            "remote_leader=%d is this node; the other group has a leader of its own",
+                            remote_leader);
+    }
+    if (tag < 0) {
+        return spc_mpi_fail(bridge->comm, MPI_ERR_TAG, "tag=%d: a tag is 0 or more", tag);
+    }
+    bridge->tag = SPC_MPI_TAGS_INTERCOMM + (tag & ((1 << 26) - 1));
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader,
+                             int tag, MPI_Comm *newintercomm) {
+    spc_mpi_comm_t *local, *made;
+    bridge_t bridge = {0};
+    *newintercomm = MPI_COMM_NULL;
+    SPC_MPI_TRY(spc_mpi_get_intra(local_comm, &local));
+    SPC_MPI_TRY(check_leader(local, "local_leader", local_leader, local->size));
+    const int code = local->rank == local_leader ? make_bridge(peer_comm, remote_leader, tag, &bridge)
+                                                 : MPI_SUCCESS;
+    SPC_MPI_TRY(connect(local, local_leader, &bridge, code, &made));
+    *newintercomm = made->handle;
+    return MPI_SUCCESS;
+}
+
+/* Only the leader's remote group counts. */
+static int find_remote_leader(MPI_Group remote_group, int remote_leader, uint32_t tag, bridge_t *bridge) {
+    const spc_mpi_group_t *remote;
+    SPC_MPI_TRY(spc_mpi_get_group(remote_group, &remote));
+    SPC_MPI_TRY(check_leader(spc_mpi.world, "remote_leader", remote_leader, remote->size));
+    return make_bridge(MPI_COMM_WORLD, remote->members[remote_leader], (int)tag, bridge);
+}
+
+int spc_mpi_intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
+                                         int remote_leader, const char *stringtag, MPI_Info info,
+                                         MPI_Errhandler errhandler, MPI_Comm *newintercomm) {
+    spc_mpi_comm_t *world, *local, *made;
+    const spc_mpi_group_t *group;
+    bridge_t bridge = {0};
+    const uint32_t tag = spc_mpi_hash_tag(stringtag);
+    *newintercomm = MPI_COMM_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(MPI_COMM_WORLD, &world));
+    SPC_MPI_TRY(spc_mpi_get_group(local_group, &group));
+    SPC_MPI_TRY(spc_mpi_check_errhandler(errhandler));
+    if (group->rank == MPI_UNDEFINED) {
+        return spc_mpi_fail(world, MPI_ERR_GROUP, "this node is not in the local group");
+    }
+    SPC_MPI_TRY(check_leader(world, "local_leader", local_leader, group->size));
+    SPC_MPI_TRY(spc_mpi_comm_of_group(world, group, tag, &local));
+    int code = MPI_SUCCESS;
+    if (local->rank == local_leader) {
+        code = find_remote_leader(remote_group, remote_leader, tag, &bridge);
+    }
+    code = connect(local, local_leader, &bridge, code, &made);
+    spc_mpi_comm_discard(local);
+    SPC_MPI_TRY(code);
+    made->errhandler = made->local->errhandler = errhandler;
+    *newintercomm = made->handle;
+    return info != MPI_INFO_NULL ? spc_mpi_info_dup(info, &made->info) : MPI_SUCCESS;
+}
+
+/* ---- merging ---- */
+
+/* Those who give high=1 come last; of two groups that give the same, the core's first one comes first. */
+int spc_mpi_intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm) {
+    spc_mpi_comm_t *found, *made;
+    spc_comm_t *both;
+    *newintracomm = MPI_COMM_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(intercomm, &found));
+    if (found->remote == NULL) {
+        return spc_mpi_fail(found, MPI_ERR_COMM, "this communicator has one group: there is nothing to merge");
+    }
+    const int64_t key = (high != 0 ? (int64_t)1 << 32 : 0) + spc_comm_rank(found->core);
+    SPC_MPI_TRY(spc_mpi_check(found, spc_comm_split(found->core, 0, key, SPC_NO_DEADLINE, &both)));
+    SPC_MPI_TRY(spc_mpi_comm_adopt(both, found, &made));
+    *newintracomm = made->handle;
+    return MPI_SUCCESS;
+}
