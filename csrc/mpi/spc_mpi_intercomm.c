@@ -41,8 +41,7 @@ static int divide(spc_mpi_comm_t *comm, int local_size, bool local_is_first) {
 static int make_local(spc_mpi_comm_t *comm, const spc_mpi_comm_t *parent) {
     spc_comm_t *own;
     const int64_t color = comm->local_first > 0;
-    SPC_MPI_TRY(
-        spc_mpi_check(comm, spc_comm_split(comm->core, color, comm->rank, SPC_NO_DEADLINE, &own)));
+    SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, color, comm->rank, SPC_NO_DEADLINE, &own)));
     SPC_MPI_TRY(spc_mpi_comm_adopt(own, parent, &comm->local));
     spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)comm->local->handle);
     comm->local->handle = comm->handle;
@@ -102,7 +101,8 @@ typedef struct greeting {
     uint32_t tag;
 } greeting_t;
 
-static int swap(const bridge_t *bridge, const void *mine, uint64_t my_bytes, void *theirs, uint64_t their_bytes) {
+static int swap(const bridge_t *bridge, const void *mine, uint64_t my_bytes, void *theirs,
+                uint64_t their_bytes) {
     SPC_MPI_TRY(spc_mpi_send_bytes(bridge->comm, bridge->remote_leader, bridge->tag, mine, my_bytes));
     return spc_mpi_recv_bytes(bridge->comm, bridge->remote_leader, bridge->tag, theirs, their_bytes);
 }
@@ -116,7 +116,8 @@ static int meet(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, int c
     if (leads && code == MPI_SUCCESS) {
         const greeting_t mine = {.size = local->size};
         code = swap(bridge, &mine, sizeof(mine), &theirs, sizeof(theirs));
-        theirs.tag = SPC_MPI_GROUP_TAGS + ((uint32_t)bridge->tag + bridge->comm->core->number * 40503) % SPC_MPI_GROUP_TAGS;
+        theirs.tag = SPC_MPI_GROUP_TAGS
+                     + ((uint32_t)bridge->tag + bridge->comm->core->number * 40503) % SPC_MPI_GROUP_TAGS;
     }
     SPC_MPI_TRY(spc_mpi_bcast_bytes(local, &theirs, sizeof(theirs), leader));
     SPC_MPI_TRY(code);
@@ -129,7 +130,8 @@ static int meet(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, int c
     }
     const uint64_t bytes = sizeof(int) * (uint64_t)theirs.size;
     if (leads) {
-        code = swap(bridge, local->group->members, sizeof(int) * (uint64_t)local->size, group->members, bytes);
+        code =
+            swap(bridge, local->group->members, sizeof(int) * (uint64_t)local->size, group->members, bytes);
     }
     if (code == MPI_SUCCESS) {
         code = spc_mpi_bcast_bytes(local, group->members, bytes, leader);
@@ -177,7 +179,8 @@ static int join(spc_mpi_comm_t *local, const spc_mpi_group_t *remote, uint32_t t
 }
 
 /* `code`: of the leader's own checks; the others learn that it has failed. */
-static int connect(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, int code, spc_mpi_comm_t **made) {
+static int connect(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, int code,
+                   spc_mpi_comm_t **made) {
     spc_mpi_group_t *remote;
     uint32_t tag = 0;
     SPC_MPI_TRY(meet(local, leader, bridge, code, &tag, &remote));
@@ -190,16 +193,15 @@ static int connect(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, in
 }
 
 static int check_leader(const spc_mpi_comm_t *comm, const char *role, int rank, int size) {
-    return rank >= 0 && rank < size ? MPI_SUCCESS
-                                    : spc_mpi_fail(comm, MPI_ERR_RANK,
-                                                   "%s=%d: there is no rank %d; the group has %d (0 to %d)", role,
-                                                   rank, rank, size, size - 1);
+    return rank >= 0 && rank < size
+               ? MPI_SUCCESS
+               : spc_mpi_fail(comm, MPI_ERR_RANK, "%s=%d: there is no rank %d; the group has %d (0 to %d)",
+                              role, rank, rank, size, size - 1);
 }
 
 static int make_bridge(MPI_Comm peer_comm, int remote_leader, int tag, bridge_t *bridge) {
     SPC_MPI_TRY(spc_mpi_get_comm(peer_comm, &bridge->comm));
-    SPC_MPI_TRY(
-        check_leader(bridge->comm, "remote_leader", remote_leader, spc_mpi_peers(bridge->comm)));
+    SPC_MPI_TRY(check_leader(bridge->comm, "remote_leader", remote_leader, spc_mpi_peers(bridge->comm)));
     bridge->remote_leader = spc_mpi_to_core(bridge->comm, remote_leader);
     if (bridge->remote_leader == (int)spc_comm_rank(bridge->comm->core)) {
         return spc_mpi_fail(bridge->comm, MPI_ERR_RANK,
@@ -220,8 +222,8 @@ int spc_mpi_intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm pee
     *newintercomm = MPI_COMM_NULL;
     SPC_MPI_TRY(spc_mpi_get_intra(local_comm, &local));
     SPC_MPI_TRY(check_leader(local, "local_leader", local_leader, local->size));
-    const int code = local->rank == local_leader ? make_bridge(peer_comm, remote_leader, tag, &bridge)
-                                                 : MPI_SUCCESS;
+    const int code =
+        local->rank == local_leader ? make_bridge(peer_comm, remote_leader, tag, &bridge) : MPI_SUCCESS;
     SPC_MPI_TRY(connect(local, local_leader, &bridge, code, &made));
     *newintercomm = made->handle;
     return MPI_SUCCESS;
@@ -272,7 +274,8 @@ int spc_mpi_intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm
     *newintracomm = MPI_COMM_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(intercomm, &found));
     if (found->remote == NULL) {
-        return spc_mpi_fail(found, MPI_ERR_COMM, "this communicator has one group: there is nothing to merge");
+        return spc_mpi_fail(found, MPI_ERR_COMM,
+                            "this communicator has one group: there is nothing to merge");
     }
     const int64_t key = (high != 0 ? (int64_t)1 << 32 : 0) + spc_comm_rank(found->core);
     SPC_MPI_TRY(spc_mpi_check(found, spc_comm_split(found->core, 0, key, SPC_NO_DEADLINE, &both)));

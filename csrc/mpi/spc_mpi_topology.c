@@ -37,8 +37,7 @@ spc_mpi_topology_t *spc_mpi_topology_copy(const spc_mpi_topology_t *from) {
 
 /* Acquire and release pair with the other owners' frees: the last one sees all uses as over. */
 void spc_mpi_topology_free(spc_mpi_topology_t *topology) {
-    if (topology != NULL
-        && atomic_fetch_sub_explicit(&topology->references, 1, memory_order_acq_rel) == 1) {
+    if (topology != NULL && atomic_fetch_sub_explicit(&topology->references, 1, memory_order_acq_rel) == 1) {
         free(topology);
     }
 }
@@ -52,8 +51,7 @@ static int take_first(spc_mpi_comm_t *comm, int64_t size, spc_mpi_comm_t **made)
     spc_comm_t *core;
     const int color = comm->rank < size ? 0 : -1;
     *made = NULL;
-    SPC_MPI_TRY(
-        spc_mpi_check(comm, spc_comm_split(comm->core, color, comm->rank, SPC_NO_DEADLINE, &core)));
+    SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, color, comm->rank, SPC_NO_DEADLINE, &core)));
     return core != NULL ? spc_mpi_comm_adopt(core, comm, made) : MPI_SUCCESS;
 }
 
@@ -69,13 +67,14 @@ static int publish(spc_mpi_comm_t *made, spc_mpi_topology_t *topology, MPI_Comm 
 }
 
 static const char *name_of(int kind) {
-    return kind == MPI_CART ? "a grid: MPI_Cart_create makes one"
+    return kind == MPI_CART    ? "a grid: MPI_Cart_create makes one"
            : kind == MPI_GRAPH ? "a graph: MPI_Graph_create makes one"
                                : "a distributed graph: MPI_Dist_graph_create makes one";
 }
 
 /* MPI_ERR_TOPOLOGY unless it has one of this kind. */
-static int get_topology(MPI_Comm handle, int kind, spc_mpi_comm_t **comm, const spc_mpi_topology_t **topology) {
+static int get_topology(MPI_Comm handle, int kind, spc_mpi_comm_t **comm,
+                        const spc_mpi_topology_t **topology) {
     SPC_MPI_TRY(spc_mpi_get_comm(handle, comm));
     *topology = (*comm)->topology;
     if (*topology == NULL || (*topology)->kind != kind) {
@@ -239,8 +238,8 @@ int spc_mpi_cart_rank(MPI_Comm comm, const int coords[], int *rank) {
         const int coord = wrap(grid, d, coords[d]);
         if (coord < 0) {
             return spc_mpi_fail(found, MPI_ERR_ARG,
-                                "coords[%d]=%d: the grid has 0 to %d there, and is not periodic", d, coords[d],
-                                grid->dims[d] - 1);
+                                "coords[%d]=%d: the grid has 0 to %d there, and is not periodic", d,
+                                coords[d], grid->dims[d] - 1);
         }
         at = at * grid->dims[d] + coord;
     }
@@ -381,7 +380,8 @@ enum { FACTORS = 32, DIVISORS = 1536 };
 /* Fills the entries that are 0. */
 static int choose_dims(int product, int count, int ndims, int dims[]) {
     int divisors[DIVISORS], current[FACTORS], best[FACTORS];
-    search_t search = {.divisors = divisors, .count = count, .current = current, .best = best, .spread = INT_MAX};
+    search_t search = {
+        .divisors = divisors, .count = count, .current = current, .best = best, .spread = INT_MAX};
     search.count = count < FACTORS ? count : FACTORS;
     search.divisor_count = list_divisors(product, divisors);
     search_from(&search, 0, product, product);
@@ -431,9 +431,10 @@ static int check_graph(const spc_mpi_comm_t *comm, int nnodes, const int ends[],
     }
     for (int node = 0, before = 0; node < nnodes; before = ends[node++]) {
         if (ends[node] < before) {
-            return spc_mpi_fail(comm, MPI_ERR_ARG,
-                                "index[%d]=%d: it counts the edges of nodes 0 to %d, and cannot be less than %d",
-                                node, ends[node], node, before);
+            return spc_mpi_fail(
+                comm, MPI_ERR_ARG,
+                "index[%d]=%d: it counts the edges of nodes 0 to %d, and cannot be less than %d", node,
+                ends[node], node, before);
         }
     }
     for (int i = 0; nnodes > 0 && i < ends[nnodes - 1]; i++) {
@@ -469,7 +470,8 @@ int spc_mpi_graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const 
     SPC_MPI_TRY(spc_mpi_get_intra(comm_old, &found));
     SPC_MPI_TRY(check_graph(found, nnodes, indx, edges));
     SPC_MPI_TRY(take_first(found, nnodes, &made));
-    return made != NULL ? publish(made, make_graph(made->rank, nnodes, indx, edges), comm_graph) : MPI_SUCCESS;
+    return made != NULL ? publish(made, make_graph(made->rank, nnodes, indx, edges), comm_graph)
+                        : MPI_SUCCESS;
 }
 
 int spc_mpi_graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank) {
@@ -602,7 +604,8 @@ static int gather_edges(spc_mpi_comm_t *comm, const edge_t *mine, int count, edg
     for (int rank = 0; code == MPI_SUCCESS && rank < comm->size; rank++) {
         sum += counts[rank];
     }
-    edge_t *edges = code == MPI_SUCCESS && sum <= INT_MAX / 3 ? malloc(sizeof(*edges) * ((size_t)sum + 1)) : NULL;
+    edge_t *edges =
+        code == MPI_SUCCESS && sum <= INT_MAX / 3 ? malloc(sizeof(*edges) * ((size_t)sum + 1)) : NULL;
     if (code == MPI_SUCCESS && edges == NULL) {
         code = no_memory(comm);
     }
@@ -641,8 +644,8 @@ static void select_side(const edge_t *edges, int total, int rank, bool incoming,
 }
 
 /* This node's own edges, in `edges`, or, if that is NULL, only their number. */
-static int list_edges(const spc_mpi_comm_t *comm, const side_t *from, const int degrees[], const int targets[],
-                      edge_t *edges, int *count) {
+static int list_edges(const spc_mpi_comm_t *comm, const side_t *from, const int degrees[],
+                      const int targets[], edge_t *edges, int *count) {
     const int *weights = real_weights(from->weights);
     *count = 0;
     for (int i = 0; i < from->count; i++) {
@@ -660,8 +663,8 @@ static int list_edges(const spc_mpi_comm_t *comm, const side_t *from, const int 
     return MPI_SUCCESS;
 }
 
-static int create_from_edges(spc_mpi_comm_t *comm, const edge_t *mine, int count, bool weighted, MPI_Info info,
-                             MPI_Comm *handle) {
+static int create_from_edges(spc_mpi_comm_t *comm, const edge_t *mine, int count, bool weighted,
+                             MPI_Info info, MPI_Comm *handle) {
     edge_t *all;
     int total = 0;
     side_t in = {.role = "sources"}, out = {.role = "destinations"};

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collectives of neighbours: messages between the nodes that a topology puts beside each other.
+ *
+ * Every node sends to its destinations in their order, then receives from its sources in theirs. So of several edges
+ * between two nodes the first one's item comes first, and so on. On a grid of one or two nodes that is periodic the two
+ * neighbours of a dimension are the same node: there the receiver's number of the neighbour is the tag. What goes down
+ * arrives from above.
+ *
+ * Nonblocking ones are carried out when they are called, and their requests are done.
+ */
+#include "mpi/spc_mpi_request.h"
+#include "mpi/spc_mpi_topology.h"
+
+/* The buffers of one direction, one item a neighbour. */
+typedef struct items {
+    void *buffer;
+    MPI_Count count; /* of each, if there are no `counts` */
+    MPI_Datatype type;
+    spc_mpi_counts_t counts;
+    spc_mpi_counts_t displs;   /* in elements; none: one item after the other */
+    const MPI_Aint *offsets;   /* in bytes, instead of displs */
+    const MPI_Datatype *types; /* instead of `type` */
+    bool is_one;               /* every neighbour gets the same item */
+} items_t;
+
+typedef struct exchange {
+    items_t sent;
+    items_t received;
+    MPI_Comm comm;
+} exchange_t;
+
+typedef struct item {
+    void *at;
+    MPI_Count count;
+    spc_mpi_type_t *type;
+} item_t;
+
+static int find_item(const spc_mpi_comm_t *comm, const items_t *items, int index, item_t *item) {
+    SPC_MPI_TRY(
+        spc_mpi_get_type(comm, items->types != NULL ? items->types[index] : items->type, &item->type));
+    item->count = items->counts.at != NULL ? spc_mpi_count(items->counts, index) : items->count;
+    if (item->count < 0) {
+        return spc_mpi_fail(comm, MPI_ERR_COUNT, "count=%lld for neighbour %d: a count cannot be negative",
+                            (long long)item->count, index);
+    }
+    if (items->offsets != NULL) {
+        item->at = (char *)items->buffer + items->offsets[index];
+        return MPI_SUCCESS;
+    }
+    MPI_Count first = items->is_one ? 0 : index * item->count;
+    if (items->displs.at != NULL) {
+        first = spc_mpi_count(items->displs, index);
+    }
+    item->at = spc_mpi_item(items->buffer, first, item->type);
+    return MPI_SUCCESS;
+}
+
+/* ---- one neighbour ---- */
+
+static int send_item(spc_mpi_comm_t *comm, int destination, int tag, const item_t *item) {
+    spc_mpi_payload_t payload;
+    const int32_t to = destination;
+    SPC_MPI_TRY(spc_mpi_payload_begin(comm, item->at, item->count, item->type, &payload));
+    const int status =
+        spc_comm_send_ahead(comm->core, &to, 1, SPC_CONTEXT_INTERNAL, tag, &payload.core, SPC_NO_DEADLINE);
+    spc_mpi_payload_end(&payload);
+    return spc_mpi_check(comm, status);
+}
+
+static int receive_item(spc_mpi_comm_t *comm, int source, int tag, const item_t *item) {
+    const MPI_Count room = item->count * item->type->size;
+    spc_message_t message;
+    SPC_MPI_TRY(spc_mpi_check(
+        comm, spc_comm_recv(comm->core, SPC_CONTEXT_INTERNAL, source, tag, SPC_NO_DEADLINE, &message)));
+    const MPI_Count bytes = (MPI_Count)spc_message_data_bytes(&message);
+    spc_mpi_type_unpack(spc_message_data(&message), bytes < room ? bytes : room, item->at, item->count,
+                        item->type);
+    spc_message_release(comm->core, &message);
+    if (bytes > room) {
+        return spc_mpi_fail(comm, MPI_ERR_TRUNCATE,
+                            "rank %d, a neighbour, gives %lld bytes, and there is room for %lld; both give "
+                            "the same number of elements",
+                            source, (long long)bytes, (long long)room);
+    }
+    return MPI_SUCCESS;
+}
+
+/* ---- all of them ---- */
+
+static int tag_of(const spc_mpi_topology_t *topology, int index) {
+    return SPC_MPI_TAGS_NEIGHBOR + (topology->kind == MPI_CART ? index : 0);
+}
+
+static int get_neighbors(MPI_Comm handle, spc_mpi_comm_t **comm, const spc_mpi_topology_t **topology) {
+    SPC_MPI_TRY(spc_mpi_get_intra(handle, comm));
+    *topology = (*comm)->topology;
+    return *topology != NULL
+               ? MPI_SUCCESS
+               : spc_mpi_fail(*comm, MPI_ERR_TOPOLOGY,
+                              "this communicator has no topology, so no node has neighbours; MPI_Cart_create "
+                              "and MPI_Dist_graph_create_adjacent make communicators that have one");
+}
+
+static int carry_out(const exchange_t *exchange) {
+    spc_mpi_comm_t *comm;
+    const spc_mpi_topology_t *topology;
+    item_t item;
+    SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
+    for (int i = 0; i < topology->destination_count; i++) {
+        if (topology->destinations[i] != MPI_PROC_NULL) {
+            SPC_MPI_TRY(find_item(comm, &exchange->sent, i, &item));
+            SPC_MPI_TRY(send_item(comm, topology->destinations[i], tag_of(topology, i ^ 1), &item));
+        }
+    }
+    for (int i = 0; i < topology->source_count; i++) {
+        if (topology->sources[i] != MPI_PROC_NULL) {
+            SPC_MPI_TRY(find_item(comm, &exchange->received, i, &item));
+            SPC_MPI_TRY(receive_item(comm, topology->sources[i], tag_of(topology, i), &item));
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+static int carry_out_at_once(const exchange_t *exchange, MPI_Request *request) {
+    spc_mpi_comm_t *comm;
+    *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(carry_out(exchange));
+    SPC_MPI_TRY(spc_mpi_get_comm(exchange->comm, &comm));
+    return spc_mpi_request_done(comm, request);
+}
+
+static int start(spc_mpi_request_t *request) {
+    atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it */
+    return carry_out(request->arguments);
+}
+
+static int keep(const exchange_t *exchange, MPI_Request *request) {
+    spc_mpi_comm_t *comm;
+    const spc_mpi_topology_t *topology;
+    *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
+    spc_mpi_request_t *made = spc_mpi_request_create(comm, NULL);
+    exchange_t *kept = malloc(sizeof(*kept));
+    if (made == NULL || kept == NULL) {
+        free(kept);
+        if (made != NULL) {
+            spc_mpi_request_destroy(made);
+        }
+        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
+    }
+    *kept = *exchange;
+    made->arguments = kept;
+    made->is_persistent = true;
+    made->is_active = false;
+    made->start = start;
+    *request = made->handle;
+    return MPI_SUCCESS;
+}
+
+/* ---- the calls' arguments ---- */
+
+static items_t same_for_all(const void *buffer, MPI_Count count, MPI_Datatype type) {
+    return (items_t){.buffer = (void *)buffer, .count = count, .type = type, .is_one = true};
+}
+
+static items_t one_each(const void *buffer, MPI_Count count, MPI_Datatype type) {
+    return (items_t){.buffer = (void *)buffer, .count = count, .type = type};
+}
+
+static items_t of_lengths(const void *buffer, spc_mpi_counts_t counts, spc_mpi_counts_t displs,
+                          MPI_Datatype type) {
+    return (items_t){.buffer = (void *)buffer, .counts = counts, .displs = displs, .type = type};
+}
+
+static items_t of_types(const void *buffer, spc_mpi_counts_t counts, const MPI_Aint *offsets,
+                        const MPI_Datatype *types) {
+    return (items_t){.buffer = (void *)buffer, .counts = counts, .offsets = offsets, .types = types};
+}
+
+/* ---- blocking ones ---- */
+
+int spc_mpi_neighbor_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
+                               MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+    const exchange_t exchange = {same_for_all(sendbuf, sendcount, sendtype),
+                                 one_each(recvbuf, recvcount, recvtype), comm};
+    return carry_out(&exchange);
+}
+
+int spc_mpi_neighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, spc_mpi_counts_t recvcounts, spc_mpi_counts_t displs,
+                                MPI_Datatype recvtype, MPI_Comm comm) {
+    const exchange_t exchange = {same_for_all(sendbuf, sendcount, sendtype),
+                                 of_lengths(recvbuf, recvcounts, displs, recvtype), comm};
+    return carry_out(&exchange);
+}
+
+int spc_mpi_neighbor_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
+                              MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+    const exchange_t exchange = {one_each(sendbuf, sendcount, sendtype),
+                                 one_each(recvbuf, recvcount, recvtype), comm};
+    return carry_out(&exchange);
+}
+
+int spc_mpi_neighbor_alltoallv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
+                               MPI_Datatype sendtype, void *recvbuf, spc_mpi_counts_t recvcounts,
+                               spc_mpi_counts_t rdispls, MPI_Datatype recvtype, MPI_Comm comm) {
+    const exchange_t exchange = {of_lengths(sendbuf, sendcounts, sdispls, sendtype),
+                                 of_lengths(recvbuf, recvcounts, rdispls, recvtype), comm};
+    return carry_out(&exchange);
+}
+
+int spc_mpi_neighbor_alltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts, const MPI_Aint sdispls[],
+                               const MPI_Datatype sendtypes[], void *recvbuf, spc_mpi_counts_t recvcounts,
+                               const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm) {
+    const exchange_t exchange = {of_types(sendbuf, sendcounts, sdispls, sendtypes),
+                                 of_types(recvbuf, recvcounts, rdispls, recvtypes), comm};
+    return carry_out(&exchange);
+}
+
+/* ---- nonblocking ones ---- */
+
+int spc_mpi_ineighbor_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                                MPI_Request *request) {
+    const exchange_t exchange = {same_for_all(sendbuf, sendcount, sendtype),
+                                 one_each(recvbuf, recvcount, recvtype), comm};
+    return carry_out_at_once(&exchange, request);
+}
+
+int spc_mpi_ineighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                                 void *recvbuf, spc_mpi_counts_t recvcounts, spc_mpi_counts_t displs,
+                                 MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request) {
+    const exchange_t exchange = {same_for_all(sendbuf, sendcount, sendtype),
+                                 of_lengths(recvbuf, recvcounts, displs, recvtype), comm};
+    return carry_out_at_once(&exchange, request);
+}
+
+int spc_mpi_ineighbor_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
+                               MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                               MPI_Request *request) {
+    const exchange_t exchange = {one_each(sendbuf, sendcount, sendtype),
+                                 one_each(recvbuf, recvcount, recvtype), comm};
+    return carry_out_at_once(&exchange, request);
+}
+
+int spc_mpi_ineighbor_alltoallv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
+                                MPI_Datatype sendtype, void *recvbuf, spc_mpi_counts_t recvcounts,
+                                spc_mpi_counts_t rdispls, MPI_Datatype recvtype, MPI_Comm comm,
+                                MPI_Request *request) {
+    const exchange_t exchange = {of_lengths(sendbuf, sendcounts, sdispls, sendtype),
+                                 of_lengths(recvbuf, recvcounts, rdispls, recvtype), comm};
+    return carry_out_at_once(&exchange, request);
+}
+
+int spc_mpi_ineighbor_alltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts, const MPI_Aint sdispls[],
+                                const MPI_Datatype sendtypes[], void *recvbuf, spc_mpi_counts_t recvcounts,
+                                const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm,
+                                MPI_Request *request) {
+    const exchange_t exchange = {of_types(sendbuf, sendcounts, sdispls, sendtypes),
+                                 of_types(recvbuf, recvcounts, rdispls, recvtypes), comm};
+    return carry_out_at_once(&exchange, request);
+}
+
+/* ---- persistent ones ---- */
+
+int spc_mpi_neighbor_allgather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                                    void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                                    MPI_Info info, MPI_Request *request) {
+    const exchange_t exchange = {same_for_all(sendbuf, sendcount, sendtype),
+                                 one_each(recvbuf, recvcount, recvtype), comm};
+    (void)info;
+    return keep(&exchange, request);
+}
+
+int spc_mpi_neighbor_allgatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                                     void *recvbuf, spc_mpi_counts_t recvcounts, spc_mpi_counts_t displs,
+                                     MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+                                     MPI_Request *request) {
+    const exchange_t exchange = {same_for_all(sendbuf, sendcount, sendtype),
+                                 of_lengths(recvbuf, recvcounts, displs, recvtype), comm};
+    (void)info;
+    return keep(&exchange, request);
+}
+
+int spc_mpi_neighbor_alltoall_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                                   void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                                   MPI_Info info, MPI_Request *request) {
+    const exchange_t exchange = {one_each(sendbuf, sendcount, sendtype),
+                                 one_each(recvbuf, recvcount, recvtype), comm};
+    (void)info;
+    return keep(&exchange, request);
+}
+
+int spc_mpi_neighbor_alltoallv_init(const void *sendbuf, spc_mpi_counts_t sendcounts,
+                                    spc_mpi_counts_t sdispls, MPI_Datatype sendtype, void *recvbuf,
+                                    spc_mpi_counts_t recvcounts, spc_mpi_counts_t rdispls,
+                                    MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+                                    MPI_Request *request) {
+    const exchange_t exchange = {of_lengths(sendbuf, sendcounts, sdispls, sendtype),
+                                 of_lengths(recvbuf, recvcounts, rdispls, recvtype), comm};
+    (void)info;
+    return keep(&exchange, request);
+}
+
+int spc_mpi_neighbor_alltoallw_init(const void *sendbuf, spc_mpi_counts_t sendcounts,
+                                    const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf,
+                                    spc_mpi_counts_t recvcounts, const MPI_Aint rdispls[],
+                                    const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info,
+                                    MPI_Request *request) {
+    const exchange_t exchange = {of_types(sendbuf, sendcounts, sdispls, sendtypes),
+                                 of_types(recvbuf, recvcounts, rdispls, recvtypes), comm};
+    (void)info;
+    return keep(&exchange, request);
+}
