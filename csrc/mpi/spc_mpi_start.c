@@ -89,7 +89,6 @@ static int start(int required) {
     spc_mpi.is_strict = strict != NULL && strict[0] != '\0' && strcmp(strict, "0") != 0;
     spc_mpi.provided = required;
     spc_mpi_types_start();
-    spc_mpi_ops_start();
     spc_mpi_requests_start();
     const int status = start_comms(core);
     spc_mpi.tracing = core->node->tracing;

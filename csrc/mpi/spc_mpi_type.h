@@ -89,14 +89,21 @@ int spc_mpi_note_types(const spc_mpi_comm_t *comm, int source, const char *sent,
 
 /* ---- operators: spc_mpi_op.c ---- */
 
-void spc_mpi_ops_start(void);
-
 /* MPI_SUCCESS if it is an operator; else MPI_ERR_OP. */
 int spc_mpi_check_op(const spc_mpi_comm_t *comm, MPI_Op op);
 bool spc_mpi_op_commutes(MPI_Op op);
 
-/* The core's operator if the core has it for the elements of this type; else -1. */
+/* The operator lives, and its handle with it, until the last reference is released. Predefined ones live always. */
+void spc_mpi_op_retain(MPI_Op op);
+void spc_mpi_op_release(MPI_Op op);
+
+/* MPI_ERR_OP, too, if it does not combine the elements of this type. */
+int spc_mpi_check_operands(const spc_mpi_comm_t *comm, MPI_Op op, const spc_mpi_type_t *type);
+
+/* The core's operator if the core has it for the elements of this type; else -1. And the core's type of these: as
+ * `core`, but of MPI_BYTE UINT8. */
 int spc_mpi_core_op(MPI_Op op, const spc_mpi_type_t *type);
+uint32_t spc_mpi_core_type(const spc_mpi_type_t *type);
 
 /* right = left op right, for `count` items of the type. */
 int spc_mpi_combine(const spc_mpi_comm_t *comm, MPI_Op op, const void *left, void *right, MPI_Count count,
