@@ -359,7 +359,7 @@ static int ascending(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* `divisors` has room for all: an int has at most 1536. */
+/* `divisors` has room for all: an int has at most 1600 (2095133040 has). */
 static int list_divisors(int number, int divisors[]) {
     int count = 0;
     for (int64_t low = 1; low * low <= number; low++) {
@@ -375,7 +375,7 @@ static int list_divisors(int number, int divisors[]) {
 }
 
 /* More factors than this are all 1: a product has at most 30 others. */
-enum { FACTORS = 32, DIVISORS = 1536 };
+enum { FACTORS = 32, DIVISORS = 1600 };
 
 /* Fills the entries that are 0. */
 static int choose_dims(int product, int count, int ndims, int dims[]) {
