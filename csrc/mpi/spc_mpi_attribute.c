@@ -311,13 +311,25 @@ typedef struct info {
     pair_t *first; /* in the order in which the keys were set */
 } info_t;
 
+/* MPI_INFO_ENV: the command that started the program is known to its launcher alone, so it is empty. */
+static info_t environment;
+
 static int get_info(MPI_Info handle, info_t **info) {
-    *info = spc_mpi_handle_find(SPC_MPI_INFO, (intptr_t)handle);
+    *info = handle == MPI_INFO_ENV ? &environment : spc_mpi_handle_find(SPC_MPI_INFO, (intptr_t)handle);
     return *info != NULL
                ? MPI_SUCCESS
                : spc_mpi_fail(NULL, MPI_ERR_INFO,
                               handle == MPI_INFO_NULL ? "info is MPI_INFO_NULL"
                                                       : "info is no handle of an info, or was freed");
+}
+
+static int get_own_info(MPI_Info handle, info_t **info) {
+    SPC_MPI_TRY(get_info(handle, info));
+    return *info != &environment
+               ? MPI_SUCCESS
+               : spc_mpi_fail(NULL, MPI_ERR_INFO,
+                              "MPI_INFO_ENV cannot be changed or freed; MPI_Info_dup makes a "
+                              "copy that can");
 }
 
 static pair_t **find_pair(info_t *info, const char *key) {
@@ -351,7 +363,7 @@ static void remove_pair(pair_t **link) {
 
 int spc_mpi_info_free(MPI_Info *info) {
     info_t *found;
-    SPC_MPI_TRY(get_info(*info, &found));
+    SPC_MPI_TRY(get_own_info(*info, &found));
     while (found->first != NULL) {
         remove_pair(&found->first);
     }
@@ -371,7 +383,7 @@ static int check_text(const char *role, const char *text, size_t max, int error_
 
 int spc_mpi_info_set(MPI_Info info, const char *key, const char *value) {
     info_t *found;
-    SPC_MPI_TRY(get_info(info, &found));
+    SPC_MPI_TRY(get_own_info(info, &found));
     SPC_MPI_TRY(check_text("key", key, MPI_MAX_INFO_KEY, MPI_ERR_INFO_KEY));
     if (value == NULL || strlen(value) > MPI_MAX_INFO_VAL) {
         return spc_mpi_fail(NULL, MPI_ERR_INFO_VALUE, "the value of %s has more than %d characters", key,
@@ -396,7 +408,7 @@ int spc_mpi_info_set(MPI_Info info, const char *key, const char *value) {
 
 int spc_mpi_info_delete(MPI_Info info, const char *key) {
     info_t *found;
-    SPC_MPI_TRY(get_info(info, &found));
+    SPC_MPI_TRY(get_own_info(info, &found));
     SPC_MPI_TRY(check_text("key", key, MPI_MAX_INFO_KEY, MPI_ERR_INFO_KEY));
     pair_t **link = find_pair(found, key);
     if (*link == NULL) {
