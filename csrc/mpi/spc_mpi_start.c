@@ -32,6 +32,7 @@ static int start_comms(spc_comm_t *core) {
     self->handle = MPI_COMM_SELF;
     (void)snprintf(world->name, sizeof(world->name), "MPI_COMM_WORLD");
     (void)snprintf(self->name, sizeof(self->name), "MPI_COMM_SELF");
+    spc_mpi_request_sent.core.comm = core;
     spc_mpi.self = self;
     spc_mpi.world = world;
     return SPC_OK;
