@@ -196,9 +196,49 @@ def header(abi):
         for is_large in (False, True)[: 1 + function.has_large]:
             lines += [function.prototype(prefix, is_large) + ";" for prefix in ("", "P")]
     lines += [f"{prototype};" for prototype, _ in conversions()]
-    lines += ["", HERE_LINES, "#ifdef __cplusplus", "}", "#endif", "", *noting_macros(), "#endif", ""]
+    lines += [
+        "",
+        HERE_LINES,
+        "#ifdef __cplusplus",
+        "}",
+        "#endif",
+        "",
+        OLD_NAMES,
+        *noting_macros(),
+        "#endif",
+        "",
+    ]
     return "\n".join(lines)
 
+
+OLD_NAMES = """\
+/* Names of MPI-1 that the standard has removed since; programs of older courses use them. */
+#define MPI_Address MPI_Get_address
+#define MPI_Type_struct MPI_Type_create_struct
+#define MPI_Type_hvector MPI_Type_create_hvector
+#define MPI_Type_hindexed MPI_Type_create_hindexed
+#define MPI_Errhandler_create MPI_Comm_create_errhandler
+#define MPI_Errhandler_set MPI_Comm_set_errhandler
+#define MPI_Errhandler_get MPI_Comm_get_errhandler
+#define MPI_Handler_function MPI_Comm_errhandler_function
+
+static inline int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent) {
+    MPI_Aint lb;
+    return MPI_Type_get_extent(datatype, &lb, extent);
+}
+
+static inline int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement) {
+    MPI_Aint extent;
+    return MPI_Type_get_extent(datatype, displacement, &extent);
+}
+
+static inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement) {
+    MPI_Aint extent;
+    const int code = MPI_Type_get_extent(datatype, displacement, &extent);
+    *displacement += extent;
+    return code;
+}
+"""
 
 HERE_LINES = """\
 /* spcomm mpicc defines SPCOMM_MPI_LINES: each call then notes its line, which reports show. */

@@ -76,6 +76,11 @@ def test_in_c(c_program, nodes):
     assert result.code == 0, result
 
 
+def test_names_of_mpi_1(c_program):
+    result = c_program("old_names.c", 1)
+    assert result.code == 0, result
+
+
 def test_the_oracle_of_dims():
     assert oracle(12, [0, 0]) == [4, 3]
     assert oracle(12, [0, 3, 0]) == [2, 3, 2]
