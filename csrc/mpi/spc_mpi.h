@@ -91,6 +91,14 @@ typedef struct spc_mpi_group {
 typedef struct spc_mpi_type spc_mpi_type_t; /* spc_mpi_type.h */
 typedef struct spc_mpi_topology spc_mpi_topology_t; /* spc_mpi_topology.c */
 
+typedef struct spc_mpi_request spc_mpi_request_t; /* spc_mpi_request.h */
+
+/* A barrier of MPI_Ibarrier; of another phase the request is another one's by now. */
+typedef struct spc_mpi_open_barrier {
+    spc_mpi_request_t *request;
+    uint64_t phase;
+} spc_mpi_open_barrier_t;
+
 /* A communicator, of one group or (an intercommunicator) of two. The core of one of two groups holds both: the local
  * group's ranks begin at `local_first` there, the remote group's at `remote_first`. */
 typedef struct spc_mpi_comm {
@@ -108,12 +116,11 @@ typedef struct spc_mpi_comm {
     MPI_Errhandler errhandler;
     MPI_Info info;
     spc_mpi_attribute_t *attributes;
+    spc_mpi_open_barrier_t barriers[SPC_FUZZY_MAX];
     void *attached; /* the program's buffer for buffered sends */
     MPI_Count attached_bytes;
     char name[MPI_MAX_OBJECT_NAME];
 } spc_mpi_comm_t;
-
-typedef struct spc_mpi_request spc_mpi_request_t; /* spc_mpi_request.h */
 
 typedef struct spc_mpi {
     spc_mpi_comm_t *world; /* NULL before MPI_Init and after MPI_Finalize */

@@ -121,6 +121,7 @@ spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *
     made->format = 0;
     made->start = NULL;
     made->arguments = NULL;
+    made->release = NULL;
     made->query = NULL;
     hold(made, comm, type);
     return made;
@@ -131,6 +132,9 @@ void spc_mpi_request_destroy(spc_mpi_request_t *request) {
         return;
     }
     spc_request_end(&request->core);
+    if (request->release != NULL) {
+        request->release(request);
+    }
     let_go(request);
     free(request->arguments);
     request->arguments = NULL;

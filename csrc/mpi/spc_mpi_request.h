@@ -33,7 +33,8 @@ struct spc_mpi_request {
 
     /* Of a persistent one: starts it again. */
     int (*start)(spc_mpi_request_t *request);
-    void *arguments; /* freed with the request */
+    void *arguments; /* freed with the request, after `release`, unless NULL, has let go what they refer to */
+    void (*release)(spc_mpi_request_t *request);
     int peer, wanted_tag;
 
     /* Of a generalized one. */
