@@ -27,10 +27,10 @@ def oracle(nodes, dims):
     free = [0] * dims.count(0)
     if nodes % given or (not free and given != nodes):
         return None
+    if not free:
+        return dims
     product = nodes // given
-    best = min(
-        factorings(product, len(free), product), key=lambda found: (found[0] - found[-1], found), default=()
-    )
+    best = min(factorings(product, len(free), product), key=lambda found: (found[0] - found[-1], found))
     rest = iter(best)
     return [dim or next(rest) for dim in dims]
 
