@@ -15,7 +15,7 @@
  *   spc_mpi_collective.c  collectives that move data; spc_mpi_reduce.c: those that combine it; spc_mpi_later.c: those that
  *                         return a request
  *   spc_mpi_topology.c    topologies; spc_mpi_neighbor.c: collectives of neighbours
- *   spc_mpi_window.c      one-sided communication
+ *   spc_mpi_window.c      one-sided communication (spc_mpi_window.h)
  *   spc_mpi_file.c        files
  *
  * One source for two ABIs: it names constants and types, which come from the mpi.h that generate.py makes for each, and

@@ -266,6 +266,76 @@ void spc_mpi_type_unpack(const void *packed, MPI_Count bytes, void *buffer, MPI_
     copy_repeat(&cursor, buffer, type->loop, count, type->extent);
 }
 
+/* ---- walking ---- */
+
+typedef struct walk {
+    MPI_Count skip; /* data bytes before the first one */
+    MPI_Count left;
+    spc_mpi_take_run_t *take;
+    void *argument;
+} walk_t;
+
+static int walk_block(walk_t *walk, MPI_Count at, MPI_Count bytes) {
+    if (walk->skip >= bytes) {
+        walk->skip -= bytes;
+        return MPI_SUCCESS;
+    }
+    at += walk->skip;
+    bytes = least(bytes - walk->skip, walk->left);
+    walk->skip = 0;
+    walk->left -= bytes;
+    return bytes > 0 ? walk->take(walk->argument, at, bytes) : MPI_SUCCESS;
+}
+
+static int walk_loop(walk_t *walk, MPI_Count place, const spc_mpi_loop_t *loop);
+
+static int walk_repeat(walk_t *walk, MPI_Count place, const spc_mpi_loop_t *child, MPI_Count count,
+                       MPI_Count stride) {
+    MPI_Count i = walk->skip / child->size;
+    walk->skip %= child->size;
+    for (; i < count && walk->left > 0; i++) {
+        SPC_MPI_TRY(walk_loop(walk, place + i * stride, child));
+    }
+    return MPI_SUCCESS;
+}
+
+static int walk_loop(walk_t *walk, MPI_Count place, const spc_mpi_loop_t *loop) {
+    if (walk->skip >= loop->size) {
+        walk->skip -= loop->size;
+        return MPI_SUCCESS;
+    }
+    switch (loop->kind) {
+    case SPC_MPI_BLOCK:
+        return walk_block(walk, place + loop->at, loop->bytes);
+    case SPC_MPI_REPEAT:
+        return walk_repeat(walk, place + loop->at, loop->child, loop->count, loop->stride);
+    case SPC_MPI_BLOCKS:
+        for (MPI_Count i = 0; i < loop->count && walk->left > 0; i++) {
+            SPC_MPI_TRY(walk_block(walk, place + loop->blocks[i].at, loop->blocks[i].bytes));
+        }
+        break;
+    case SPC_MPI_PARTS:
+        for (MPI_Count i = 0; i < loop->count && walk->left > 0; i++) {
+            SPC_MPI_TRY(walk_loop(walk, place + loop->parts[i].at, loop->parts[i].loop));
+        }
+        break;
+    }
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_walk(const spc_mpi_type_t *type, MPI_Count from, MPI_Count bytes, spc_mpi_take_run_t *take,
+                      void *argument) {
+    walk_t walk = {from, bytes, take, argument};
+    if (bytes <= 0 || type->size == 0) {
+        return MPI_SUCCESS;
+    }
+    if (type->is_dense) {
+        return take(argument, from, bytes);
+    }
+    const MPI_Count items = (from + bytes + type->size - 1) / type->size;
+    return walk_repeat(&walk, 0, type->loop, items, type->extent);
+}
+
 int spc_mpi_payload_begin(const spc_mpi_comm_t *comm, const void *buffer, MPI_Count count,
                           const spc_mpi_type_t *type, spc_mpi_payload_t *payload) {
     payload->copy = NULL;

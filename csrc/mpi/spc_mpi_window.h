@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spc_mpi_window: windows of one machine.
+ *
+ *   spc_mpi_window.c         memory, attributes, names
+ *   spc_mpi_window_sync.c    fences, locks, and post, start, complete, wait
+ *   spc_mpi_window_access.c  put, get and accumulate
+ *
+ * Each member keeps its control block in its arena. Memory of MPI_Win_allocate lies behind it, that of
+ * MPI_Win_allocate_shared behind rank 0's: members reach it by an address of their own. Other memory (MPI_Win_create,
+ * MPI_Win_create_dynamic, and what the arena has no room for) is reached by the kernel's copy between processes.
+ *
+ * Each operation is carried out at once. Mutexes of the control block are robust: a process that dies inside does not
+ * hold up the others, which the end of the run ends.
+ *
+ * A window has a communicator of its own, whose handle and error handler are those of the window: so spc_mpi_fail with
+ * that communicator is an error of the window.
+ */
+#ifndef SPC_MPI_WINDOW_H
+#define SPC_MPI_WINDOW_H
+
+#include "mpi/spc_mpi_type.h"
+
+enum { SPC_MPI_LOCK_NONE, SPC_MPI_LOCK_SHARED, SPC_MPI_LOCK_EXCLUSIVE };
+
+/* What one rank has to do with the lock of one member's memory; with the guard. */
+typedef struct spc_mpi_window_place {
+    uint32_t wants; /* SPC_MPI_LOCK_…: it waits */
+    uint32_t holds;
+    uint64_t ticket; /* of those that wait the least comes first */
+    _Atomic uint32_t is_granted; /* seq_cst by whoever grants, before it notifies; acquire by the waiter's test */
+} spc_mpi_window_place_t;
+
+typedef struct spc_mpi_window_shared {
+    pthread_mutex_t accumulate; /* held while one of the accumulating operations changes this member's memory */
+    pthread_mutex_t guard;      /* of what follows */
+    uint64_t tickets;
+    spc_mpi_window_place_t place[]; /* by rank */
+} spc_mpi_window_shared_t;
+
+typedef struct spc_mpi_window_member {
+    void *base; /* in its own address space; of memory in the arena: in this one */
+    MPI_Aint size;
+    int unit;
+    int process;
+    uint64_t control_offset; /* in the segment; 0: the arena had no room */
+    uint64_t memory_offset;  /* 0: not in the segment */
+} spc_mpi_window_member_t;
+
+typedef struct spc_mpi_window {
+    spc_mpi_comm_t *comm; /* its own */
+    MPI_Win handle;
+    int flavor;
+    int unit;
+    MPI_Aint size;
+    void *own; /* freed with the window */
+    spc_block_shared_t *block; /* this member's */
+    spc_mpi_window_member_t *member; /* by rank, as the next two */
+    spc_mpi_window_shared_t **control;
+    bool *is_locked; /* by this node */
+    bool is_fenced;  /* a fence has begun an epoch */
+    bool is_all_locked;
+    int *access;   /* ranks of the group of MPI_Win_start, NULL: none */
+    int *exposure; /* of MPI_Win_post; those that have completed are -1 */
+    int access_count, exposure_count;
+    MPI_Info info;
+    spc_mpi_attribute_t *attributes;
+    char name[MPI_MAX_OBJECT_NAME];
+} spc_mpi_window_t;
+
+/* MPI_SUCCESS and the object, or MPI_ERR_WIN. */
+int spc_mpi_get_window(MPI_Win handle, spc_mpi_window_t **window);
+
+void spc_mpi_window_mutex_start(pthread_mutex_t *mutex);
+void spc_mpi_window_mutex_lock(pthread_mutex_t *mutex);
+
+/* MPI_ERR_RMA_SYNC unless this node may access the member's memory now. */
+int spc_mpi_window_check_epoch(const spc_mpi_window_t *window, int target);
+
+/* The same unless it has a lock of that member. */
+int spc_mpi_window_check_locked(const spc_mpi_window_t *window, int target);
+
+#endif
