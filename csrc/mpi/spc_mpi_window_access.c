@@ -259,6 +259,9 @@ static int exchange(const target_t *target, MPI_Op op, char *old, char *fresh) {
 static int accumulate(const items_t *origin, const items_t *result, const target_t *target, MPI_Op op) {
     int code = MPI_SUCCESS;
     const MPI_Count bytes = target->count * target->type->size;
+    if (bytes == 0) {
+        return MPI_SUCCESS; /* whatever the operator combines */
+    }
     char *old = take_memory(target->window, 2 * bytes, &code);
     if (old == NULL) {
         return code;
