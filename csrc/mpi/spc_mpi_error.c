@@ -361,6 +361,9 @@ int spc_mpi_comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     SPC_MPI_TRY(spc_mpi_check_errhandler(errhandler));
     found->errhandler = errhandler;
+    if (found->local != NULL) {
+        found->local->errhandler = errhandler;
+    }
     return MPI_SUCCESS;
 }
 

@@ -102,24 +102,33 @@ static int get_neighbors(MPI_Comm handle, spc_mpi_comm_t **comm, const spc_mpi_t
                               "and MPI_Dist_graph_create_adjacent make communicators that have one");
 }
 
-static int carry_out(const exchange_t *exchange) {
-    spc_mpi_comm_t *comm;
-    const spc_mpi_topology_t *topology;
+/* `kept`: the items of the destinations, then those of the sources, of a persistent exchange; or NULL. */
+static int run(spc_mpi_comm_t *comm, const exchange_t *exchange, const item_t *kept) {
+    const spc_mpi_topology_t *topology = comm->topology;
+    const int out = topology->destination_count;
     item_t item;
-    SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
-    for (int i = 0; i < topology->destination_count; i++) {
+    for (int i = 0; i < out; i++) {
         if (topology->destinations[i] != MPI_PROC_NULL) {
-            SPC_MPI_TRY(find_item(comm, &exchange->sent, i, &item));
-            SPC_MPI_TRY(send_item(comm, topology->destinations[i], tag_of(topology, i ^ 1), &item));
+            SPC_MPI_TRY(kept != NULL ? MPI_SUCCESS : find_item(comm, &exchange->sent, i, &item));
+            SPC_MPI_TRY(send_item(comm, topology->destinations[i], tag_of(topology, i ^ 1),
+                                  kept != NULL ? &kept[i] : &item));
         }
     }
     for (int i = 0; i < topology->source_count; i++) {
         if (topology->sources[i] != MPI_PROC_NULL) {
-            SPC_MPI_TRY(find_item(comm, &exchange->received, i, &item));
-            SPC_MPI_TRY(receive_item(comm, topology->sources[i], tag_of(topology, i), &item));
+            SPC_MPI_TRY(kept != NULL ? MPI_SUCCESS : find_item(comm, &exchange->received, i, &item));
+            SPC_MPI_TRY(receive_item(comm, topology->sources[i], tag_of(topology, i),
+                                     kept != NULL ? &kept[out + i] : &item));
         }
     }
     return MPI_SUCCESS;
+}
+
+static int carry_out(const exchange_t *exchange) {
+    spc_mpi_comm_t *comm;
+    const spc_mpi_topology_t *topology;
+    SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
+    return run(comm, exchange, NULL);
 }
 
 static int carry_out_at_once(const exchange_t *exchange, MPI_Request *request) {
@@ -130,9 +139,33 @@ static int carry_out_at_once(const exchange_t *exchange, MPI_Request *request) {
     return spc_mpi_request_done(comm, request);
 }
 
+/* ---- persistent ones: the items, which hold references to their types ---- */
+
 static int start(spc_mpi_request_t *request) {
     atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it */
-    return carry_out(request->arguments);
+    return run(request->comm, NULL, request->arguments);
+}
+
+static void release_items(spc_mpi_request_t *request) {
+    const spc_mpi_topology_t *topology = request->comm->topology;
+    const item_t *items = request->arguments;
+    for (int i = 0; i < topology->destination_count + topology->source_count; i++) {
+        if (items[i].type != NULL) {
+            spc_mpi_type_release(items[i].type);
+        }
+    }
+}
+
+static int keep_items(const spc_mpi_comm_t *comm, const exchange_t *exchange, item_t *items) {
+    const int out = comm->topology->destination_count;
+    for (int i = 0; i < out + comm->topology->source_count; i++) {
+        item_t found;
+        SPC_MPI_TRY(i < out ? find_item(comm, &exchange->sent, i, &found)
+                            : find_item(comm, &exchange->received, i - out, &found));
+        spc_mpi_type_retain(found.type);
+        items[i] = found;
+    }
+    return MPI_SUCCESS;
 }
 
 static int keep(const exchange_t *exchange, MPI_Request *request) {
@@ -140,20 +173,26 @@ static int keep(const exchange_t *exchange, MPI_Request *request) {
     const spc_mpi_topology_t *topology;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
+    const size_t count = (size_t)topology->destination_count + (size_t)topology->source_count;
     spc_mpi_request_t *made = spc_mpi_request_create(comm, NULL);
-    exchange_t *kept = malloc(sizeof(*kept));
-    if (made == NULL || kept == NULL) {
-        free(kept);
+    item_t *items = calloc(count + 1, sizeof(*items));
+    if (made == NULL || items == NULL) {
+        free(items);
         if (made != NULL) {
             spc_mpi_request_destroy(made);
         }
         return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
     }
-    *kept = *exchange;
-    made->arguments = kept;
+    made->arguments = items;
+    made->release = release_items;
     made->is_persistent = true;
     made->is_active = false;
     made->start = start;
+    const int code = keep_items(comm, exchange, items);
+    if (code != MPI_SUCCESS) {
+        spc_mpi_request_destroy(made);
+        return code;
+    }
     *request = made->handle;
     return MPI_SUCCESS;
 }

@@ -63,8 +63,20 @@ static void check_line(int rank, int size) {
     MPI_Neighbor_alltoall(sent, 1, MPI_INT, got, 1, MPI_INT, line);
     CHECK(got[0] == (rank > 0 ? 10 * (rank - 1) + 1 : -1));
     CHECK(got[1] == (rank < size - 1 ? 10 * (rank + 1) : -1));
+    /* A persistent exchange outlives the handles of its type and its communicator. */
+    int kept[2] = {-1, -1};
+    MPI_Datatype number;
+    MPI_Request request;
+    MPI_Type_contiguous(1, MPI_INT, &number);
+    MPI_Type_commit(&number);
+    MPI_Neighbor_alltoall_init(sent, 1, number, kept, 1, number, line, MPI_INFO_NULL, &request);
+    MPI_Type_free(&number);
     MPI_Comm_free(&line);
     CHECK(line == MPI_COMM_NULL);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(kept[0] == got[0] && kept[1] == got[1]);
+    MPI_Request_free(&request);
 }
 
 static void check_errors(int size) {
