@@ -278,7 +278,7 @@ class BuildModules(build_py):
     def forget_old_files(self):
         """Remove what an earlier build left in build/lib: a wheel must not carry files that are gone."""
         for path in Path(self.build_lib, "spcomm").rglob("*"):
-            if path.is_file() and path.suffix not in (".so", ".dylib"):
+            if path.is_file() and not re.search(r"\.(so(\.\d+)?|dylib)$", path.name):
                 path.unlink()
 
     def data_copies(self):
@@ -317,7 +317,7 @@ class InstallModules(install_lib):
 
     def install(self):
         copies = super().install()
-        compiled = [path for path in copies or [] if path.endswith((".so", ".dylib", ".a"))]
+        compiled = [path for path in copies or [] if re.search(r"\.(so(\.\d+)?|dylib|a)$", path)]
         if compiled and (strip := shutil.which(os.environ.get("STRIP", "strip"))):
             subprocess.run([strip, "-S", *compiled], check=True)
         return copies

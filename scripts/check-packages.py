@@ -50,9 +50,10 @@ def written(folder):
     """Paths, relative to a folder of the checkout, of the files in it that no build made."""
     made = {".so", ".dylib", ".a", ".pyc"}
     core = ROOT / "spcomm" / "_core"
+    library = {ROOT / "spcomm" / "mpi" / name for name in ("lib", "include")}
     for path in (ROOT / folder).rglob("*"):
         stub = path.suffix == ".pyi" and core in path.parents  # the build writes those of _core
-        if path.is_file() and path.suffix not in made and not stub:
+        if path.is_file() and path.suffix not in made and not stub and not library & set(path.parents):
             yield path.relative_to(ROOT / folder)
 
 
@@ -62,9 +63,18 @@ def check_wheel(path):
     complaints += require(names, "spcomm/net_types/net_types.cpython-", "spcomm/model/engine.cpython-")
     complaints += require(names, *[f"spcomm/_core/{stub}" for stub in STUBS])
     complaints += require(names, "spcomm/_core/libspc.", "spcomm/lib/libspcomm.a", "licenses/LICENSE")
+    complaints += require(
+        names, "spcomm/mpi/lib/libmpi.", "spcomm/mpi/lib/libmpi_abi.", "spcomm/mpi/include/mpi.h"
+    )
     complaints += require(names, *[f"data/share/{name}" for name in SHARED])
+    complaints += unexecutable(path)
     complaints += [f"has no {name}" for name in sorted(copied_files() - set(names))]
-    sources = ("spcomm/include/", "spcomm/data/", "spcomm/bench/programs/")  # meant for compilers
+    sources = (
+        "spcomm/include/",
+        "spcomm/mpi/include/",
+        "spcomm/data/",
+        "spcomm/bench/programs/",
+    )  # meant for compilers
     inside = [name for name in names if not name.startswith(sources)]
     complaints += refuse(inside, ".pyx", ".pxd", ".c", ".h", ".pyc")
     complaints += debug_information(path)
@@ -73,10 +83,23 @@ def check_wheel(path):
     return complaints + [f"installs {n} beside spcomm" for n in names if not n.startswith("spcomm")]
 
 
+def is_library(name):
+    return name.endswith(".so") or ".so." in name.rpartition("/")[2]
+
+
+def unexecutable(path):
+    """The plain names of MPI's commands are scripts."""
+    files = [file for file in zipfile.ZipFile(path).infolist() if file.filename.startswith("spcomm/mpi/bin/")]
+    modes = {file.filename: file.external_attr >> 16 for file in files}
+    return [
+        f"has {name} without the permission to execute it" for name, mode in modes.items() if not mode & 0o100
+    ]
+
+
 def debug_information(path):
     """Only extensions in ELF are looked at, and only where `strip` was there to remove it."""
     wheel = zipfile.ZipFile(path)
-    compiled = [name for name in wheel.namelist() if name.endswith(".so")] if shutil.which("strip") else []
+    compiled = [name for name in wheel.namelist() if is_library(name)] if shutil.which("strip") else []
     return [f"has debug information in {name}" for name in compiled if b"\0.debug_info\0" in wheel.read(name)]
 
 

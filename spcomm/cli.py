@@ -98,15 +98,16 @@ def _start_clean() -> None:
 class _Command:
     """A command whose module is imported when it is called."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, *name: str) -> None:
         self.module = module
+        self.name = name  # of a module with several commands
 
     def __call__(self, words: "list[str]") -> int:
-        return __import__(self.module, fromlist=("main",)).main(words)
+        return __import__(self.module, fromlist=("main",)).main(words, *self.name)
 
     def help(self) -> "CommandHelp":
         """Return the help of the command."""
-        return __import__(self.module, fromlist=("main",)).command_help()
+        return __import__(self.module, fromlist=("main",)).command_help(*self.name)
 
 
 class _Run(_Command):
@@ -215,6 +216,9 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     "check": (_Command("spcomm.learn.command"), "grade solutions of exercises"),
     "info": (_Command("spcomm.info"), "this machine on one page: cores, memory, features, versions"),
     "config": (_Command("spcomm.compiling"), "print the flags for a C or C++ compiler"),
+    "mpicc": (_Command("spcomm.mpi.compiler", "mpicc"), "compile a program of MPI in C"),
+    "mpicxx": (_Command("spcomm.mpi.compiler", "mpicxx"), "compile a program of MPI in C++"),
+    "mpiexec": (_Run("spcomm.launch.mpiexec"), "run a program with the options of other MPIs' mpiexec"),
     "explain": (_Command("spcomm.diagnose.explain"), "explain a code in a message (SP101) by example"),
     "completion": (_Command("spcomm.completion"), "print what makes a shell complete words of spcomm"),
     "version": (_version, "print the version"),

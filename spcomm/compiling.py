@@ -5,6 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from spcomm import mpi
 from spcomm.command_help import CommandHelp
 
 
@@ -16,9 +17,10 @@ def command_help() -> CommandHelp:
         ("--includedir", "the folder of the headers"),
         ("--library", "the static library"),
         ("--version", "the version of spcomm"),
+        ("--mpi-bin", "the folder with mpicc, mpicxx, mpiexec and mpirun, for PATH"),
     ]
     return CommandHelp(
-        "spcomm config [--cflags] [--libs] [--includedir] [--library] [--version]",
+        "spcomm config [--cflags] [--libs] [--includedir] [--library] [--version] [--mpi-bin]",
         "Prints compiler flags for a program that includes spcomm/spcomm.h (C) or spcomm/speedescomm.hpp (C++):\n\n"
         "  cc program.c $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program",
         ("", rows),
@@ -81,6 +83,7 @@ _OPTIONS = {
     "--includedir": lambda: str(include_dir()),
     "--library": lambda: str(library()),
     "--version": _version,
+    "--mpi-bin": lambda: mpi.folder("bin"),
 }
 
 

@@ -9,6 +9,9 @@
 #define VARIABLE \
     "SPCOMM_NODE" /* "fd:rank:size:device:inode:launcher_pid:group"; the last one may be missing */
 #define REPORT_VARIABLE "SPCOMM_REPORT"
+/* What LD_LIBRARY_PATH was before the launcher added the folder of the library of MPI. */
+#define LOADER_VARIABLE "LD_LIBRARY_PATH"
+#define RESTORED_VARIABLE "SPCOMM_LIBRARY_PATH"
 #define FIELDS 7
 #define FIELDS_MIN 6
 
@@ -62,6 +65,20 @@ static int find_report(const char *text) {
     return (int)fields[0];
 }
 
+/* The loader has read its path; what this node starts gets the path that the user gave. */
+static void restore_loader_path(void) {
+    const char *before = getenv(RESTORED_VARIABLE);
+    if (before == NULL) {
+        return;
+    }
+    if (*before != '\0') {
+        (void)setenv(LOADER_VARIABLE, before, 1);
+    } else {
+        (void)unsetenv(LOADER_VARIABLE);
+    }
+    (void)unsetenv(RESTORED_VARIABLE);
+}
+
 bool spc_api_membership(spc_api_membership_t *member) {
     const char *text = getenv(VARIABLE);
     unsigned long long fields[FIELDS] = {0};
@@ -71,6 +88,7 @@ bool spc_api_membership(spc_api_membership_t *member) {
     member->report = is_node ? find_report(getenv(REPORT_VARIABLE)) : -1;
     unsetenv(VARIABLE);
     unsetenv(REPORT_VARIABLE);
+    restore_loader_path();
     if (!is_node) {
         return false;
     }

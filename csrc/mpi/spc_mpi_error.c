@@ -401,16 +401,18 @@ static bool is_new_pair(const char *sent, const char *received) {
 
 int spc_mpi_note_types(const spc_mpi_comm_t *comm, int source, const char *sent, const char *received) {
     if (spc_mpi.is_strict) {
-        return spc_mpi_fail(comm, MPI_ERR_TYPE, "rank %d sent %s, and this call receives %s", source, sent, received);
+        return spc_mpi_fail(comm, MPI_ERR_TYPE, "rank %d sent %s, and this call receives %s", source, sent,
+                            received);
     }
     if (is_new_pair(sent, received)) {
         char place[SPC_MPI_PLACE_BYTES];
         spc_mpi_locate(place, sizeof(place));
         fprintf(stderr,
-                "spcomm: warning: %s%s%s: rank %d sent %s, and rank %d receives %s: the bytes are taken as they are; "
+                "spcomm: warning: %s%s%s: rank %d sent %s, and rank %d receives %s: the bytes are taken as "
+                "they are; "
                 "give both calls one type\n",
-                spc_mpi_call, place[0] != '\0' ? " at " : "", place, source, sent, comm != NULL ? comm->rank : 0,
-                received);
+                spc_mpi_call, place[0] != '\0' ? " at " : "", place, source, sent,
+                comm != NULL ? comm->rank : 0, received);
     }
     return MPI_SUCCESS;
 }

@@ -60,7 +60,8 @@ static void report(spc_mpi_request_t *request) {
         fprintf(stderr, "spcomm: warning: node %d: the receive of %s%s%s has got no message; ", rank,
                 request->made_by, at, request->place);
     } else {
-        fprintf(stderr, "spcomm: warning: node %d: the request of %s%s%s is done, and nothing has looked at it; ",
+        fprintf(stderr,
+                "spcomm: warning: node %d: the request of %s%s%s is done, and nothing has looked at it; ",
                 rank, request->made_by, at, request->place);
     }
     fprintf(stderr, "complete it with MPI_Wait or MPI_Test%s\n",
@@ -69,7 +70,8 @@ static void report(spc_mpi_request_t *request) {
 
 void spc_mpi_requests_report(void) {
     for (spc_mpi_request_t *request = all_made; request != NULL; request = request->next_made) {
-        const bool is_waiting = request->is_used && request->core.kind == SPC_REQUEST_RECEIVE && !is_done(request);
+        const bool is_waiting =
+            request->is_used && request->core.kind == SPC_REQUEST_RECEIVE && !is_done(request);
         const bool is_left = request->is_used && !request->is_forgotten && !request->is_persistent;
         if (is_waiting || (is_left && request->query == NULL)) {
             report(request);

@@ -75,7 +75,7 @@ def _run(options: Options, signals: int) -> int:
     if any(plan.name == plans.STDIN for plan in programs):
         _check_stdin(options)
     _note_late_number(options)
-    _note_mpi(options)
+    _check_mpi4py(options, programs)
     _try_to_write(options.trace)
     session = None
     if options.room is not None or options.server is not None:
@@ -435,22 +435,26 @@ def _note_late_number(options: Options) -> None:
         )
 
 
-def _note_mpi(options: Options) -> None:
-    """Note that a program of mpi4py runs as separate programs of one process each, silently."""
-    for part in options.parts:
+def _check_mpi4py(options: Options, programs: "list[plans.Plan]") -> None:
+    """Raise `UsageError` if a program imports an mpi4py of another MPI: each node would be a run of its own."""
+    for part, plan in zip(options.parts, programs, strict=True):
         name = part.program or ""
+        text = (part.code or "").encode(errors="replace")
         try:
             with open(name if name.endswith(".py") else os.devnull, "rb") as file:
-                text = file.read(1 << 16)
+                text += file.read(1 << 16)
         except (OSError, ValueError):
             continue  # whoever starts it reports that
-        lines = [line.split() for line in text.splitlines() if b"mpi4py" in line]
-        if any(words[0] in (b"from", b"import") for words in lines) and b"spcomm" not in text:
-            number = f" -n {part.nodes}" if part.nodes else ""
-            _complain(
-                f"spcomm: note: {name} uses mpi4py and not spcomm, so each node is an MPI program of one process; "
-                f"mpiexec{number} python {name} runs it under MPI (the guide on MPI has the calls of both)"
-            )
+        if b"mpi4py" not in text or options.hosts is not None:
+            continue
+        from spcomm.mpi import bindings
+
+        if bindings.is_imported(text):
+            complaint, note = bindings.complaint(plan.environment), bindings.note(plan.environment)
+            if complaint:
+                raise UsageError(f"spcomm run: {part.name}: {complaint}")
+            if note:
+                _complain(f"spcomm: note: {note}")
 
 
 def _warn_if_stale() -> None:

@@ -19,7 +19,7 @@ import os
 import sys
 import traceback
 
-from spcomm import config, joining
+from spcomm import config, joining, mpi
 from spcomm._core import exit_text
 from spcomm._core.errors import WaitTimeoutError, shown
 from spcomm.launch.base import report
@@ -266,6 +266,7 @@ def _told(error: BaseException) -> tuple:
     except BaseException:  # of the program's own methods
         itself = None
     # The hook in C would look for lines in files only.
+    mpi.explain(error)
     text = _cut("".join(traceback.format_exception(error)))
     return kind, detail, text.encode("utf-8", "replace"), itself
 

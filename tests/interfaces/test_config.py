@@ -42,6 +42,7 @@ def test_without_options_it_prints_all():
         "--includedir",
         "--library",
         "--version",
+        "--mpi-bin",
     ]
 
 

@@ -434,17 +434,6 @@ def test_a_number_of_nodes_after_the_program_is_its_own_and_told(launch):
     assert launch("-n", 1, "hello.py", "-n", "1").err == "" == launch("hello.py", "-n", "x").err
 
 
-def test_a_program_of_mpi4py_is_told(launch):
-    launch.script("if 0:\n    from mpi4py import MPI\nprint('hello')", "naive.py")
-    launch.script("import spcomm\nif 0:\n    from mpi4py import MPI\n", "both.py")
-    launch.script("print('from mpi4py import MPI')", "says.py")
-    result = launch("-n", 3, "naive.py")
-    assert result.lines == ["hello"] * 3, result
-    assert result.err.startswith("spcomm: note: naive.py uses mpi4py and not spcomm, so each node is ")
-    assert "mpiexec -n 3 python naive.py" in result.last and result.err.count("\n") == 1
-    assert launch("-n", 1, "both.py").err == "" == launch("-n", 1, "says.py").err
-
-
 def test_a_python_script_without_its_ending_runs_from_its_first_line(launch):
     launch.script("#!/usr/bin/env python3\nprint('hello')", "tool")
     assert launch("-n", 1, "tool").lines == ["hello"]

@@ -56,3 +56,9 @@ def c_program(launch, tmp_path):
         return launch("-n", nodes, *options, made)
 
     return run
+
+
+@pytest.fixture
+def mpi4py():
+    """The package of that name; a test that needs it is skipped without it."""
+    return pytest.importorskip("mpi4py", reason="mpi4py is not installed: pip install 'mpi4py>=4.1'")

@@ -121,6 +121,10 @@ def uncaught(error: BaseException, hook: object = None) -> None:
         hook(type(error), error, error.__traceback__)
         return
     error.__traceback__ = users_part(error.__traceback__)
+    if isinstance(error, ModuleNotFoundError):
+        from spcomm import mpi
+
+        mpi.explain(error)
     endings = _endings()
     if endings is not None:
         endings.raised(error)

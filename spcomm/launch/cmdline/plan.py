@@ -4,6 +4,7 @@
 import os
 import sys
 
+from spcomm import mpi
 from spcomm.launch.base import source
 from spcomm.launch.base.process import interpreter_flags
 from spcomm.launch.base.usage import UsageError
@@ -109,8 +110,21 @@ def resolve_all(options: Options) -> "list[Plan]":
                 ) from None
         plan.name, plan.preload, plan.environment = part.name, part.preload, environment
         plan.nodes, plan.group, plan.boxes = part.nodes or 0, part.group, part.boxes
+        offer_mpi(plan)
         plans.append(plan)
     return plans
+
+
+def offer_mpi(plan: Plan) -> None:
+    """Let a program find spcomm's library of MPI. Raises `UsageError` for an executable of another MPI."""
+    plan.environment.pop(mpi.RESTORED_VARIABLE, None)  # of a launcher on another machine
+    plan.environment.setdefault(mpi.MPI4PY_VARIABLE, mpi.library(mpi.MPICH))
+    if plan.kind == "executable" and plan.python is None:
+        from spcomm.mpi import linked
+
+        complaint = linked.prepare(plan.target, plan.environment)
+        if complaint:
+            raise UsageError(f"spcomm run: {plan.name}: {complaint}", 126)
 
 
 def resolve(part: Part) -> Plan:

@@ -28,6 +28,7 @@ def plan(about: dict) -> "Any":
     found.folder, found.name, found.preload = about["folder"], part.name, part.preload
     found.environment = {} if about["bare"] else dict(os.environ)
     found.environment.update(about["environment"])
+    plans.offer_mpi(found)
     found.group, found.indices, found.nodes = about["group"], about["indices"], len(about["indices"])
     found.takes_interrupt = bool(about.get("cluster"))
     if about["debugged"]:

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""Library of MPI: where its files are, and what finds them.
+
+`linked` reads which MPI an executable is linked to, `bindings` which one mpi4py is bound to, and `compiler` is
+`spcomm mpicc`. The folder `bin` has the plain names for Makefiles; the build makes `lib` and `include`.
+"""
+
+import os
+import sys
+
+MPI4PY_VARIABLE = "MPI4PY_LIBMPI"  # mpi4py loads the library that it names
+LOADER_VARIABLE = "DYLD_LIBRARY_PATH" if sys.platform == "darwin" else "LD_LIBRARY_PATH"
+# The loader's path as it was before; the node puts it back (csrc/api/spc_api_membership.c) for what it starts.
+RESTORED_VARIABLE = "SPCOMM_LIBRARY_PATH"
+# By MPICH's ABI, for mpi4py and programs that MPICH has compiled; by the standard's, for those of `spcomm mpicc`.
+MPICH = "libmpi.12.dylib" if sys.platform == "darwin" else "libmpi.so.12"
+STANDARD = "libmpi_abi.1.dylib" if sys.platform == "darwin" else "libmpi_abi.so.1"
+
+
+def folder(name: str) -> str:
+    """Return the folder `lib`, `include` or `bin`."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+
+
+def library(name: str) -> str:
+    """Return the path of the library of that name."""
+    return os.path.join(folder("lib"), name)
+
+
+def explain(error: BaseException) -> None:
+    """Add to the exception of a missing mpi4py the command that installs it."""
+    if isinstance(error, ModuleNotFoundError) and error.name == "mpi4py":
+        error.add_note(
+            "mpi4py is not installed in this Python; python -m pip install 'spcomm[mpi]' installs it"
+        )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""`spcomm mpicc` and `spcomm mpicxx`: a C or C++ compiler that finds mpi.h and spcomm's library of MPI."""
+
+import os
+import shlex
+import shutil
+import sys
+
+from spcomm import mpi
+from spcomm.command_help import CommandHelp
+
+# (variable that names the compiler, compilers in the order in which they are looked for)
+_COMPILERS = {
+    "mpicc": ("SPCOMM_CC", ("cc", "gcc", "clang")),
+    "mpicxx": ("SPCOMM_CXX", ("c++", "g++", "clang++")),
+}
+_LANGUAGES = {"mpicc": "C", "mpicxx": "C++"}
+_WITHOUT_LINKING = {"-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"}
+
+
+def command_help(name: str) -> CommandHelp:
+    """Return the help of `spcomm mpicc` or `spcomm mpicxx`."""
+    variable, compilers = _COMPILERS[name]
+    ending = "c" if name == "mpicc" else "cpp"
+    rows = [
+        ("--showme, -show", "print the command in place of running it"),
+        ("--showme:compile, -compile_info", "print the options for compiling"),
+        ("--showme:link, -link_info", "print the options for linking"),
+        ("--showme:command", "print the compiler"),
+        ("--showme:incdirs", "print the folder of mpi.h"),
+        ("--showme:libdirs", "print the folder of the library"),
+        ("--showme:libs", "print the name of the library"),
+        ("--showme:version", "print the version of spcomm"),
+    ]
+    return CommandHelp(
+        f"spcomm {name} [compiler's words]",
+        f"Compiles and links a program of MPI in {_LANGUAGES[name]}, which spcomm run starts:\n\n"
+        f"  spcomm {name} hello.{ending} -o hello && spcomm run -n 4 ./hello",
+        ("", rows),
+        closing=f"All other words go to the compiler: ${variable}, else the first of {', '.join(compilers)} that is "
+        "installed. CC and CXX are not read, since makefiles set them to the names of MPI's compilers. "
+        "spcomm config --mpi-bin prints a folder in which the command has its plain name.",
+        arguments="FILE",
+    )
+
+
+def compiling() -> "list[str]":
+    """Return the options for compiling, each a word."""
+    return [f"-I{mpi.folder('include')}"]
+
+
+def linking() -> "list[str]":
+    """Return the options for linking, each a word; they follow the program's own files.
+
+    On Linux the folder goes into the RPATH, so that another MPI in LD_LIBRARY_PATH does not take the library's place.
+    """
+    folder = mpi.folder("lib")
+    tags = ["-Wl,--disable-new-dtags"] if sys.platform.startswith("linux") else []
+    return [f"-L{folder}", *tags, f"-Wl,-rpath,{folder}", "-lmpi_abi"]
+
+
+def main(words: "list[str]", name: str) -> int:
+    """Entry point of `spcomm mpicc` and `spcomm mpicxx`: runs the compiler in place of this process."""
+    if "-h" in words or "--help" in words:
+        print(command_help(name).text(), end="")
+        return 0
+    variable, compilers = _COMPILERS[name]
+    chosen = shlex.split(os.environ.get(variable, ""))
+    compiler = chosen or [found for found in compilers if shutil.which(found)][:1]
+    if not compiler or not shutil.which(compiler[0]):
+        missing = f"{variable} is {compiler[0]}, which" if chosen else f"none of {', '.join(compilers)}"
+        print(
+            f"spcomm {name}: {missing} is {'not ' if chosen else ''}installed; on Debian and Ubuntu: apt install g++",
+            file=sys.stderr,
+        )
+        return 125
+    shown = next((word for word in words if _question(word)), None)
+    rest = [word for word in words if word != shown]
+    has_files = any(not word.startswith("-") for word in rest)
+    is_linking = (has_files or shown is not None) and not _WITHOUT_LINKING & set(rest)
+    line = [*compiler, *compiling(), *rest, *(linking() if is_linking else [])]
+    if shown is not None:
+        answers = _answers(line, compiler)
+        answer = answers.get(_question(shown))
+        if answer is None:
+            print(f"spcomm {name}: {shown}: there are {', '.join(answers)} after --showme:", file=sys.stderr)
+            return 125
+        print(answer)
+        return 0
+    try:
+        os.execvp(line[0], line)
+    except OSError as error:
+        print(f"spcomm {name}: {line[0]} cannot be executed: {error.strerror}", file=sys.stderr)
+        return 126
+
+
+def _question(word: str) -> str:
+    """Return what a word asks for: `compile`, `link` …; "" if it is the compiler's own."""
+    bare = word.lstrip("-").replace("-", "_")
+    if not word.startswith("-"):
+        return ""
+    if bare in ("show", "showme"):
+        return "all"
+    if bare in ("compile_info", "link_info"):
+        return bare.removesuffix("_info")
+    return bare.removeprefix("showme:") if bare.startswith("showme:") else ""
+
+
+def _answers(line: "list[str]", compiler: "list[str]") -> "dict[str, str]":
+    from importlib.metadata import version
+
+    return {
+        "all": shlex.join(line),
+        "compile": shlex.join(compiling()),
+        "link": shlex.join(linking()),
+        "command": shlex.join(compiler),
+        "incdirs": mpi.folder("include"),
+        "libdirs": mpi.folder("lib"),
+        "libs": "mpi_abi",
+        "version": f"spcomm {version('spcomm')}",
+    }
