@@ -28,10 +28,10 @@ _MAPPED = {
 }
 # {option: those of `spcomm run`}, without a value
 _MAPPED_ALONE = {
-    **dict.fromkeys(("tag-output", "l", "prepend-rank"), ["--label"]),
-    "report-bindings": ["--report-bindings"],
-    "bind-to-core": ["--bind-to", "core"],
-    **dict.fromkeys(("genvnone", "envnone"), ["--env", "none"]),
+    **dict.fromkeys(("tag-output", "l", "prepend-rank"), ("--label",)),
+    "report-bindings": ("--report-bindings",),
+    "bind-to-core": ("--bind-to", "core"),
+    **dict.fromkeys(("genvnone", "envnone"), ("--env", "none")),
 }
 # {option: number of values}: accepted without effect, since they say how another MPI does what spcomm does anyway, or
 # which cores nodes are put on in turn.
@@ -196,7 +196,7 @@ def _option(word: str, rest: "list[str]") -> "list[str]":
     if name in _MAPPED:
         return [_MAPPED[name], _value(word, rest)]
     if name in _MAPPED_ALONE:
-        return _MAPPED_ALONE[name]
+        return list(_MAPPED_ALONE[name])
     if name in _WITHOUT_EFFECT:
         for _ in range(_WITHOUT_EFFECT[name]):
             _value(word, rest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The commands around the library of MPI: `mpicc`, `mpicxx`, `mpiexec`, and what `spcomm run` looks at before a start."""
+"""The commands around the library of MPI: `mpicc`, `mpicxx`, `mpiexec`, and the checks of `spcomm run`."""
 
 import os
 import shutil
@@ -295,8 +295,8 @@ def test_an_mpi4py_of_another_mpi(launch, tmp_path, monkeypatch):
     path = launch.environment()["PYTHONPATH"]
     result = launch("-n", 2, "program.py", env={"PYTHONPATH": os.pathsep.join([str(package.parent), path])})
     assert result.code == 125 and result.err == (
-        f"spcomm run: program.py: the mpi4py in {package} is bound to another MPI (libmpi.so.40); python -m pip install "
-        "--force-reinstall 'mpi4py>=4.1' brings one that is not\n"
+        f"spcomm run: program.py: the mpi4py in {package} is bound to another MPI (libmpi.so.40); python -m pip "
+        "install --force-reinstall 'mpi4py>=4.1' brings one that is not\n"
     )
     monkeypatch.setattr(sys, "path", [str(package.parent)])
     (package / "MPI.mpich.cpython-311-x86_64-linux-gnu.so").touch()
