@@ -37,8 +37,7 @@ static int look_again(spc_comm_t *comm, const spc_recv_call_t *call) {
 /* ---- receiving */
 
 static int take_locked(spc_node_t *node, const spc_recv_call_t *call) {
-    spc_node_claim(node);
-    int status = spc_inbox_take(node->inbox, &call->match, call->message);
+    int status = spc_node_take(node, &call->match, call->message);
     spc_outbox_flush(node->outbox);
     return status;
 }
@@ -150,7 +149,7 @@ static int take_shuffled(spc_comm_t *comm, const shuffled_call_t *call) {
     if (match.source == SPC_ANY_SOURCE && spc_comm_is_perturbed(comm)) {
         status = choose_source(comm, call, &match);
     }
-    status = status == SPC_OK ? spc_inbox_take(comm->node->inbox, &match, call->recv.message) : status;
+    status = status == SPC_OK ? spc_node_take(comm->node, &match, call->recv.message) : status;
     spc_outbox_flush(comm->node->outbox);
     return status;
 }

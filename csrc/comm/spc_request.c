@@ -44,11 +44,12 @@ static void deliver(spc_node_t *node, spc_request_t *request, spc_message_t *mes
     complete(request, SPC_OK);
 }
 
-/* True: the request had its message, or can have none because memory is short. */
+/* True: the request had its message, or can have none because memory is short. From the queues only: a message that
+ * arrives meanwhile is not there for a later request before an earlier one has been asked. */
 static bool claim_one(spc_node_t *node, spc_request_t **link) {
     spc_request_t *request = *link;
     spc_message_t message;
-    const int status = spc_inbox_take(node->inbox, &request->match, &message);
+    const int status = spc_inbox_take_queued(node->inbox, &request->match, &message);
     if (status == SPC_EAGAIN) {
         return false;
     }
@@ -63,6 +64,7 @@ static bool claim_one(spc_node_t *node, spc_request_t **link) {
 
 /* Threads of this node that wait for other requests look again. */
 static void claim(spc_node_t *node) {
+    (void)spc_inbox_drain(node->inbox);
     for (spc_request_t **link = &node->posted; *link != NULL;) {
         if (claim_one(node, link)) {
             spc_inbox_note_stored(node->inbox);
@@ -104,13 +106,8 @@ int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int3
     begin(comm, SPC_REQUEST_RECEIVE, request);
     pthread_mutex_lock(&node->lock);
     node->claim = claim;
-    spc_node_claim(node); /* those before it come first */
     post(node, request);
-    spc_request_t **link = &node->posted;
-    while (*link != request) {
-        link = &(*link)->next;
-    }
-    (void)claim_one(node, link);
+    claim(node);
     spc_node_unlock(node);
     return SPC_OK;
 }

@@ -169,6 +169,16 @@ static inline void spc_node_claim(spc_node_t *node) {
     }
 }
 
+/* With the lock: as spc_inbox_take, for a receive that posted ones come before. While there are any, it sees only what
+ * they have been offered: a message that arrives just now may be for one of them. */
+static inline int spc_node_take(spc_node_t *node, const spc_match_t *match, spc_message_t *message) {
+    if (__builtin_expect(node->posted == NULL, 1)) {
+        return spc_inbox_take(node->inbox, match, message);
+    }
+    node->claim(node);
+    return spc_inbox_take_queued(node->inbox, match, message);
+}
+
 /* Unlocks after the inbox was used: wakes threads of this node whose waits may now be satisfied. */
 void spc_node_unlock(spc_node_t *node);
 

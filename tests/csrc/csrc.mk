@@ -32,7 +32,7 @@ LINK_test_comm_block := -Wl,--wrap=spc_status_end
 LINK_test_gateway := -Wl,--wrap=spc_status_end
 LINK_test_credit := -Wl,--wrap=spc_link_create
 
-CORE := $(shell find csrc -name '*.c')
+CORE := $(shell find csrc -name '*.c' -not -path 'csrc/mpi/*')
 # Code that several tests share is in other files than test_*.c, and linked to every program.
 SHARED := $(filter-out $(wildcard tests/csrc/test_*.c),$(wildcard tests/csrc/*.c))
 TESTS := $(wildcard tests/csrc/test_*.c)

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests: posted receives, synchronous sends and barriers that are completed later. */
+#include "comm/spc_request.h"
+#include "comm_box.h"
+
+typedef struct posted {
+    spc_request_t request; /* first: deliver gets it back */
+    uint64_t bytes;
+    int32_t source;
+    int32_t tag;
+    unsigned char content[4096];
+} posted_t;
+
+/* Called with the node's lock, in whichever wait finds the message. */
+static void deliver(spc_request_t *request, spc_message_t *message) {
+    posted_t *posted = (posted_t *)request;
+    posted->bytes = message->length_bytes;
+    posted->source = message->source;
+    posted->tag = message->tag;
+    memcpy(posted->content, message->bytes, message->length_bytes);
+}
+
+static void post(spc_comm_t *comm, int32_t source, int32_t tag, posted_t *posted) {
+    memset(posted, 0, sizeof(*posted));
+    posted->request.deliver = deliver;
+    CHECK_OK(spc_request_receive(comm, SPC_CONTEXT_USER, source, tag, &posted->request));
+}
+
+static void await(posted_t *posted, int32_t source, int32_t tag, uint64_t seed, uint64_t bytes) {
+    CHECK_OK(spc_request_wait(&posted->request, SPC_NO_DEADLINE));
+    CHECK(posted->source == source && posted->tag == tag && posted->bytes == bytes);
+    content_check(posted->content, seed, bytes);
+}
+
+/* ---- order: posted receives come first, in their order, and before any receive that is called later ---- */
+
+static void in_order_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    static const uint64_t lengths[] = {0, 8, 40, 41, 1000, 4000};
+    (void)size;
+    for (uint64_t i = 0; i < (uint64_t)check_scale(300); i++) {
+        const uint64_t bytes = lengths[i % 6];
+        if (rank == 0) {
+            for (int part = 0; part < 4; part++) {
+                send_content(comm, 1, part % 2, 4 * i + (uint64_t)part, bytes);
+            }
+        } else {
+            posted_t any, odd, even;
+            post(comm, SPC_ANY_SOURCE, SPC_ANY_TAG, &any);
+            post(comm, 0, 1, &odd);
+            post(comm, 0, 0, &even);
+            recv_content(comm, 0, 1, 4 * i + 3, bytes); /* the second of tag 1: the first one is posted for */
+            await(&even, 0, 0, 4 * i + 2, bytes);
+            await(&any, 0, 0, 4 * i, bytes);
+            await(&odd, 0, 1, 4 * i + 1, bytes);
+        }
+    }
+    comm_box_leave(comm);
+}
+
+TEST(in_order) {
+    run_ranks(2, (spc_config_t){0}, in_order_body);
+    run_ranks(2, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, in_order_body);
+}
+
+/* ---- progress: a posted receive is served while its node waits for something else ---- */
+
+static void served_meanwhile_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    for (long i = 0; i < check_scale(200); i++) {
+        posted_t from[8];
+        for (int other = 0; other < size; other++) {
+            post(comm, other, 7, &from[other]);
+        }
+        for (int other = 0; other < size; other++) { /* over when the other has posted, or waits for us */
+            spc_payload_t payload = {.data = &i, .data_bytes = sizeof(i), .format = SPC_FORMAT_RAW};
+            CHECK_OK(spc_comm_ssend(comm, other, SPC_CONTEXT_USER, 7, &payload, SPC_NO_DEADLINE));
+        }
+        barrier(comm);
+        for (int other = 0; other < size; other++) {
+            CHECK_OK(spc_request_wait(&from[other].request, SPC_NO_DEADLINE));
+            CHECK(memcmp(from[other].content, &i, sizeof(i)) == 0);
+        }
+    }
+    comm_box_leave(comm);
+}
+
+TEST(served_meanwhile) {
+    run_ranks(4, (spc_config_t){.slots = 2}, served_meanwhile_body);
+}
+
+/* ---- any of several, of all kinds ---- */
+
+static void any_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    const int32_t next = (rank + 1) % size, before = (rank + size - 1) % size;
+    for (long i = 0; i < check_scale(200); i++) {
+        posted_t receive;
+        spc_request_t send = {0}, fence = {0};
+        const spc_payload_t payload = {.data = &i, .data_bytes = sizeof(i), .format = SPC_FORMAT_RAW};
+        post(comm, before, 3, &receive);
+        CHECK_OK(spc_request_send(comm, next, SPC_CONTEXT_USER, 3, &payload, SPC_NO_DEADLINE, &send));
+        CHECK_OK(spc_request_barrier(comm, &fence));
+        spc_request_t *all[] = {&receive.request, NULL, &send, &fence};
+        for (int left = 3; left > 0; left--) {
+            uint32_t which;
+            CHECK_OK(spc_request_wait_any(all, 4, SPC_NO_DEADLINE, &which));
+            CHECK(all[which] != NULL && spc_request_is_done(all[which]));
+            spc_request_end(all[which]);
+            all[which] = NULL;
+        }
+        CHECK(memcmp(receive.content, &i, sizeof(i)) == 0);
+    }
+    comm_box_leave(comm);
+}
+
+TEST(any) {
+    run_ranks(2, (spc_config_t){0}, any_body);
+    run_ranks(4, (spc_config_t){.slots = 1, .ring_bytes = 1024}, any_body);
+}
+
+/* ---- cancelling: a request either gets its message or leaves it to the next receive ---- */
+
+static void cancel_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    (void)size;
+    for (uint64_t i = 0; i < (uint64_t)check_scale(500); i++) {
+        if (rank == 0) {
+            send_content(comm, 1, 0, i, 100);
+        } else {
+            posted_t posted;
+            post(comm, 0, 0, &posted);
+            if (spc_request_cancel(&posted.request)) {
+                CHECK(!spc_request_is_done(&posted.request));
+                recv_content(comm, 0, 0, i, 100);
+            } else {
+                await(&posted, 0, 0, i, 100);
+            }
+        }
+    }
+    comm_box_leave(comm);
+}
+
+TEST(cancel) {
+    run_ranks(2, (spc_config_t){.slots = 2}, cancel_body);
+}
+
+/* ---- ends ---- */
+
+static void lost_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    (void)size;
+    if (rank == 1) {
+        posted_t first, second;
+        uint32_t which;
+        post(comm, 0, 0, &first);
+        post(comm, 0, 1, &second);
+        spc_request_t *both[] = {&first.request, &second.request};
+        CHECK(spc_request_wait_any(both, 2, SPC_NO_DEADLINE, &which) == SPC_EFINISHED);
+        spc_request_end(&first.request);
+        spc_request_end(&second.request);
+    }
+    comm_box_leave(comm);
+}
+
+TEST(lost) {
+    run_ranks(2, (spc_config_t){0}, lost_body);
+}
+
+TEST_MAIN()
