@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "SPCOMM_NODE"
 REPORT_VARIABLE = "SPCOMM_REPORT"
+JOINED_VARIABLE = (
+    "SPCOMM_JOINED"  # "pid:parent_pid:rank:size" of a process that is a node, for what it executes
+)
 STRICT_VARIABLE = "SPCOMM_STRICT"
 CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
 TRACE_VARIABLE = "SPCOMM_TRACE"
@@ -47,13 +50,28 @@ def join(membership: "Membership | None") -> None:
     global _joined, _owner
     _joined = membership
     _owner = os.getpid()
+    if membership is None:
+        os.environ.pop(JOINED_VARIABLE, None)
+    else:
+        mark(membership.rank, membership.size)
+
+
+def mark(rank: int, size: int) -> None:
+    """Record in the environment that this process is a node, so that a program it executes in its place says so.
+
+    Processes that the node starts have other ids, and are runs of their own.
+    """
+    global _owner
+    _owner = os.getpid()
+    os.environ[JOINED_VARIABLE] = f"{_owner}:{os.getppid()}:{rank}:{size}"
 
 
 def membership() -> "Membership | None":
     """Return the run this process belongs to, or None when it is alone.
 
     A process that a node forked is not that node: it gets None. The first call in an executed node removes the
-    variable from `os.environ`, so that programs started by the node do not take its place.
+    variable from `os.environ`, so that programs started by the node do not take its place. ConfigError: a node has
+    executed this program in its own place.
     """
     global _joined, _owner
     if _joined is not None:
@@ -61,6 +79,8 @@ def membership() -> "Membership | None":
     text = os.environ.pop(VARIABLE, None)
     report = os.environ.pop(REPORT_VARIABLE, None)
     if text is None:
+        if _owner != os.getpid():
+            _refuse_executed(os.environ.get(JOINED_VARIABLE, ""))
         return None
     found = _parse(text)
     if found is None or not is_segment(found):
@@ -70,6 +90,14 @@ def membership() -> "Membership | None":
     if report is not None:
         _watch(report, found.rank)
     return found
+
+
+def _refuse_executed(joined: str) -> None:
+    *process, rank, size = joined.split(":") if joined.count(":") == 3 else ("", "", "")
+    if process == [str(os.getpid()), str(os.getppid())]:
+        from spcomm._core import errors
+
+        raise errors.executed_node(rank, size)
 
 
 def environment(member: Membership, report: int) -> "dict[str, str]":

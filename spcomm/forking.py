@@ -68,6 +68,7 @@ def _join(
         report.watch(_fork.report_descriptor, _fork.rank)
         _settle(_fork.is_caller)
         node = comm.Comm(descriptor, _fork.rank, group_id)
+        config.mark(node.rank, node.size)
         forking.guard(node, _fork)
         _ends_by_itself = not _fork.is_caller or _fork.wait_at_exit()
     finally:

@@ -29,9 +29,9 @@ def text(number: int) -> str:
         return ""
     if not unit:
         return f"ulimit {option} {limit}"
-    from spcomm.launch.cmdline.values import about
+    from spcomm.text import rounded_size
 
-    return f"ulimit {option} {limit // unit} ({about(limit)})"
+    return f"ulimit {option} {limit // unit} ({rounded_size(limit)})"
 
 
 def advice(number: int) -> str:

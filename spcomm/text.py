@@ -128,6 +128,23 @@ def size_bytes(text: str) -> "int | None":
     return None if number is None or unit not in _SHIFTS else number << _SHIFTS[unit]
 
 
+def rounded_size(value: int) -> str:
+    """Return a number of bytes for reading: `7.8G`."""
+    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
+        if value >= 1 << shift:
+            return f"{value / (1 << shift):.1f}".removesuffix(".0") + letter
+    return str(value)
+
+
+def duration_text(seconds: float) -> str:
+    """Format as `3.4 s`, `12:34`, `1:02:03`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def printable(text: str, kept: str = "\n\t") -> str:
     """Return text that cannot steer a terminal: unprintable characters are replaced, except those to keep."""
     if text.isprintable():

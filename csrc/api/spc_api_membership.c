@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "api/spc_api_private.h"
 
@@ -12,9 +14,12 @@
 /* What LD_LIBRARY_PATH was before the launcher added the folder of the library of MPI. */
 #define LOADER_VARIABLE "LD_LIBRARY_PATH"
 #define RESTORED_VARIABLE "SPCOMM_LIBRARY_PATH"
+#define JOINED_VARIABLE "SPCOMM_JOINED" /* "pid:parent_pid:rank:size" of a process that is a node */
+#define JOINED_BYTES 64
 #define FIELDS 7
 #define FIELDS_MIN 6
 
+enum { PID, PARENT, JOINED_RANK, JOINED_SIZE, JOINED_FIELDS };
 enum { FD, RANK, SIZE, DEVICE, INODE, LAUNCHER, GROUP };
 
 /* Parses decimal numbers with colons between them; returns how many, or 0 if the text is anything else. */
@@ -98,4 +103,27 @@ bool spc_api_membership(spc_api_membership_t *member) {
     member->size = (uint32_t)fields[SIZE];
     member->group = (int32_t)fields[GROUP];
     return true;
+}
+
+int spc_api_check_executed(void) {
+    const char *text = getenv(JOINED_VARIABLE);
+    unsigned long long fields[FIELDS];
+    if (text == NULL || parse(text, fields) != JOINED_FIELDS || fields[PID] != (unsigned long long)getpid()
+        || fields[PARENT] != (unsigned long long)getppid()) {
+        return SPC_OK;
+    }
+    return spc_api_refuse(SPC_EINVAL,
+                          "spcomm_startup(): this process was node %llu of %llu until it executed this "
+                          "program in its own place, "
+                          "and this program is no node; a node may execute a program before its first "
+                          "startup, under spcomm run "
+                          "with --start exec; later, start it beside the node (fork, then exec)",
+                          fields[JOINED_RANK], fields[JOINED_SIZE]);
+}
+
+void spc_api_mark_joined(uint32_t rank, uint32_t size) {
+    char text[JOINED_BYTES];
+    (void)snprintf(text, sizeof(text), "%ld:%ld:%u:%u", (long)getpid(), (long)getppid(), rank, size);
+    (void)setenv(JOINED_VARIABLE, text,
+                 1); /* without memory for it, the executed program is a run of its own */
 }

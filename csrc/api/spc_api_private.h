@@ -164,6 +164,12 @@ typedef struct spc_api_membership {
  * that segment. */
 bool spc_api_membership(spc_api_membership_t *member);
 
+/* Refuses a program that a node has executed in its own place; for a process that is no node yet. */
+int spc_api_check_executed(void);
+
+/* Records in the environment that this process is a node, for spc_api_check_executed. */
+void spc_api_mark_joined(uint32_t rank, uint32_t size);
+
 /* ---- data ---- */
 
 enum {

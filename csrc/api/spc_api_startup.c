@@ -326,6 +326,9 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
     (*comm)->report = member->report;
     (*comm)->report_inode = inode_of(member->report);
     (*comm)->fork = fork;
+    if (fork != NULL) {
+        spc_api_mark_joined(member->rank, member->size);
+    }
     return SPC_OK;
 }
 
@@ -430,6 +433,10 @@ static int join_meeting(const numbers_t *numbers, spcomm_t **comm) {
 static int join_any(const numbers_t *numbers, spcomm_t **comm) {
     spc_api_membership_t member;
     if (!spc_api_membership(&member)) {
+        int status = spc_api_check_executed();
+        if (status != SPC_OK) {
+            return status;
+        }
         return is_one_of_several(numbers) ? join_meeting(numbers, comm) : join_alone(numbers, comm);
     }
     member.group = member.group != 0 ? member.group : numbers->group_id;
@@ -439,7 +446,11 @@ static int join_any(const numbers_t *numbers, spcomm_t **comm) {
     if (status != SPC_OK) {
         return status;
     }
-    return join(&member, NULL, comm);
+    status = join(&member, NULL, comm);
+    if (status == SPC_OK) {
+        spc_api_mark_joined(member.rank, member.size);
+    }
+    return status;
 }
 
 static int join_once(const numbers_t *numbers, spcomm_t **comm) {

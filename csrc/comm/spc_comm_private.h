@@ -34,7 +34,7 @@ typedef struct spc_splitting {
     spc_message_t block;
 } spc_splitting_t;
 
-/* What a node offers in a round of an agreement, or all that have taken part so far. */
+/* The offer of a node in a round of an agreement, or of all that have taken part so far. */
 typedef struct spc_offer {
     uint32_t number; /* reserved by the node; the largest of all */
     uint32_t differs; /* 0: all have offered the same number */

@@ -358,7 +358,7 @@ int spc_comm_split(spc_comm_t *comm, int64_t color, int64_t key, uint64_t deadli
 
 /* ---- groups: rounds by messages ---- */
 
-/* Beside these, the context has the tags of memory (numbers of communicators) and of data collectives (from 2^30 on). */
+/* The context has other tags beside these: of memory (numbers of communicators), of data collectives (from 2^30). */
 #define GROUP_TAG_BIT (SPC_GROUP_TAG_MAX + 1)
 
 typedef struct offer_wait {

@@ -60,8 +60,8 @@
  *
  * COORDINATED is the first receive of a cycle of coordinated messages. After REDUCE every node gets the combined value;
  * after GATHER every node may read the bytes of all nodes, of any length up to the scratch; SPLIT and DATA_… are the
- * same, for dividing a communicator and for moving data; CREATE_GROUP is no phase, only the name of a wait. ARRAY_… are steps of the reductions of arrays
- * (comm/spc_collect.h): as REDUCE where there are fields, else as GATHER.
+ * same, for dividing a communicator and for moving data; CREATE_GROUP is no phase, only the name of a wait. ARRAY_… are
+ * steps of the reductions of arrays (comm/spc_collect.h): as REDUCE where there are fields, else as GATHER.
  */
 #define SPC_OPERATIONS(X)                     \
     X(NONE, NULL)                             \

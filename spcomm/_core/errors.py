@@ -414,6 +414,15 @@ def bad_seed(value: object, error: Exception) -> Exception:
     )
 
 
+def executed_node(rank: str, size: str) -> ConfigError:
+    found = f"this process was node {rank} of {size} until it executed this program in its own place"
+    advice = (
+        "A node may execute a program before its first startup(), under spcomm run with `--start exec`; "
+        "later, try subprocess.run(), which starts the program beside the node"
+    )
+    return ConfigError(f"startup(): {found} (as os.execv does), and this program is no node. {advice}.")
+
+
 def closed_segment(fd: int, rank: int) -> ConfigError:
     found = f"descriptor {fd}, through which node {rank} reaches the run's shared memory, has been closed"
     advice = "Call startup() before anything that closes descriptors which are not its own (os.closerange)"

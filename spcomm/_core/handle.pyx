@@ -119,10 +119,20 @@ cdef int32_t locate(void *argument, spc_board_entry_t *entry, uint64_t *own_sign
         entry.line = line
         own_signals[0] |= signals_of_python()
         threads = len(sys._current_frames()) - 1
+        if threads == 1 and is_joined_by_main():
+            threads = 0
         return threads if threads > 0 else <int32_t>spc_process_busy_threads()
     except BaseException as error:  # a signal handler raised meanwhile
         interrupt(<Handle>argument, error)
         return INT32_MIN
+
+
+cdef bint is_joined_by_main() except -1:
+    """Whether the main program has ended, and its thread only waits for this one, in the end of Python."""
+    threading = sys.modules.get("threading")
+    if threading is None or threading.main_thread().is_alive():
+        return False
+    return not threading.current_thread().daemon
 
 
 cdef uint64_t signals_of_python() except? 0:

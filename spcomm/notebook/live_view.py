@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from spcomm.launch.supervise import watch
-from spcomm.launch.supervise.watch_table import amount, chosen, duration
-from spcomm.text import counted
+from spcomm.launch.supervise.watch_table import amount, chosen
+from spcomm.text import counted, duration_text
 from spcomm.trace.live import Feed
 from spcomm.trace.states import COLORS, QUEUED
 
@@ -123,11 +123,16 @@ class LiveView(watch.Watch):
         shown = chosen(rows, _MOST_ROWS)
         states = watch.states_text(rows)
         sent = sum(row.rates[0] for row in rows)
-        title = (
-            f"{duration(seconds)}: {counted(len(rows), 'node')} ({states}), {amount(sent) or 0} messages/s"
-        )
+        title = f"{duration_text(seconds)}: {counted(len(rows), 'node')} ({states}), {amount(sent) or 0} messages/s"
         legend = "".join(f"{_dot(state)}{state} " for state in COLORS)
-        heads = ("node", f"timeline, {duration(self._raster.seconds)}", "state", "for", "operation", "line")
+        heads = (
+            "node",
+            f"timeline, {duration_text(self._raster.seconds)}",
+            "state",
+            "for",
+            "operation",
+            "line",
+        )
         cells = "".join(f'<th style="{_CELL}">{head}</th>' for head in (*heads, "sent/s", "received/s"))
         lines = [f"<tr>{cells}</tr>", *map(self._line, shown)]
         more = f"<div>and {len(rows) - len(shown)} more</div>" if len(shown) < len(rows) else ""
@@ -141,7 +146,7 @@ class LiveView(watch.Watch):
         texts = (
             row.name,
             row.state,
-            duration(row.seconds),
+            duration_text(row.seconds),
             row.call,
             row.place,
             amount(sent),

@@ -25,7 +25,7 @@ OF_HEADERS = {
     r"__GLIBC\w+": r"\w+.h",  # each header of the C library
     r"(Py|PY)\w+": "Python.h|.*net_types.h",
 }
-# Of the compiler, or an answer to it: no header defines them.
+# Names that no header defines: those of the compiler, and answers to it.
 OF_COMPILERS = r"defined|__(?!GLIBC|NR_)\w+|_(GNU|DARWIN_C)_SOURCE|[a-z_]+"
 PROGRAM = """
 #include "spcomm/simtime.h"

@@ -95,6 +95,15 @@ def test_it_learns_its_place(life, launch):
     assert sorted(result.lines) == [f"node {rank} of 3 in group 0" for rank in range(3)]
 
 
+def test_a_program_that_a_node_executes_in_its_own_place(life, launch, alone):
+    said = "spcomm_startup(): this process was node 0 of 1 until it executed this program in its own place"
+    result = launch("-n", 1, life, "execute")
+    assert (result.code, result.out) == (40, "") and said in result.err, result
+    code, out, err = alone(life, "execute", 2)
+    assert out == "" and "was node 1 of 2 until it executed" in err, (code, err)
+    assert alone(life, "execute", 1) == (0, "node 0 of 1 in group 0\n", "")
+
+
 @pytest.mark.parametrize("arguments", [(3,), (3, 3), (0, 3)])
 def test_it_forks(arguments, life, alone):
     code, out, err = alone(life, "place", *arguments)

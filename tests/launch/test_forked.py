@@ -32,6 +32,11 @@ def test_total_nodes_alone_forks_too(forked):
     assert well(forked.nodes(3, "print(comm.size)\n", head)).out == "3\n" * 3
 
 
+def test_a_node_that_executes_itself_anew_does_not_fork_again(forked):
+    result = forked.nodes(2, "os.execv(sys.executable, [sys.executable, *sys.argv])\n")
+    assert result.code != 0 and "of 2 until it executed this program in its own place" in result.err, result
+
+
 def test_what_was_printed_before_comes_once(forked):
     head = "import sys\nprint('before')\nsys.stdout.write('half a line ')\n" + HEAD
     result = well(forked.nodes(4, "comm.barrier()\nprint('after', comm.rank)\n", head))

@@ -144,6 +144,18 @@ def test_waits_that_end_by_themselves(forked):
     assert well(forked.nodes(3, text)).lines == ["late"] * 3
 
 
+def test_threads_that_the_ended_program_has_left_waiting(forked):
+    """Python's end waits for them, so nothing can end their waits."""
+    text = """
+    import threading
+    def take():
+        comm.recv(source=1 - comm.rank)
+    threading.Thread(target=take).start()
+    """
+    result = forked.nodes(2, text)
+    assert result.code == 99 and "recv(source=" in result.err and "in take" in result.err, result
+
+
 def test_another_thread_may_send(forked):
     text = """
     import threading

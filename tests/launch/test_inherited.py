@@ -120,7 +120,7 @@ STATES = {
     "blocked": lambda number: signal.pthread_sigmask(signal.SIG_BLOCK, {number}),
 }
 
-# What becomes of a run, with its exit code; under a Cluster an exception in its caller.
+# Programs, each with its exit code and its output; under a Cluster a failure raises an exception in the caller.
 FATES = {
     "well": (OK, 0, "ok 2"),
     "children": ("import subprocess\nprint('code', subprocess.run(['false']).returncode)", 0, "code 1"),
@@ -222,7 +222,7 @@ def test_a_warning_without_a_handler_ends_the_run(surface):
 
 
 def test_descriptors_of_the_parent_do_not_reach_nodes(surface):
-    """Whoever waits for the end of a pipe waits for those only who were to have it."""
+    """A reader of a pipe of the parent sees its end, since no node keeps it open."""
     if surface.kind == "local_nodes":
         pytest.skip("its nodes are forks of the program, with all that the program has opened")
     read, write = os.pipe()

@@ -12,7 +12,7 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.cmdline.memory import sizes
 from spcomm.launch.cmdline.options import parse
-from spcomm.launch.cmdline.values import about
+from spcomm.text import rounded_size
 
 PROGRAM = "import spcomm; c = spcomm.startup(); c.barrier(); print(c.size)"
 
@@ -55,7 +55,9 @@ def test_more_is_refused_and_what_is_advised_is_accepted(option, counts):
         sizes(segments, parse([f"--{option}", str(segments.memory() // 4), "x.py"]), groups(*counts), 0)
     text = str(caught.value)
     assert text.startswith(f"spcomm run: --{option} ")
-    assert f"may take {about(segments.memory() // 4)}, a quarter of the memory that there is here" in text
+    assert (
+        f"may take {rounded_size(segments.memory() // 4)}, a quarter of the memory that there is here" in text
+    )
     advised = re.search(rf"try --{option} (\w+) or less", text)
     assert advised is not None, text
     assert sizes(segments, parse([f"--{option}", advised[1], "x.py"]), groups(*counts), 0)
@@ -78,7 +80,7 @@ def test_a_run_is_refused_before_anything_starts(launch):
     size = f"{segments.memory() >> 30 or 1}G"
     result = launch.program(PROGRAM, options=("-n", 4, "--arena", size))
     assert (result.code, result.out) == (125, "") and len(result.err.splitlines()) == 1
-    assert f"a quarter of the memory that there is here ({about(segments.memory())})" in result.err
+    assert f"a quarter of the memory that there is here ({rounded_size(segments.memory())})" in result.err
 
 
 def test_runs_of_groups_start(launch):
@@ -89,7 +91,7 @@ def test_runs_of_groups_start(launch):
 
 @pytest.mark.parametrize(("value", "text"), [(7, "7"), (1536, "1.5K"), (2 << 30, "2G"), (8 << 20, "8M")])
 def test_sizes_for_reading(value, text):
-    assert about(value) == text
+    assert rounded_size(value) == text
 
 
 RESIDENT = """

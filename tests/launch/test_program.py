@@ -273,6 +273,37 @@ def test_a_process_that_a_node_starts_is_alone(launch, start):
     assert result.lines == ["2 1 False"] * 2, result
 
 
+ANEW = """
+    import os, sys, spcomm
+    if sys.argv[1] == "after":
+        spcomm.startup()
+    if sys.argv[-1] != "anew":
+        os.execv(sys.executable, [sys.executable, *sys.argv, "anew"])
+    print(spcomm.startup().size)
+"""
+
+
+def test_a_node_that_executes_itself_anew_is_no_run_of_its_own(launch, start):
+    """After `startup`, the program that it executes cannot be the node."""
+    result = launch.program(ANEW, "after", options=("-n", 2, *start))
+    assert result.code == 1 and result.out == "", result
+    words = (
+        "of 2 until it executed this program in its own place (as os.execv does), and this program is no node"
+    )
+    assert words in result.err and "subprocess.run()" in result.err, result
+
+
+def test_a_node_may_execute_itself_anew_before_startup(launch):
+    result = launch.program(ANEW, "before", options=("-n", 2, "--start", "exec"))
+    assert (result.code, result.lines, result.err) == (0, ["2", "2"], ""), result
+
+
+def test_a_fork_server_s_node_that_executes_itself_anew(launch):
+    """Its place is in the memory that it loses, so it says so before `startup`, too."""
+    result = launch.program(ANEW, "before", options=("-n", 2, "--start", "fork"))
+    assert result.code == 1 and "of 2 until it executed this program" in result.err, result
+
+
 def test_signal_handlers_and_mask_are_fresh(launch, start):
     script = launch.script(
         """

@@ -53,7 +53,7 @@ def test_a_password_stays_hidden(terminal, launch, case, monkeypatch):
 
 @pytest.mark.parametrize("surface", ["run", "exec", "boxes"])
 def test_nodes_have_no_controlling_terminal(terminal, launch, surface):
-    """What insists on one fails at once: sudo, ssh, `read </dev/tty`."""
+    """Programs that insist on one fail at once: sudo, ssh, `read </dev/tty`."""
     options, _argument, _reader = CASES[surface]
     text = """
         import errno, os

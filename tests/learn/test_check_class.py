@@ -93,7 +93,7 @@ def test_lines_for_people(tmp_path):
 
 @pytest.mark.slow
 def test_lines_are_in_the_order_of_names(tmp_path):
-    """What needs no judge is known first, and is not shown first."""
+    """Results that need no judge are known first, and are not shown first."""
     (tmp_path / "in" / "ada").mkdir(parents=True)
     hand_in(tmp_path / "in", "bob", RIGHT)
     hand_in(tmp_path / "in", "carl", STUB)

@@ -138,7 +138,9 @@ def test_a_file_of_hosts(tmp_path):
         (["--host", "a:0"], ["a:0", "from 1 to 1024"]),
         (["--host", "a:x"], ["a:x"]),
         (["--host", "a:" + "9" * 5000], ["from 1 to 1024"]),
-        (["--host", "-oProxyCommand=x"], ["a name or an address"]),
+        (["--host", "-oProxyCommand=x"], ["--host needs a value", "-oProxyCommand=x is an option"]),
+        (["--host=-oProxyCommand=x"], ["a name or an address"]),
+        (["--host", "a,-oProxyCommand=x"], ["a name or an address"]),
         (["--host", ",a:1"], ["a name or an address"]),
         (["--hostfile", "/nix/hosts"], ["/nix/hosts", "No such file"]),
         (["--hostfile", "/dev/zero"], ["/dev/zero", "is no file of hosts"]),  # it has no end

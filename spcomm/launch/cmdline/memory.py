@@ -10,7 +10,7 @@ made small enough; sizes that the user requests are refused before anything star
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.cmdline.options import Options
-from spcomm.launch.cmdline.values import about, size_text
+from spcomm.launch.cmdline.values import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _refuse(
     segments: "Any", options: Options, nodes: int, worlds: "list[int]", plans: "list[dict[str, int]]"
 ) -> None:
     """Blame the option that takes most, and give its maximum."""
-    from spcomm.text import counted
+    from spcomm.text import counted, rounded_size
 
     memory, total = segments.memory(), _total(plans, worlds)
     taken = {name: value * sum(_count(name, size) for size in worlds)
@@ -67,8 +67,8 @@ def _refuse(
     cure = f"{option} {_rounded(name, room)} or less" if room >= max(least, 1) else "fewer nodes (-n)"
     raise UsageError(
         f"spcomm run: {option} {size_text(name, options.buffers[name])}: the message buffers of "
-        f"{counted(nodes, 'node')} could take {about(total)}, and may take {about(memory // _SHARE)}, a quarter "
-        f"of the memory that {_whence(memory)} ({about(memory)}); try {cure}, or leave {option} out"
+        f"{counted(nodes, 'node')} could take {rounded_size(total)}, and may take {rounded_size(memory // _SHARE)}, a "
+        f"quarter of the memory that {_whence(memory)} ({rounded_size(memory)}); try {cure}, or leave {option} out"
     )
 
 

@@ -266,14 +266,6 @@ def size(name: str, text: str) -> int:
     return value
 
 
-def about(value: int) -> str:
-    """Return a number of bytes for reading: `7.8G`."""
-    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
-        if value >= 1 << shift:
-            return f"{value / (1 << shift):.1f}".removesuffix(".0") + letter
-    return str(value)
-
-
 def rendezvous(name: str, text: str) -> int:
     value = size(name, text)
     if value >= 2**63:

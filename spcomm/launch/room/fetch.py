@@ -23,10 +23,9 @@ import stat
 from collections import deque
 
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.values import about
 from spcomm.launch.remote.framing import one_line
 from spcomm.launch.room import folder
-from spcomm.text import counted
+from spcomm.text import counted, rounded_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,7 +212,7 @@ class Incoming:
         for position, (name, length) in enumerate(entries):
             why = refusal(name)
             if not why and length > size:
-                why = f"{about(length)}, beyond --fetch-limit"
+                why = f"{rounded_size(length)}, beyond --fetch-limit"
             elif not why and files < 1:
                 why = f"beyond the {MOST_FILES} files of all members"
             if why:
@@ -523,7 +522,9 @@ class RoomFiles:
         count = sum(self._granted[member][0] for member in self._fetching)
         size = sum(self._granted[member][1] for member in self._fetching)
         whose = _several(list(self._fetching), len(self._fetching))
-        return f"fetching {counted(count, 'file')}, {about(size)}, of {whose} …; Ctrl-C does without them"
+        return (
+            f"fetching {counted(count, 'file')}, {rounded_size(size)}, of {whose} …; Ctrl-C does without them"
+        )
 
     def report(self, ended_well: bool) -> "tuple[str, bool]":
         """Return sentences for the end of a run, and whether files are missing that `--fetch` was to bring."""

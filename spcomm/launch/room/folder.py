@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.values import about
+from spcomm.text import rounded_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,10 +148,10 @@ def _entry(archive: tarfile.TarFile, path: str, inside: str) -> "tarfile.TarInfo
 
 
 def _too_much(folder: str, largest: "tuple[int, str]") -> UsageError:
-    what = f"; the largest file so far is {largest[1]}, {about(largest[0])}" if largest[1] else ""
+    what = f"; the largest file so far is {largest[1]}, {rounded_size(largest[0])}" if largest[1] else ""
     return UsageError(
         f"spcomm run: --room: sends the folder of the program to all members, and {folder} has more than "
-        f"{about(MOST_BYTES)} bytes or {MOST_FILES} files{what}; put the program and what it "
+        f"{rounded_size(MOST_BYTES)} bytes or {MOST_FILES} files{what}; put the program and what it "
         "needs into a folder of its own"
     )
 

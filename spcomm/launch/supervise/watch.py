@@ -12,7 +12,7 @@ import time
 from spcomm.launch.base.process import scheduled, signal_name
 from spcomm.launch.local.screen import Screen
 from spcomm.launch.remote.box_proxy import IN_CALL, activity
-from spcomm.text import counted
+from spcomm.text import counted, duration_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,14 +196,13 @@ class ScreenWatch(Watch):
     def _summarize(self, rows: "list[Row]", seconds: float) -> str:
         """Return the line that stays in place of the table."""
         from spcomm.launch.supervise.stats import counts_of
-        from spcomm.launch.supervise.watch_table import duration
 
         groups = self._run_processes.groups
         sent = sum(counts["sent"] for group in groups for counts in counts_of(group))
         is_known = all(segment.fd >= 0 for group in groups for segment in group.segments)
         messages = f", {counted(sent, 'message')} sent" if is_known else ""
         nodes = f"{counted(len(rows), 'node')} ({states_text(rows)})"
-        return f"spcomm: {nodes} after {duration(seconds)}{messages}; --stats shows more\n"
+        return f"spcomm: {nodes} after {duration_text(seconds)}{messages}; --stats shows more\n"
 
 
 class PageWatch(Watch):

@@ -14,7 +14,7 @@ from rich.style import Style
 
 from spcomm.launch.supervise import watch
 from spcomm.launch.supervise.watch import Row
-from spcomm.text import counted
+from spcomm.text import counted, duration_text
 
 # Rows, seconds since the run began, columns and lines of the terminal -> lines, each with its width.
 Draw = Callable[[list[Row], float, tuple[int, int]], list[tuple[bytes, int]]]
@@ -80,7 +80,7 @@ def chosen(rows: "list[Row]", room: int) -> "list[Row]":
 
 
 def _title(rows: "list[Row]", seconds: float) -> str:
-    return f"spcomm, {duration(seconds)}: {counted(len(rows), 'node')} ({watch.states_text(rows)})"
+    return f"spcomm, {duration_text(seconds)}: {counted(len(rows), 'node')} ({watch.states_text(rows)})"
 
 
 def _table(rows: "list[Row]", width: int) -> "list[list[tuple[str, Style]]]":
@@ -95,7 +95,7 @@ def _table(rows: "list[Row]", width: int) -> "list[list[tuple[str, Style]]]":
         sent, received, *moved = row.rates
         numbers = amount(sent), amount(received), *(amount(count / 1e6) for count in moved)
         style = _STYLES.get(row.state, _FAILED if row.state.endswith(")") else _PLAIN)
-        cells = row.name, row.state, duration(row.seconds), _plain(row.call), _plain(row.place)
+        cells = row.name, row.state, duration_text(row.seconds), _plain(row.call), _plain(row.place)
         lines.append(_aligned((*cells, *numbers[: len(heads)]), widths, _PLAIN, style))
     return lines
 
@@ -118,15 +118,6 @@ def _cut(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1) + "…" if width > 0 else ""
-
-
-def duration(seconds: float) -> str:
-    """Format as `3.4 s`, `12:34`, `1:02:03`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def amount(number: float) -> str:
