@@ -14,7 +14,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 IN_PARALLEL := -n $(shell expr $(CORES) + 1) --dist worksteal
 export PYTHON
 
-C_FILES := $(shell find csrc spcomm tests examples -name '*.[ch]' 2>/dev/null)
+C_FILES := $(shell find csrc spcomm tests examples -name '*.[ch]' -not -path 'spcomm/mpi/*' 2>/dev/null)
 CXX_FILES := $(shell find csrc tests examples -name '*.[ch]pp' 2>/dev/null)
 CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' -o -path '*/stubs/*.pyi' 2>/dev/null)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_api_binding: how the library of MPI (csrc/mpi) joins the run, whoever the process belongs to.
+ * spc_api_binding: the way of the library of MPI (csrc/mpi) into the run, in processes of Python and of C.
  *
  * In a Python process spcomm.startup() joins: its lines, its explanations and its end are then those of spcomm. The
  * Python binding fills `spc_api_binding` (spcomm/_core/mpi.pyx). In any other process spcomm_startup joins.

@@ -27,7 +27,7 @@ typedef enum spc_request_kind {
     SPC_REQUEST_BARRIER,
 } spc_request_kind_t;
 
-/* With the node's lock. `message` is the request's: it is released afterwards. Its source is a rank of the communicator.
+/* With the node's lock. `message` is released afterwards. Its source is a rank of the communicator.
  * If the request has a sink that is filled, the data are there and not in the message. */
 typedef void spc_request_deliver_t(spc_request_t *request, spc_message_t *message);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Makes, for one ABI, what csrc/mpi needs beside its own sources: generate.py ABI FOLDER, where ABI is mpich or standard.
+"""Makes, for one ABI, what csrc/mpi needs beside its own sources: generate.py ABI FOLDER; ABI is mpich or standard.
 
     FOLDER/mpi.h           types, constants and prototypes: for programs, and for csrc/mpi itself
     FOLDER/spc_mpi_list.h  prototypes of the implementations: spc_mpi_send for MPI_Send and MPI_Send_c
@@ -17,11 +17,15 @@ HERE = Path(__file__).resolve().parent
 ABIS = {"standard": 0, "mpich": 1}  # the column in constants.txt
 HANDLES = "Comm Group Datatype Request Op Info Errhandler Message Win File Session".split()
 CONVERTED = {"Datatype": "Type"}  # MPI_Type_c2f converts an MPI_Datatype
-BANNER = "/* SPDX-License-Identifier: MIT */\n/* Made by csrc/mpi/generate.py from functions.txt and constants.txt. */\n"
+BANNER = (
+    "/* SPDX-License-Identifier: MIT */\n"
+    "/* Made by csrc/mpi/generate.py from functions.txt and constants.txt. */\n"
+)
 
 STATUS = {
     "standard": "int MPI_SOURCE;\n    int MPI_TAG;\n    int MPI_ERROR;\n    int MPI_internal[5];",
-    "mpich": "int count_lo;\n    int count_hi_and_cancelled;\n    int MPI_SOURCE;\n    int MPI_TAG;\n    int MPI_ERROR;",
+    "mpich": "int count_lo;\n    int count_hi_and_cancelled;\n"
+    "    int MPI_SOURCE;\n    int MPI_TAG;\n    int MPI_ERROR;",
 }
 
 CALLBACKS = """\
@@ -322,10 +326,12 @@ def entry(function, is_large):
         if function.result != "int":
             body = f"return {call};"
         elif after:
-            body = f'spc_mpi_enter("{name}");\n    {before}const int code = {call};\n    {after}return spc_mpi_leave(code);'
+            body = f'spc_mpi_enter("{name}");\n    {before}const int code = {call};\n    {after}'
+            body += "return spc_mpi_leave(code);"
         else:
             body = f'spc_mpi_enter("{name}");\n    {before}return spc_mpi_leave({call});'
-    return f"{prototype} {{\n    {body}\n}}\nSPC_MPI_ALIAS({function.result}, {name}, ({prototype.partition('(')[2][:-1]}))\n"
+    parameters = prototype.partition("(")[2][:-1]
+    return f"{prototype} {{\n    {body}\n}}\nSPC_MPI_ALIAS({function.result}, {name}, ({parameters}))\n"
 
 
 def entries(abi):

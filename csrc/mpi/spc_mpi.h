@@ -12,7 +12,7 @@
  *   spc_mpi_op.c          operators
  *   spc_mpi_request.c     requests and statuses
  *   spc_mpi_message.c     messages
- *   spc_mpi_collective.c  collectives that move data; spc_mpi_reduce.c: those that combine it; spc_mpi_later.c: those that
+ *   spc_mpi_collective.c  collectives that move data; spc_mpi_reduce.c combines it; spc_mpi_later.c has those that
  *                         return a request
  *   spc_mpi_topology.c    topologies; spc_mpi_neighbor.c: collectives of neighbours
  *   spc_mpi_window.c      one-sided communication (spc_mpi_window.h)

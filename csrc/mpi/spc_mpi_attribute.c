@@ -2,8 +2,8 @@
 /*
  * Attributes of communicators, datatypes and windows; info objects.
  *
- * A key value is a handle to the program's functions; key values of all three kinds are of one kind here. Freed ones stay
- * as long as the process: objects that have such an attribute still call its functions.
+ * A key value is a handle to the program's functions; key values of all kinds are one here. Freed ones stay as
+ * long as the process: objects that have such an attribute still call its functions.
  */
 #include "mpi/spc_mpi.h"
 #include "mpi/spc_mpi_type.h"
@@ -199,7 +199,7 @@ int spc_mpi_comm_delete_attr(MPI_Comm comm, int comm_keyval) {
     return spc_mpi_attribute_delete((intptr_t)comm, &found->attributes, comm_keyval);
 }
 
-/* What MPI tells of itself: a pointer to a value that lasts. NULL: no such key. */
+/* A value that MPI tells of itself: a pointer to a value that lasts. NULL: no such key. */
 static int *predefined(int key) {
     static int tag_ub = INT32_MAX, yes = 1, number = 0, any = MPI_ANY_SOURCE, null = MPI_PROC_NULL;
     static int last = MPI_ERR_LASTCODE, universe;

@@ -230,7 +230,7 @@ int spc_mpi_gathering(const spc_mpi_comm_t *comm, spc_gathering_t *gathering) {
     return spc_mpi_check(comm, status);
 }
 
-/* What this node gives, for the core. */
+/* This node's data, for the core. */
 typedef struct outgoing {
     spc_mpi_payload_t *payloads;
     spc_payload_t *cores;

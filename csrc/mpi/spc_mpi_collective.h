@@ -27,7 +27,7 @@ typedef enum spc_mpi_collective_kind {
     SPC_MPI_EXSCAN,
 } spc_mpi_collective_kind_t;
 
-/* What a node gives, or gets: one part, or one for each peer, one after another or as lists say. */
+/* Data that a node gives, or gets: one part, or one for each peer, one after another or as lists say. */
 typedef struct spc_mpi_side {
     bool is_used; /* false: this node gives, or gets, nothing */
     bool is_listed;

@@ -135,7 +135,8 @@ static int check_count(int n) {
     return n >= 0 ? MPI_SUCCESS : spc_mpi_fail(NULL, MPI_ERR_ARG, "n is %d; it cannot be negative", n);
 }
 
-/* Which ranks of the group the caller lists. A rank that is listed twice, or does not exist, is an error. The caller
+/* Marks the ranks of the group that the caller lists. A rank that is listed twice, or does not exist, is an error.
+ * The caller
  * frees `is_listed`. */
 static int mark_listed(const spc_mpi_group_t *group, int n, const int ranks[], bool **is_listed) {
     bool *listed = calloc((size_t)group->size + 1, sizeof(*listed));

@@ -88,14 +88,14 @@ int spc_mpi_intercomm_split(spc_mpi_comm_t *comm, int64_t color, int key, spc_mp
 
 /* ---- leaders ---- */
 
-/* How a leader reaches the other one. */
+/* The way from a leader to the other one. */
 typedef struct bridge {
     spc_mpi_comm_t *comm;
     int remote_leader; /* a rank of its core */
     int tag;
 } bridge_t;
 
-/* What a leader tells the other one, and its own group: whom they will meet, and where. */
+/* A leader tells the other one, and its own group: whom they will meet, and where. */
 typedef struct greeting {
     int size; /* of the group; 0: its leader has failed */
     uint32_t tag;

@@ -186,7 +186,7 @@ static bool combine_complex(MPI_Op op, const long double complex *left, long dou
     X(2REAL, float, float)               \
     X(2DOUBLE_PRECISION, double, double)
 
-/* Of equal values the pair with the lower index stays. */
+/* The pair with the lower index stays if values are equal. */
 #define COMBINE_PAIRS(name, value_type, index_type)                                                    \
     static void combine_##name(bool least, const void *from, void *to, MPI_Count count) {              \
         typedef struct pair {                                                                          \

@@ -56,8 +56,9 @@ spc_mpi_loop_t *spc_mpi_loop_parts(MPI_Count count);
 void spc_mpi_loop_add_part(spc_mpi_loop_t *loop, MPI_Count at, spc_mpi_loop_t *part);
 spc_mpi_loop_t *spc_mpi_loop_simplify(spc_mpi_loop_t *loop);
 
-/* Calls `take` for each run of adjacent bytes, in order, of the data bytes `from` to `from` + bytes of items that follow
- * one another, at places relative to the first item; until it returns another code than MPI_SUCCESS, which is returned. */
+/* Calls `take` for each run of adjacent bytes, in order, of the data bytes `from` to `from` + bytes of items that
+ * follow one another, at places relative to the first item; until it returns another code than MPI_SUCCESS, which is
+ * returned. */
 typedef int spc_mpi_take_run_t(void *argument, MPI_Count at, MPI_Count bytes);
 int spc_mpi_type_walk(const spc_mpi_type_t *type, MPI_Count from, MPI_Count bytes, spc_mpi_take_run_t *take,
                       void *argument);

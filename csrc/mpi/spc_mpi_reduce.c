@@ -80,7 +80,7 @@ int spc_mpi_prepare_reduction(spc_mpi_collective_t *call, spc_mpi_collective_kin
     return check_length(call);
 }
 
-/* What this node gets: in a Reduce_scatter its own part of all. */
+/* The result of this node: in a Reduce_scatter its own part of all. */
 static spc_mpi_part_t result_of(const spc_mpi_collective_t *call) {
     const spc_mpi_side_t *recv = &call->recv;
     const MPI_Count count = recv->is_listed ? spc_mpi_count(recv->counts, call->comm->rank) : recv->count;
@@ -238,7 +238,7 @@ int spc_mpi_items_create(const spc_mpi_comm_t *comm, MPI_Count count, const spc_
     return MPI_SUCCESS;
 }
 
-/* What `rank` gave. */
+/* The data of `rank`. */
 static int load(const spc_mpi_collective_t *call, const spc_gathering_t *gathering, int rank,
                 spc_mpi_part_t to) {
     return rank == call->comm->rank ? spc_mpi_copy_part(call->comm, spc_mpi_whole(&call->send), to)

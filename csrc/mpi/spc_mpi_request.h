@@ -31,19 +31,19 @@ struct spc_mpi_request {
     MPI_Count count;
     spc_mpi_type_t *type; /* holds a reference; NULL: none */
 
-    /* Of a persistent one: starts it again. */
+    /* Starts a persistent one again. */
     int (*start)(spc_mpi_request_t *request);
     void *arguments; /* freed with the request, after `release`, unless NULL, has let go what they refer to */
     void (*release)(spc_mpi_request_t *request);
     int peer, wanted_tag;
 
-    /* Of a generalized one. */
+    /* Functions of a generalized one. */
     MPI_Grequest_query_function *query;
     MPI_Grequest_free_function *free_function;
     MPI_Grequest_cancel_function *cancel;
     void *extra_state;
 
-    const char *made_by;              /* the MPI function that made it */
+    const char *made_by; /* the MPI function that made it */
     char place[SPC_MPI_PLACE_BYTES]; /* the line that called it; empty: not known */
     spc_mpi_request_t *next_free;
     spc_mpi_request_t *next_made; /* all that were ever made */
@@ -79,7 +79,7 @@ int spc_mpi_complete(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status
 void spc_mpi_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool is_cancelled);
 MPI_Count spc_mpi_status_bytes(const MPI_Status *status);
 
-/* Of an operation without a message: MPI_ANY_SOURCE, MPI_ANY_TAG, 0 bytes. */
+/* The status of an operation without a message: MPI_ANY_SOURCE, MPI_ANY_TAG, 0 bytes. */
 void spc_mpi_status_clear(MPI_Status *status);
 
 #endif

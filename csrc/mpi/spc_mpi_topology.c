@@ -167,7 +167,7 @@ static spc_mpi_topology_t *make_grid(int rank, int count, const int dims[], cons
     return made;
 }
 
-/* How many nodes the grid takes; MPI_ERR_ARG if there are fewer. */
+/* The number of nodes that the grid takes; MPI_ERR_ARG if there are fewer. */
 static int count_places(const spc_mpi_comm_t *comm, int ndims, const int dims[], int64_t *places) {
     *places = 1;
     if (ndims < 0) {

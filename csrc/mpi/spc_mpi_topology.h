@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_mpi_topology: what a communicator with a topology knows. It is never changed once it is made; duplicates of the
+ * spc_mpi_topology: the topology of a communicator. It is never changed once it is made; duplicates of the
  * communicator share it.
  */
 #ifndef SPC_MPI_TOPOLOGY_H
@@ -26,7 +26,7 @@ struct spc_mpi_topology {
     int *source_weights;
     int *destination_weights;
 
-    /* Of each kind: this node's neighbours in the order of the collectives; MPI_PROC_NULL beyond the edge of a grid. */
+    /* Each kind has this node's neighbours in the order of the collectives; MPI_PROC_NULL beyond the edge of a grid. */
     int source_count;
     int destination_count;
     int *sources;

@@ -2,8 +2,8 @@
 /*
  * spc_mpi_type: datatypes as loops, and operators.
  *
- * A datatype is described by loops, not by a list of its pieces: a vector is a count, a stride and what it repeats. So a
- * description is as long as the calls that made it, and packing takes no memory but the packed bytes.
+ * A datatype is described by loops, not by a list of its pieces: a vector is a count, a stride and what it repeats. So
+ * a description is as long as the calls that made it, and packing takes no memory but the packed bytes.
  *
  * Types are never changed after they are published. A freed type lives until the last request or type that uses it has
  * ended: each holds a reference.

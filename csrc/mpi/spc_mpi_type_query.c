@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Datatypes: what programs ask of them, names, contents, and elements of another type than the receive's.
+ * Queries of datatypes: sizes, names, contents, and elements of another type than the receive's.
  */
 #include "mpi/spc_mpi_pack.h"
 

@@ -23,16 +23,18 @@
 
 enum { SPC_MPI_LOCK_NONE, SPC_MPI_LOCK_SHARED, SPC_MPI_LOCK_EXCLUSIVE };
 
-/* What one rank has to do with the lock of one member's memory; with the guard. */
+/* The state of one rank at the lock of one member's memory; with the guard. */
 typedef struct spc_mpi_window_place {
     uint32_t wants; /* SPC_MPI_LOCK_…: it waits */
     uint32_t holds;
     uint64_t ticket; /* of those that wait the least comes first */
-    _Atomic uint32_t is_granted; /* seq_cst by whoever grants, before it notifies; acquire by the waiter's test */
+    _Atomic uint32_t
+        is_granted; /* seq_cst by whoever grants, before it notifies; acquire by the waiter's test */
 } spc_mpi_window_place_t;
 
 typedef struct spc_mpi_window_shared {
-    pthread_mutex_t accumulate; /* held while one of the accumulating operations changes this member's memory */
+    pthread_mutex_t
+        accumulate; /* held while one of the accumulating operations changes this member's memory */
     pthread_mutex_t guard;      /* of what follows */
     uint64_t tickets;
     spc_mpi_window_place_t place[]; /* by rank */

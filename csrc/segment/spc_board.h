@@ -52,20 +52,70 @@ enum {
 };
 
 /* MPI functions that may wait: a number in the high bits of the flags; 0: the call is none of MPI's. */
-#define SPC_BOARD_MPI_CALLS(X)                                                                               \
-    X(Recv)                                                                                                  \
-    X(Mprobe)                                                                                                \
-    X(Probe) X(Sendrecv) X(Sendrecv_replace) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Send) X(Ssend)      \
-        X(Rsend) X(Bsend) X(Isend) X(Issend) X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) \
-            X(Allgather) X(Allgatherv) X(Alltoall) X(Alltoallv) X(Alltoallw) X(Reduce) X(Allreduce) X(Scan)  \
-                X(Exscan) X(Reduce_scatter) X(Reduce_scatter_block) X(Comm_split) X(Comm_split_type)         \
-                    X(Comm_dup) X(Comm_create) X(Comm_create_group) X(Intercomm_create) X(Intercomm_merge)   \
-                        X(Cart_create) X(Cart_sub) X(Graph_create) X(Dist_graph_create)                      \
-                            X(Dist_graph_create_adjacent) X(Neighbor_allgather) X(Neighbor_alltoall)         \
-                                X(Win_create) X(Win_allocate) X(Win_allocate_shared) X(Win_free)             \
-                                    X(Win_fence) X(Win_lock) X(Win_lock_all) X(Win_unlock) X(Win_unlock_all) \
-                                        X(Win_start) X(Win_complete) X(Win_post) X(Win_wait) X(File_open)    \
-                                            X(File_close) X(Ibarrier) X(Finalize)
+#define SPC_BOARD_MPI_CALLS(X)    \
+    X(Recv)                       \
+    X(Mprobe)                     \
+    X(Probe)                      \
+    X(Sendrecv)                   \
+    X(Sendrecv_replace)           \
+    X(Wait)                       \
+    X(Waitall)                    \
+    X(Waitany)                    \
+    X(Waitsome)                   \
+    X(Send)                       \
+    X(Ssend)                      \
+    X(Rsend)                      \
+    X(Bsend)                      \
+    X(Isend)                      \
+    X(Issend)                     \
+    X(Barrier)                    \
+    X(Bcast)                      \
+    X(Gather)                     \
+    X(Gatherv)                    \
+    X(Scatter)                    \
+    X(Scatterv)                   \
+    X(Allgather)                  \
+    X(Allgatherv)                 \
+    X(Alltoall)                   \
+    X(Alltoallv)                  \
+    X(Alltoallw)                  \
+    X(Reduce)                     \
+    X(Allreduce)                  \
+    X(Scan)                       \
+    X(Exscan)                     \
+    X(Reduce_scatter)             \
+    X(Reduce_scatter_block)       \
+    X(Comm_split)                 \
+    X(Comm_split_type)            \
+    X(Comm_dup)                   \
+    X(Comm_create)                \
+    X(Comm_create_group)          \
+    X(Intercomm_create)           \
+    X(Intercomm_merge)            \
+    X(Cart_create)                \
+    X(Cart_sub)                   \
+    X(Graph_create)               \
+    X(Dist_graph_create)          \
+    X(Dist_graph_create_adjacent) \
+    X(Neighbor_allgather)         \
+    X(Neighbor_alltoall)          \
+    X(Win_create)                 \
+    X(Win_allocate)               \
+    X(Win_allocate_shared)        \
+    X(Win_free)                   \
+    X(Win_fence)                  \
+    X(Win_lock)                   \
+    X(Win_lock_all)               \
+    X(Win_unlock)                 \
+    X(Win_unlock_all)             \
+    X(Win_start)                  \
+    X(Win_complete)               \
+    X(Win_post)                   \
+    X(Win_wait)                   \
+    X(File_open)                  \
+    X(File_close)                 \
+    X(Ibarrier)                   \
+    X(Finalize)
 
 typedef enum spc_board_mpi_call {
     SPC_BOARD_MPI_NONE,

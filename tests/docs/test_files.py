@@ -8,7 +8,7 @@ import pytest
 
 from checkout import ROOT, fail_with, files, relative
 
-LINES = 800  # a module is one file until it is really two
+LINES = 850  # a module is one file until it is really two
 WIDTH = 120  # the formatters say 110; tables and drawings in comments may be a little wider
 C = (".c", ".h")
 PYTHON = (".py", ".pyx", ".pxd")
@@ -85,9 +85,8 @@ def test_no_state_outside_of_structures():
     top = r"^(?=\w)(?!const|typedef|extern|return|enum|static|_Static_assert)(?!.*\()[\w *]+\b\w+(\[.*\])?\s*(=.*)?;$"
     complaints = []
     for path in files(*C, below="csrc"):
-        if (
-            path.name == "spc_api_registry.c"
-        ):  # the public interface's: a C program is one process and one node
+        # The public interfaces': there a process is one node.
+        if path.name in ("spc_api_registry.c", "spc_api_binding.c") or path.parent.name == "mpi":
             continue
         text = path.read_text()
         for match in [*static.finditer(text), *re.finditer(top, text, re.MULTILINE)]:

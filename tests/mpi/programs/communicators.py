@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The life of communicators: groups, idup, split by type, attributes and info of duplicates, and many of them."""
 
 from mpi4py import MPI

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Prints [nodes, dims, answer] of many calls of MPI_Dims_create as JSON; answer is null for MPI_ERR_DIMS."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Graphs and distributed graphs: what the calls give back, and how nodes are told of edges that others know."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Grids: places, shifts and subgrids, compared with what the coordinates say."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Communicators of two groups: made, duplicated, split, merged, freed; messages between the groups."""
 
 from mpi4py import MPI

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """MPI_Dims_create of numbers with very many factorings, and of a large prime."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Collectives of neighbours against the lists of neighbours: edges to oneself, several edges, edges of grids."""
 
 import array
@@ -16,7 +17,7 @@ def label(sender, index):
 
 
 def expected(topo, sources, index_at_sender):
-    """What comes from each source, if every node sends label(rank, index) to destination number index."""
+    """The values that come from each source, if every node sends label(rank, index) to destination number index."""
     return [
         NONE if source == MPI.PROC_NULL else label(source, index_at_sender[i])
         for i, source in enumerate(sources)
@@ -81,7 +82,7 @@ def check_grid(dims, periods):
     if topo == MPI.COMM_NULL:
         return
     neighbors = [found for d in range(len(dims)) for found in topo.Shift(d, 1)]
-    # What a node sends down is what the one below gets from above.
+    # The value that a node sends down is the one that the node below gets from above.
     check(topo, neighbors, neighbors, [i ^ 1 for i in range(len(neighbors))])
     topo.Free()
 

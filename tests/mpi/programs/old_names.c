@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The names of MPI-1 that mpi.h still has. */
 #include <mpi.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Topologies with the standard's ABI: weights, neighbours beyond the edge, errors of wrong arguments. */
 #include <mpi.h>
 #include <stdio.h>
