@@ -62,8 +62,8 @@ int spc_mpi_file_fail(const spc_mpi_file_t *file, int error) {
 }
 
 static int fail_unopened(const char *name, int error) {
-    return spc_mpi_fail_by(get_default(), SPC_MPI_FILE, (intptr_t)MPI_FILE_NULL, class_of(error), "%s: %s", name,
-                           strerror(error));
+    return spc_mpi_fail_by(get_default(), SPC_MPI_FILE, (intptr_t)MPI_FILE_NULL, class_of(error), "%s: %s",
+                           name, strerror(error));
 }
 
 static int fail_amode(const char *name, int amode, const char *why) {
@@ -74,9 +74,10 @@ static int fail_amode(const char *name, int amode, const char *why) {
 int spc_mpi_file_check_shared(const spc_mpi_file_t *file) {
     return file->shared != NULL
                ? MPI_SUCCESS
-               : spc_mpi_fail(file->comm, MPI_ERR_UNSUPPORTED_OPERATION,
-                              "%s: a shared file pointer needs memory that all its nodes share, and there is none",
-                              file->name);
+               : spc_mpi_fail(
+                     file->comm, MPI_ERR_UNSUPPORTED_OPERATION,
+                     "%s: a shared file pointer needs memory that all its nodes share, and there is none",
+                     file->name);
 }
 
 /* ---- opening ---- */
@@ -145,7 +146,9 @@ static int create(spc_mpi_comm_t *comm, const char *name, int amode, spc_mpi_fil
 
 static int try_open(spc_mpi_file_t *file, int more_flags) {
     const int amode = file->amode;
-    const int way = (amode & MPI_MODE_RDWR) != 0 ? O_RDWR : (amode & MPI_MODE_WRONLY) != 0 ? O_WRONLY : O_RDONLY;
+    const int way = (amode & MPI_MODE_RDWR) != 0     ? O_RDWR
+                    : (amode & MPI_MODE_WRONLY) != 0 ? O_WRONLY
+                                                     : O_RDONLY;
     file->descriptor = open(file->name, way | more_flags | O_CLOEXEC, 0666);
     return file->descriptor < 0 ? errno : 0;
 }
@@ -376,7 +379,8 @@ static int note_place(void *argument, MPI_Count at, MPI_Count bytes) {
 static int byte_offset(const spc_mpi_file_t *file, MPI_Offset offset, MPI_Offset *place) {
     MPI_Offset at = 0;
     if (offset < 0) {
-        return spc_mpi_fail(file->comm, MPI_ERR_ARG, "%s: offset=%lld: an offset is 0 or more", file->name, offset);
+        return spc_mpi_fail(file->comm, MPI_ERR_ARG, "%s: offset=%lld: an offset is 0 or more", file->name,
+                            offset);
     }
     SPC_MPI_TRY(spc_mpi_type_walk(file->filetype, offset * file->etype->size, 1, note_place, &at));
     *place = file->disp + at;
@@ -392,17 +396,19 @@ int spc_mpi_file_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *dis
 static int check_view(const spc_mpi_file_t *file, MPI_Offset disp, const spc_mpi_type_t *etype,
                       const spc_mpi_type_t *filetype, const char *datarep) {
     if (disp < 0) {
-        return spc_mpi_fail(file->comm, MPI_ERR_ARG, "%s: disp=%lld: a displacement is 0 or more", file->name, disp);
+        return spc_mpi_fail(file->comm, MPI_ERR_ARG, "%s: disp=%lld: a displacement is 0 or more", file->name,
+                            disp);
     }
     if (etype->size <= 0 || filetype->size <= 0 || filetype->size % etype->size != 0) {
         return spc_mpi_fail(file->comm, MPI_ERR_TYPE,
-                            "%s: a filetype of %lld bytes does not consist of etypes of %lld bytes", file->name,
-                            (long long)filetype->size, (long long)etype->size);
+                            "%s: a filetype of %lld bytes does not consist of etypes of %lld bytes",
+                            file->name, (long long)filetype->size, (long long)etype->size);
     }
-    if (strcmp(datarep, "native") != 0 && strcmp(datarep, "internal") != 0 && strcmp(datarep, "external32") != 0) {
+    if (strcmp(datarep, "native") != 0 && strcmp(datarep, "internal") != 0
+        && strcmp(datarep, "external32") != 0) {
         return spc_mpi_fail(file->comm, MPI_ERR_UNSUPPORTED_DATAREP,
-                            "%s: datarep is '%s'; there are 'native', 'internal' and 'external32'", file->name,
-                            datarep);
+                            "%s: datarep is '%s'; there are 'native', 'internal' and 'external32'",
+                            file->name, datarep);
     }
     return MPI_SUCCESS;
 }
@@ -473,7 +479,8 @@ static int find_end(const spc_mpi_file_t *file, MPI_Offset *end) {
     return MPI_SUCCESS;
 }
 
-static int find_position(const spc_mpi_file_t *file, MPI_Offset offset, int whence, MPI_Offset now, MPI_Offset *to) {
+static int find_position(const spc_mpi_file_t *file, MPI_Offset offset, int whence, MPI_Offset now,
+                         MPI_Offset *to) {
     MPI_Offset from = 0;
     if (whence == MPI_SEEK_END) {
         SPC_MPI_TRY(find_end(file, &from));
@@ -481,11 +488,13 @@ static int find_position(const spc_mpi_file_t *file, MPI_Offset offset, int when
         from = now;
     } else if (whence != MPI_SEEK_SET) {
         return spc_mpi_fail(file->comm, MPI_ERR_ARG,
-                            "%s: whence=%d: it is MPI_SEEK_SET, MPI_SEEK_CUR or MPI_SEEK_END", file->name, whence);
+                            "%s: whence=%d: it is MPI_SEEK_SET, MPI_SEEK_CUR or MPI_SEEK_END", file->name,
+                            whence);
     }
     if (from + offset < 0) {
-        return spc_mpi_fail(file->comm, MPI_ERR_ARG, "%s: position %lld lies before the beginning of the file",
-                            file->name, from + offset);
+        return spc_mpi_fail(file->comm, MPI_ERR_ARG,
+                            "%s: position %lld lies before the beginning of the file", file->name,
+                            from + offset);
     }
     *to = from + offset;
     return MPI_SUCCESS;
@@ -529,7 +538,8 @@ int spc_mpi_file_get_position_shared(MPI_File fh, MPI_Offset *offset) {
 
 /* ---- error handlers ---- */
 
-int spc_mpi_file_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler) {
+int spc_mpi_file_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
+                                   MPI_Errhandler *errhandler) {
     return spc_mpi_errhandler_make(*(void **)&file_errhandler_fn, errhandler);
 }
 

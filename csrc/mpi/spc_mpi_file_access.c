@@ -35,8 +35,9 @@ static int copy_run(void *argument, MPI_Count at, MPI_Count bytes) {
     const int descriptor = stream->file->descriptor;
     while (bytes > 0 && !stream->has_ended) {
         const off_t place = stream->file->disp + at;
-        const ssize_t now = stream->writes ? pwrite(descriptor, stream->data + stream->done, (size_t)bytes, place)
-                                           : pread(descriptor, stream->data + stream->done, (size_t)bytes, place);
+        const ssize_t now = stream->writes
+                                ? pwrite(descriptor, stream->data + stream->done, (size_t)bytes, place)
+                                : pread(descriptor, stream->data + stream->done, (size_t)bytes, place);
         if (now < 0 && errno != EINTR) {
             return spc_mpi_file_fail(stream->file, errno);
         }
@@ -51,8 +52,8 @@ static int copy_run(void *argument, MPI_Count at, MPI_Count bytes) {
 static int stream_bytes(call_t *call, MPI_Offset offset, char *data) {
     const spc_mpi_file_t *file = call->file;
     stream_t stream = {.file = file, .data = data, .writes = call->writes};
-    const int code = spc_mpi_type_walk(file->filetype, offset * file->etype->size, call->count * call->type->size,
-                                       copy_run, &stream);
+    const int code = spc_mpi_type_walk(file->filetype, offset * file->etype->size,
+                                       call->count * call->type->size, copy_run, &stream);
     call->done = stream.done;
     return code;
 }
@@ -61,8 +62,8 @@ static int pack(const call_t *call, char *packed) {
     const MPI_Count bytes = call->count * call->type->size;
     MPI_Count position = 0;
     if (call->file->is_external) {
-        return spc_mpi_pack_external("external32", call->buffer, call->count, call->type->handle, packed, bytes,
-                                     &position);
+        return spc_mpi_pack_external("external32", call->buffer, call->count, call->type->handle, packed,
+                                     bytes, &position);
     }
     (void)spc_mpi_type_pack(call->buffer, call->count, call->type, packed);
     return MPI_SUCCESS;
@@ -99,7 +100,8 @@ static int copy_packed(call_t *call, MPI_Offset offset) {
 static int check_way(const call_t *call) {
     const spc_mpi_file_t *file = call->file;
     if (call->writes && (file->amode & MPI_MODE_RDONLY) != 0) {
-        return spc_mpi_fail(file->comm, MPI_ERR_READ_ONLY, "%s: it was opened with MPI_MODE_RDONLY", file->name);
+        return spc_mpi_fail(file->comm, MPI_ERR_READ_ONLY, "%s: it was opened with MPI_MODE_RDONLY",
+                            file->name);
     }
     if (!call->writes && (file->amode & MPI_MODE_WRONLY) != 0) {
         return spc_mpi_fail(file->comm, MPI_ERR_ACCESS, "%s: it was opened with MPI_MODE_WRONLY", file->name);
@@ -142,8 +144,9 @@ static int copy_next(call_t *call) {
 /* Another process takes what comes after. */
 static int copy_shared(call_t *call) {
     SPC_MPI_TRY(spc_mpi_file_check_shared(call->file));
-    return copy_at(call, atomic_fetch_add_explicit(call->file->shared, etypes(call, call->count * call->type->size),
-                                                   memory_order_relaxed));
+    return copy_at(call,
+                   atomic_fetch_add_explicit(call->file->shared, etypes(call, call->count * call->type->size),
+                                             memory_order_relaxed));
 }
 
 static int copy_ordered(call_t *call) {
@@ -218,7 +221,8 @@ static int first_half(MPI_File handle, way_t way, MPI_Offset offset, const void 
     SPC_MPI_TRY(begin(handle, buffer, count, type, writes, &call));
     if (call.file->has_begun) {
         return spc_mpi_fail(call.file->comm, MPI_ERR_OTHER,
-                            "%s: another split collective has begun, and its end was not called", call.file->name);
+                            "%s: another split collective has begun, and its end was not called",
+                            call.file->name);
     }
     SPC_MPI_TRY(copy(&call, way, offset));
     call.file->has_begun = true;

@@ -70,11 +70,12 @@ static int check_making(const spc_mpi_comm_t *comm, MPI_Aint size, MPI_Aint unit
     }
     for (int rank = 1; rank < comm->size; rank++) {
         if (spc_comm_box(comm->core, (uint32_t)rank) != spc_comm_box(comm->core, 0)) {
-            return spc_mpi_fail(comm, MPI_ERR_RMA_SHARED,
-                                "a window needs memory that all its nodes share, and rank %d is in another box "
-                                "than rank 0; MPI_Comm_split_type with MPI_COMM_TYPE_SHARED gives a "
-                                "communicator of the nodes of one box",
-                                rank);
+            return spc_mpi_fail(
+                comm, MPI_ERR_RMA_SHARED,
+                "a window needs memory that all its nodes share, and rank %d is in another box "
+                "than rank 0; MPI_Comm_split_type with MPI_COMM_TYPE_SHARED gives a "
+                "communicator of the nodes of one box",
+                rank);
         }
     }
     return MPI_SUCCESS;
@@ -127,8 +128,7 @@ static size_t control_bytes(const spc_mpi_comm_t *comm) {
 static void *take_block(spc_mpi_window_t *window, size_t bytes, spc_mpi_window_member_t *mine) {
     const spc_mpi_comm_t *comm = window->comm;
     const size_t head = control_bytes(comm);
-    bool has_memory = bytes != 0
-                      && spc_comm_take_block(comm->core, head + bytes, &window->block) == SPC_OK;
+    bool has_memory = bytes != 0 && spc_comm_take_block(comm->core, head + bytes, &window->block) == SPC_OK;
     if (!has_memory && spc_comm_take_block(comm->core, head, &window->block) != SPC_OK) {
         window->block = NULL;
         return NULL;
@@ -148,9 +148,9 @@ static int find_controls(spc_mpi_window_t *window) {
     for (int rank = 0; rank < comm->size; rank++) {
         const uint64_t offset = window->member[rank].control_offset;
         if (offset == 0) {
-            return spc_mpi_fail(comm, MPI_ERR_NO_MEM,
-                                "the arena of rank %d has no room for a window; spcomm run --arena makes it larger",
-                                rank);
+            return spc_mpi_fail(
+                comm, MPI_ERR_NO_MEM,
+                "the arena of rank %d has no room for a window; spcomm run --arena makes it larger", rank);
         }
         window->control[rank] = spc_comm_address(comm->core, offset);
     }
@@ -277,10 +277,11 @@ static int place_parts(spc_mpi_window_t *window, uint64_t total) {
     const spc_mpi_comm_t *comm = window->comm;
     uint64_t offset = window->member[0].memory_offset;
     if (total != 0 && offset == 0) {
-        return spc_mpi_fail(comm, MPI_ERR_NO_MEM,
-                            "the arena of rank 0 has no room for %llu bytes that all share; spcomm run --arena "
-                            "makes it larger",
-                            (unsigned long long)total);
+        return spc_mpi_fail(
+            comm, MPI_ERR_NO_MEM,
+            "the arena of rank 0 has no room for %llu bytes that all share; spcomm run --arena "
+            "makes it larger",
+            (unsigned long long)total);
     }
     for (int rank = 0; rank < comm->size; rank++) {
         window->member[rank].base = offset != 0 ? spc_comm_address(comm->core, offset) : NULL;
@@ -312,8 +313,8 @@ static int allocate_shared(spc_mpi_window_t *window, MPI_Info info, void **base,
     return publish(window, info, handle);
 }
 
-int spc_mpi_win_allocate_shared(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr,
-                                MPI_Win *win) {
+int spc_mpi_win_allocate_shared(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
+                                void *baseptr, MPI_Win *win) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(begin(comm, MPI_WIN_FLAVOR_SHARED, size, disp_unit, &window));
     return end(allocate_shared(window, info, baseptr, win), window);
@@ -353,9 +354,9 @@ int spc_mpi_win_attach(MPI_Win win, void *base, MPI_Aint size) {
     (void)base;
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
     SPC_MPI_TRY(check_dynamic(window));
-    return size >= 0 ? MPI_SUCCESS
-                     : spc_mpi_fail(window->comm, MPI_ERR_SIZE, "size=%lld: a size is 0 or more",
-                                    (long long)size);
+    return size >= 0
+               ? MPI_SUCCESS
+               : spc_mpi_fail(window->comm, MPI_ERR_SIZE, "size=%lld: a size is 0 or more", (long long)size);
 }
 
 int spc_mpi_win_detach(MPI_Win win, const void *base) {
@@ -370,13 +371,15 @@ int spc_mpi_win_detach(MPI_Win win, const void *base) {
 static int check_unused(const spc_mpi_window_t *window) {
     if (window->access != NULL || window->exposure != NULL) {
         return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
-                            window->access != NULL ? "MPI_Win_start has begun an epoch: MPI_Win_complete ends it"
-                                                   : "MPI_Win_post has begun an epoch: MPI_Win_wait ends it");
+                            window->access != NULL
+                                ? "MPI_Win_start has begun an epoch: MPI_Win_complete ends it"
+                                : "MPI_Win_post has begun an epoch: MPI_Win_wait ends it");
     }
     for (int rank = 0; rank < window->comm->size; rank++) {
         if (window->is_locked[rank]) {
-            return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC, "rank %d is still locked: call MPI_Win_unlock%s",
-                                rank, window->is_all_locked ? "_all" : "");
+            return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
+                                "rank %d is still locked: call MPI_Win_unlock%s", rank,
+                                window->is_all_locked ? "_all" : "");
         }
     }
     return MPI_SUCCESS;
@@ -494,7 +497,8 @@ int spc_mpi_win_get_attr(MPI_Win win, int win_keyval, void *attribute_val, int *
 
 /* ---- error handlers ---- */
 
-int spc_mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, MPI_Errhandler *errhandler) {
+int spc_mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn,
+                                  MPI_Errhandler *errhandler) {
     return spc_mpi_errhandler_make(*(void **)&win_errhandler_fn, errhandler);
 }
 

@@ -28,11 +28,13 @@ typedef struct spc_mpi_window_place {
     uint32_t wants; /* SPC_MPI_LOCK_…: it waits */
     uint32_t holds;
     uint64_t ticket; /* of those that wait the least comes first */
-    _Atomic uint32_t is_granted; /* seq_cst by whoever grants, before it notifies; acquire by the waiter's test */
+    _Atomic uint32_t
+        is_granted; /* seq_cst by whoever grants, before it notifies; acquire by the waiter's test */
 } spc_mpi_window_place_t;
 
 typedef struct spc_mpi_window_shared {
-    pthread_mutex_t accumulate; /* held while one of the accumulating operations changes this member's memory */
+    pthread_mutex_t
+        accumulate; /* held while one of the accumulating operations changes this member's memory */
     pthread_mutex_t guard;      /* of what follows */
     uint64_t tickets;
     spc_mpi_window_place_t place[]; /* by rank */

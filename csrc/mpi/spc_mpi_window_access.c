@@ -61,10 +61,11 @@ static int refuse_copy(const transfer_t *transfer) {
     const target_t *target = transfer->target;
     const char *verb = transfer->writes ? "written" : "read";
     if (errno == EPERM || errno == ENOSYS) {
-        return spc_mpi_fail(target->window->comm, MPI_ERR_RMA_SHARED,
-                            "the system does not let the memory of rank %d be %s; memory of MPI_Win_allocate or "
-                            "MPI_Win_allocate_shared needs no permission",
-                            target->rank, verb);
+        return spc_mpi_fail(
+            target->window->comm, MPI_ERR_RMA_SHARED,
+            "the system does not let the memory of rank %d be %s; memory of MPI_Win_allocate or "
+            "MPI_Win_allocate_shared needs no permission",
+            target->rank, verb);
     }
     return spc_mpi_fail(target->window->comm, MPI_ERR_RMA_RANGE, "the memory of rank %d cannot be %s: %s",
                         target->rank, verb, strerror(errno));
@@ -116,8 +117,8 @@ static int check_range(const target_t *target, MPI_Aint disp) {
         return MPI_SUCCESS;
     }
     return spc_mpi_fail(target->window->comm, MPI_ERR_RMA_RANGE,
-                        "bytes %lld to %lld of the memory of rank %d; its window has %lld bytes", (long long)low,
-                        (long long)high, target->rank, (long long)member->size);
+                        "bytes %lld to %lld of the memory of rank %d; its window has %lld bytes",
+                        (long long)low, (long long)high, target->rank, (long long)member->size);
 }
 
 /* target->type and count are set. In a dynamic window even this node's memory is reached by the kernel, which refuses an
@@ -156,7 +157,8 @@ static int check_items(const spc_mpi_window_t *window, const items_t *items, con
 static void *take_memory(const spc_mpi_window_t *window, MPI_Count bytes, int *code) {
     void *memory = malloc((size_t)bytes + 1);
     if (memory == NULL) {
-        *code = spc_mpi_fail(window->comm, MPI_ERR_NO_MEM, "there is no memory for %lld bytes", (long long)bytes);
+        *code =
+            spc_mpi_fail(window->comm, MPI_ERR_NO_MEM, "there is no memory for %lld bytes", (long long)bytes);
     }
     return memory;
 }
@@ -201,10 +203,11 @@ static int put_or_get(void *buffer, MPI_Count count, MPI_Datatype type, int rank
     return move(&items, &target, writes);
 }
 
-int spc_mpi_put(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
-                MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
-    return put_or_get((void *)origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                      target_datatype, win, true);
+int spc_mpi_put(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype,
+                MPI_Win win) {
+    return put_or_get((void *)origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                      target_count, target_datatype, win, true);
 }
 
 int spc_mpi_get(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -282,8 +285,8 @@ static int check_accumulate_op(const spc_mpi_window_t *window, MPI_Op op) {
 }
 
 /* `result` NULL: nobody wants it. The handles of types are in order: origin, result, target. */
-static int accumulate_by(items_t *origin, items_t *result, const MPI_Datatype types[3], int rank, MPI_Aint disp,
-                         MPI_Count target_count, MPI_Op op, MPI_Win win) {
+static int accumulate_by(items_t *origin, items_t *result, const MPI_Datatype types[3], int rank,
+                         MPI_Aint disp, MPI_Count target_count, MPI_Op op, MPI_Win win) {
     spc_mpi_window_t *window;
     target_t target = {.count = target_count};
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
@@ -325,8 +328,8 @@ int spc_mpi_get_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_
 
 int spc_mpi_fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank,
                          MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
-    return spc_mpi_get_accumulate(origin_addr, 1, datatype, result_addr, 1, datatype, target_rank, target_disp, 1,
-                                  datatype, op, win);
+    return spc_mpi_get_accumulate(origin_addr, 1, datatype, result_addr, 1, datatype, target_rank,
+                                  target_disp, 1, datatype, op, win);
 }
 
 /* `old` gets what was there. */
@@ -366,19 +369,19 @@ static int done(int code, MPI_Request *request) {
     return code != MPI_SUCCESS ? code : spc_mpi_request_done(spc_mpi.world, request);
 }
 
-int spc_mpi_rput(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
-                 MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win,
-                 MPI_Request *request) {
-    return done(spc_mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                            target_datatype, win),
+int spc_mpi_rput(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                 int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype,
+                 MPI_Win win, MPI_Request *request) {
+    return done(spc_mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                            target_count, target_datatype, win),
                 request);
 }
 
 int spc_mpi_rget(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
                  MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win,
                  MPI_Request *request) {
-    return done(spc_mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                            target_datatype, win),
+    return done(spc_mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                            target_count, target_datatype, win),
                 request);
 }
 
@@ -395,7 +398,7 @@ int spc_mpi_rget_accumulate(const void *origin_addr, MPI_Count origin_count, MPI
                             int target_rank, MPI_Aint target_disp, MPI_Count target_count,
                             MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request) {
     return done(spc_mpi_get_accumulate(origin_addr, origin_count, origin_datatype, result_addr, result_count,
-                                       result_datatype, target_rank, target_disp, target_count, target_datatype,
-                                       op, win),
+                                       result_datatype, target_rank, target_disp, target_count,
+                                       target_datatype, op, win),
                 request);
 }

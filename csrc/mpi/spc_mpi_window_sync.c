@@ -28,18 +28,20 @@ int spc_mpi_window_check_epoch(const spc_mpi_window_t *window, int target) {
         || is_in(window->access, window->access_count, target)) {
         return MPI_SUCCESS;
     }
-    return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
-                        "no epoch lets this node use the memory of rank %d: call MPI_Win_fence, MPI_Win_lock or "
-                        "MPI_Win_start before",
-                        target);
+    return spc_mpi_fail(
+        window->comm, MPI_ERR_RMA_SYNC,
+        "no epoch lets this node use the memory of rank %d: call MPI_Win_fence, MPI_Win_lock or "
+        "MPI_Win_start before",
+        target);
 }
 
 int spc_mpi_window_check_locked(const spc_mpi_window_t *window, int target) {
     return window->is_locked[target]
                ? MPI_SUCCESS
-               : spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
-                              "this node has no lock of rank %d: call MPI_Win_lock or MPI_Win_lock_all before",
-                              target);
+               : spc_mpi_fail(
+                     window->comm, MPI_ERR_RMA_SYNC,
+                     "this node has no lock of rank %d: call MPI_Win_lock or MPI_Win_lock_all before",
+                     target);
 }
 
 /* ---- fences ---- */
@@ -48,7 +50,7 @@ int spc_mpi_win_fence(int assert, MPI_Win win) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
     SPC_MPI_TRY(spc_mpi_barrier_inside(window->comm));
-    window->is_fenced = (assert & MPI_MODE_NOSUCCEED) == 0;
+    window->is_fenced = (assert &MPI_MODE_NOSUCCEED) == 0;
     return MPI_SUCCESS;
 }
 
@@ -120,7 +122,8 @@ typedef struct lock_call {
 /* Acquire: the accesses of the one that granted it have happened before. */
 static bool is_granted(spc_node_wait_t *wait) {
     const lock_call_t *call = wait->argument;
-    return atomic_load_explicit(&call->control->place[call->window->comm->rank].is_granted, memory_order_acquire)
+    return atomic_load_explicit(&call->control->place[call->window->comm->rank].is_granted,
+                                memory_order_acquire)
            != 0;
 }
 
@@ -300,8 +303,8 @@ static int ranks_of(const spc_mpi_window_t *window, MPI_Group handle, int **rank
         list[i] = spc_mpi_group_find(window->comm->group, group->members[i]);
         if (list[i] < 0) {
             free(list);
-            return spc_mpi_fail(window->comm, MPI_ERR_GROUP, "rank %d of the group is not in the window's group",
-                                i);
+            return spc_mpi_fail(window->comm, MPI_ERR_GROUP,
+                                "rank %d of the group is not in the window's group", i);
         }
     }
     *ranks = list;
