@@ -138,7 +138,8 @@ static int raise_code(MPI_Errhandler errhandler, intptr_t handle, int code) {
     if (own == NULL) {
         end_by(code);
     }
-    own->function((MPI_Comm *)(void *)&handle, &code); /* the handle of a file may be wider than that of a communicator */
+    own->function((MPI_Comm *)(void *)&handle,
+                  &code); /* the handle of a file may be wider than that of a communicator */
     return code;
 }
 

@@ -43,7 +43,7 @@ struct spc_mpi_request {
     MPI_Grequest_cancel_function *cancel;
     void *extra_state;
 
-    const char *made_by;              /* the MPI function that made it */
+    const char *made_by; /* the MPI function that made it */
     char place[SPC_MPI_PLACE_BYTES]; /* the line that called it; empty: not known */
     spc_mpi_request_t *next_free;
     spc_mpi_request_t *next_made; /* all that were ever made */

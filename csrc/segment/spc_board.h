@@ -55,8 +55,9 @@ enum {
 #define SPC_BOARD_MPI_CALLS(X)                                                                               \
     X(Recv)                                                                                                  \
     X(Mprobe)                                                                                                \
-    X(Probe) X(Sendrecv) X(Sendrecv_replace) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Send) X(Ssend)      \
-        X(Rsend) X(Bsend) X(Isend) X(Issend) X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) \
+    X(Probe)                                                                                                 \
+    X(Sendrecv) X(Sendrecv_replace) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Send) X(Ssend) X(Rsend)      \
+        X(Bsend) X(Isend) X(Issend) X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv)          \
             X(Allgather) X(Allgatherv) X(Alltoall) X(Alltoallv) X(Alltoallw) X(Reduce) X(Allreduce) X(Scan)  \
                 X(Exscan) X(Reduce_scatter) X(Reduce_scatter_block) X(Comm_split) X(Comm_split_type)         \
                     X(Comm_dup) X(Comm_create) X(Comm_create_group) X(Intercomm_create) X(Intercomm_merge)   \
