@@ -283,10 +283,32 @@ static bool waits_for_request(const spc_board_entry_t *entry) {
            || number == SPC_BOARD_MPI_Waitsome;
 }
 
+/* One that waits for others' use of a window: its source is the node that holds the lock, and the tag the locked rank;
+ * else the node that has not posted or completed. */
+static bool write_window_call(const char *name, const spc_board_entry_t *entry, const char *peer, FILE *out) {
+    switch (entry->kind == SPC_BOARD_RECEIVE ? entry->flags >> SPC_BOARD_MPI_SHIFT : SPC_BOARD_MPI_NONE) {
+    case SPC_BOARD_MPI_Win_lock:
+    case SPC_BOARD_MPI_Win_lock_all:
+        fprintf(out, "%s(rank=%d), held by node ", name, entry->tag);
+        break;
+    case SPC_BOARD_MPI_Win_start:
+    case SPC_BOARD_MPI_Win_wait:
+        fprintf(out, "%s() for node ", name);
+        break;
+    default:
+        return false;
+    }
+    write_peer(entry, peer, out);
+    return true;
+}
+
 /* "MPI_Recv(source=1, tag=7)", "MPI_Waitall() for a receive(source=1, tag=7)", "MPI_Bcast(root=0)". */
 static void write_mpi_call(const char *name, const spc_board_entry_t *entry, const char *peer, FILE *out) {
     const spc_signature_t call = call_of(entry);
     const bool sends = entry->kind == SPC_BOARD_SEND || entry->kind == SPC_BOARD_RECEIPT;
+    if (write_window_call(name, entry, peer, out)) {
+        return;
+    }
     if ((entry->kind != SPC_BOARD_RECEIVE && !sends) || is_collective(entry)) {
         fputs(name, out);
         fprintf(out, has_root(&call) || call.operation == SPC_OPERATION_ARRAY_REDUCE ? "(root=%u)" : "()",

@@ -136,8 +136,7 @@ static int check_count(int n) {
 }
 
 /* Marks the ranks of the group that the caller lists. A rank that is listed twice, or does not exist, is an error.
- * The caller
- * frees `is_listed`. */
+ * The caller frees `is_listed`. */
 static int mark_listed(const spc_mpi_group_t *group, int n, const int ranks[], bool **is_listed) {
     bool *listed = calloc((size_t)group->size + 1, sizeof(*listed));
     int code = listed != NULL ? check_count(n)

@@ -132,7 +132,7 @@ def test_c_floors():
         mine = c_floor(path)
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
             header = headers.get(name.rpartition("/")[2])
-            if name in STAND_ALONE:
+            if name in STAND_ALONE or name == "spc_mpi_list.h":  # the build makes that one
                 continue
             if header is None:
                 complaints.append(f"{relative(path)} includes {name}, which is not in csrc/")
