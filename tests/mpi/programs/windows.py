@@ -39,7 +39,7 @@ def counters(window):
 
 
 def one_winner(window):
-    """Of all that compare and swap the same value, one finds it."""
+    """One of all that compare and swap the same value finds it."""
     found = value(-1)
     window.Lock_all()
     window.Compare_and_swap(value(rank + 1), value(0), found, 0, 3)
