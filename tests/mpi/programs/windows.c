@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-// SPDX-License-Identifier: MIT
 // A window in C: its attributes, a counter of all nodes, and a lock that one holds at a time.
 #include <mpi.h>
 #include <stdio.h>
