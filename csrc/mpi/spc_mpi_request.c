@@ -221,6 +221,9 @@ static bool was_cancelled(const MPI_Status *status) {
 
 void spc_mpi_status_clear(MPI_Status *status) {
     spc_mpi_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    if (status != MPI_STATUS_IGNORE) {
+        status->MPI_ERROR = MPI_SUCCESS;
+    }
 }
 
 static MPI_Status *nth(MPI_Status statuses[], int index) {

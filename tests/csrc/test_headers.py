@@ -80,7 +80,8 @@ def test_a_program(language, tmp_path):
 
 def test_a_header_of_the_core_by_itself():
     """In one call of the compiler, which names each header that does not compile."""
-    headers = files(".h", below="csrc")
+    # Those of csrc/mpi include the mpi.h of an ABI, which the build makes.
+    headers = [path for path in files(".h", below="csrc") if path.parent.name != "mpi"]
     assert len(headers) > 50
     options = ["-D_GNU_SOURCE", "-Wundef", f"-I{ROOT / 'csrc'}", "-fsyntax-only", *map(str, headers)]
     compile("c", "int nothing_more;\n", *options)
@@ -94,7 +95,7 @@ def test_a_macro_that_is_asked_for_is_included():
         for path in files(".c", ".h", ".cpp", ".hpp", below=top)
     }
     ours = set(re.findall(r"^\s*#\s*define\s+(\w+)", "\n".join(texts.values()), re.MULTILINE))
-    ours |= {"SPC_WAIT_ENDLESS_SLICES"}  # a build defines it
+    ours |= {"SPC_WAIT_ENDLESS_SLICES", "SPC_MPI_STANDARD_ABI"}  # builds define them
     fail_with([f"{relative(path)} {said}" for path, text in texts.items() for said in unincluded(text, ours)])
 
 

@@ -85,6 +85,7 @@ def test_an_environment_of_nothing_but_what_is_named(launch, start):
         "SPCOMM_NODE",
         "SPCOMM_REPORT",
         "SPCOMM_JOINED",
+        "MPI4PY_LIBMPI",
         "PYTHONUNBUFFERED",
     }
     assert result.code == 0 and found == names, result
