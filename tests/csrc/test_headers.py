@@ -21,6 +21,7 @@ OF_HEADERS = {
     r"RLIMIT_\w+": "sys/resource.h",
     r"(MADV|MAP|PROT)_\w+": "sys/mman.h",
     r"(SYS|__NR)_\w+": "sys/syscall.h",
+    r"PR_\w+": "sys/prctl.h",
     r"(MSG|SO|AF)_\w+": "sys/socket.h",
     r"__GLIBC\w+": r"\w+.h",  # each header of the C library
     r"(Py|PY)\w+": "Python.h|.*net_types.h",
