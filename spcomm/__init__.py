@@ -59,7 +59,7 @@ _HOME |= dict.fromkeys(_EXTENSION, "spcomm.notebook.magics")
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
-        raise AttributeError(f"module 'spcomm' has no attribute {name!r}{_of_a_communicator(name)}")
+        raise AttributeError(f"module 'spcomm' has no attribute {name!r}{_hint(name)}")
     from importlib import import_module
 
     value = getattr(import_module(_HOME[name]), name)
@@ -67,16 +67,20 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def _of_a_communicator(name: str) -> str:
-    """Return the text to write instead of `spcomm.rank`."""
+def _hint(name: str) -> str:
+    """Return the text to write instead of `spcomm.rank` or `spcomm.ANY_SOURCE`."""
     import sys
 
     known = sys.modules.get(
         "spcomm._core.comm"
     )  # not imported for this: `from spcomm import cli` comes here, too
-    if name.startswith("_") or known is None or not hasattr(known.Comm, name):
+    if not name.startswith("_") and known is not None and hasattr(known.Comm, name):
+        return f"; write comm = spcomm.startup(), then comm.{name}"
+    if not name[:1].isupper():
         return ""
-    return f"; write comm = spcomm.startup(), then comm.{name}"
+    from spcomm._core import names
+
+    return names.of_mpi(name)
 
 
 def __dir__() -> "list[str]":

@@ -181,6 +181,14 @@ def is_segment(member: Membership) -> bool:
     return (found.st_dev, found.st_ino) == (member.device, member.inode)
 
 
+def trim_tracebacks() -> None:
+    """Show uncaught errors as under the launcher, without the frames of spcomm; IPython shows its own."""
+    if not in_ipython():
+        from spcomm.launch.base import report
+
+        report.trim()
+
+
 def _watch(text: str, rank: int) -> None:
     """Report an uncaught exception to the launcher (see `launch.base.report`)."""
     if not text.isdecimal():

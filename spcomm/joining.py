@@ -233,12 +233,14 @@ def _join(start: _Start) -> comm.Comm:
         node = forking.start(start.nodes, start.numbers["group_id"], start.call)
     else:
         _how = ", started by startup() without nodes" if not start.nodes else f", started by {start.call}"
-        if not start.nodes:
-            _note_other_launcher()
+        other_launcher = not start.nodes and _note_other_launcher()
         segment = segments.Segment(1, disable=segments.disable_mask())
         node = comm.Comm(segment.fd, 0, start.numbers["group_id"])
         segment.close()
         handle.watch_itself(node, partial(_advice, start.call if start.nodes else ""))
+        config.trim_tracebacks()
+        if not start.nodes and not other_launcher and _is_script():
+            atexit.register(_note_one_node, os.getpid())
     # Functions that the program registers from now on run before this one, and may still communicate.
     atexit.register(_leave, node)
     return node
@@ -256,13 +258,28 @@ def _advice(call: str) -> str:
     )
 
 
-def _note_other_launcher() -> None:
-    """Print once that mpiexec or srun has made several runs of one node each: no user intends that."""
+def _is_script() -> bool:
+    """Whether this process runs a file, and neither a module such as pytest nor what somebody types."""
+    main = sys.modules.get("__main__")
+    is_file = getattr(main, "__spec__", None) is None and hasattr(main, "__file__")
+    return is_file and not sys.flags.interactive and not config.in_ipython()
+
+
+def _note_one_node(process: int) -> None:
+    """Print at the end of a script that asked how many nodes there are how to have more than this one."""
+    failed = getattr(sys, "last_exc", getattr(sys, "last_value", None)) is not None
+    if comm.size_asked and not failed and os.getpid() == process and sys.stderr is not None:
+        print(f"spcomm: this was a run of one node: {config.how_to_have_more()}", file=sys.stderr)
+
+
+def _note_other_launcher() -> bool:
+    """Print once that mpiexec or srun has made several runs of one node each: no user intends that. True: printed."""
     from spcomm._core import forking
 
     note = forking.launcher_note(config.program())
     if note:
         print(f"spcomm: {note}", file=sys.stderr)
+    return bool(note)
 
 
 def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:

@@ -230,7 +230,8 @@ static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doi
             (unsigned long long)phase);
         add_groups(writer, comm, called);
         add(writer,
-            "\nAll nodes must call the same operations in the same order, with %s. (spcomm explain SP105)",
+            "\nAll nodes must call the same operations in the same order, with %s.     (spcomm explain "
+            "SP105)",
             moves_data(called, comm->size) ? "the same root" : "values of the same type and shape");
     }
     free(called);

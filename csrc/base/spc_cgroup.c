@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/spc_cgroup.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -73,6 +74,32 @@ static void fold_memory_v2(const char *path, void *limit) {
 
 static void fold_memory_v1(const char *path, void *limit) {
     fold_memory(path, "memory.limit_in_bytes", limit);
+}
+
+typedef struct spc_cgroup_kills {
+    bool found; /* in a group further in */
+    uint64_t count;
+} spc_cgroup_kills_t;
+
+static void fold_kills(const char *directory, const char *name, spc_cgroup_kills_t *kills) {
+    char text[PATH_BYTES];
+    int length = snprintf(text, sizeof text, "%s/%s", directory, name);
+    FILE *file = kills->found || length < 0 || (size_t)length >= sizeof text ? NULL : fopen(text, "re");
+    if (file == NULL) {
+        return;
+    }
+    while (fgets(text, sizeof text, file) != NULL) {
+        kills->found = sscanf(text, "oom_kill %" SCNu64, &kills->count) == 1 || kills->found;
+    }
+    fclose(file);
+}
+
+static void fold_kills_v2(const char *path, void *kills) {
+    fold_kills(path, "memory.events", kills);
+}
+
+static void fold_kills_v1(const char *path, void *kills) {
+    fold_kills(path, "memory.oom_control", kills);
 }
 
 /* `mount` + `group`, then without the last component, and so on up to `mount` itself. */
@@ -152,4 +179,10 @@ uint64_t spc_cgroup_memory_bytes(const char *root) {
     uint64_t limit = UINT64_MAX;
     fold_all(root, "memory", fold_memory_v1, fold_memory_v2, &limit);
     return limit;
+}
+
+uint64_t spc_cgroup_oom_kills(const char *root) {
+    spc_cgroup_kills_t kills = {0};
+    fold_all(root, "memory", fold_kills_v1, fold_kills_v2, &kills);
+    return kills.count;
 }

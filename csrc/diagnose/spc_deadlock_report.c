@@ -68,7 +68,7 @@ static void write_doubts(const report_t *r) {
 static void write_headline(const report_t *r) {
     const char *group = r->options->group != NULL ? r->options->group : "";
     if (r->options->waited_s != 0) {
-        fprintf(r->out, "the node waits, for %" PRIu64 " s now, and only ", r->options->waited_s);
+        fprintf(r->out, "the node has been waiting for %" PRIu64 " s, and only ", r->options->waited_s);
         write_doubts(r);
         fputs(" of this program can end that\n", r->out);
     } else if (r->options->in_vain) {

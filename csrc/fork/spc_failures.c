@@ -9,12 +9,14 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/spc_cgroup.h"
 #include "base/spc_error.h"
 
 enum { SPC_TEXT_KEPT = 1 << 20 };
 
 int spc_failures_init(spc_failures_t *failures, uint32_t nodes) {
     *failures = (spc_failures_t){.nodes = nodes, .first = -1, .first_lost = -1};
+    failures->oom_kills = spc_cgroup_oom_kills("");
     failures->node = calloc(nodes, sizeof(*failures->node));
     return failures->node != NULL ? SPC_OK : SPC_ENOMEM;
 }
@@ -68,6 +70,7 @@ void spc_failures_ended(spc_failures_t *failures, uint32_t rank, int status) {
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     bool by_us = number == SIGINT || number == SIGKILL || number == SIGTERM;
     failure->known = true;
+    failure->out_of_memory = number == SIGKILL && spc_cgroup_oom_kills("") > failures->oom_kills;
     failure->stopped = failures->closed && by_us && failures->first >= 0;
     count(failures, rank);
 }
@@ -179,7 +182,9 @@ static void write_failure(const spc_failures_t *failures, FILE *out) {
     fprintf(out, "node %d ", failures->first);
     if (by_signal && failure->kind != SPC_REPORT_INTERRUPTED) {
         int number = WTERMSIG(failure->status);
-        fprintf(out, "was killed by %s (exit code %d)", spc_signal_name(number, buffer, sizeof buffer),
+        fprintf(out, "was killed by %s (exit code %d)",
+                failure->out_of_memory ? "the kernel: out of memory"
+                                       : spc_signal_name(number, buffer, sizeof buffer),
                 128 + number);
     } else if (failure->kind == SPC_REPORT_RAISED || failure->kind == SPC_REPORT_LOST) {
         fprintf(out, "ended with an uncaught %s (exit code %d)", failure->detail, code_of(failure));

@@ -35,6 +35,7 @@ typedef struct spc_failure {
     bool ended;    /* status shows how */
     bool vanished; /* node 0, whose end is unknown */
     bool stopped;  /* by the supervisor */
+    bool out_of_memory; /* killed by the kernel, which says so in the control group */
     bool elsewhere; /* in another box, whose supervisor judges it */
     int status;    /* as of waitpid */
     char detail[120];
@@ -47,6 +48,7 @@ typedef struct spc_failures {
     uint32_t nodes;
     int32_t first; /* -1: none but victims of a lost node */
     int32_t first_lost;
+    uint64_t oom_kills; /* of the control group so far */
     bool closed; /* the nodes have been told to end: later failures do not count */
 } spc_failures_t;
 

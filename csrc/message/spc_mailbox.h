@@ -36,6 +36,7 @@ enum {
     SPC_SLOT_PART = 4,
     SPC_SLOT_SOLE = 8,    /* ARENA: the only receiver */
     SPC_SLOT_ASKS = 16,   /* the sender wants a receipt (spc_receipt.h); in every part of a message */
+    SPC_SLOT_FIRST = 32, /* PART: the first of its message, which stands for it where messages are counted */
 };
 
 /* Contexts: the kind of a message, beside the number of its communicator; ANY never matches another context. */
@@ -44,7 +45,7 @@ enum {
     SPC_CONTEXT_INTERNAL = 1,
     SPC_CONTEXT_COORDINATED = 2,
     SPC_CONTEXT_HANDLED = 3, /* messages for handlers; in slots they have USER's */
-    SPC_CONTEXT_KINDS = 4,   /* a power of two */
+    SPC_CONTEXT_KINDS = 4, /* a power of two */
 };
 
 /* 64 bytes. `sequence` is stored last (release) and read first (acquire). */
@@ -183,8 +184,8 @@ static inline bool spc_mailbox_has_room(spc_mailbox_writer_t *writer) {
 }
 
 /* Iterates over the unread messages of a row, from *at = 0 on; after the end of its receiver, which has published how
- * far it read (spc_mailbox_publish) or has read nothing. Messages in parts are left out. Looks only where the bell has
- * rung since. False: there is no more. */
+ * far it read (spc_mailbox_publish) or has read nothing. A message in parts is its first part. Looks only where the bell
+ * has rung since. False: there is no more. */
 typedef struct spc_unread {
     uint16_t source;
     uint16_t context;

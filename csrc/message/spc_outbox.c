@@ -226,6 +226,7 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
             break;
         }
         spc_payload_copy(payload, sent - skipped, bytes, room);
+        part.flags = (uint8_t)(sent == 0 ? part.flags | SPC_SLOT_FIRST : part.flags & ~SPC_SLOT_FIRST);
         spc_outbox_announce_offset(outbox, rank, &part, spc_segment_offset(outbox->options.segment, header));
         sent += bytes;
         spc_status_set_moved(outbox->options.status, outbox->options.rank, true, envelope->length_bytes,

@@ -6,6 +6,7 @@
 #include "base/spc_error.h"
 #include "message/spc_ring.h"
 #include "segment/spc_arena.h"
+#include "segment/spc_segment.h"
 
 void spc_outbox_queue_init(spc_outbox_queue_t *queue) {
     *queue = (spc_outbox_queue_t){.tail = &queue->head};
@@ -69,17 +70,27 @@ static void free_written(const spc_waiting_t *item, const spc_outbox_options_t *
     }
 }
 
+/* Parts have been announced: the receiver, or its mailbox, counts the message. */
+static bool has_begun(const spc_waiting_t *item) {
+    return item->sent != 0 || (item->stream != NULL && item->stream->sent != 0)
+           || (item->envelope.flags & SPC_SLOT_PART) != 0;
+}
+
 void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t *options, uint32_t rank,
                            spc_queue_total_t *total) {
     /* If so, the memory has been free since then, and may hold other messages now. */
     const bool is_gone = spc_status_is_gone(options->status, rank);
+    /* For nodes elsewhere the gateway receives: it counts a message with its last part. */
+    const bool is_here = spc_segment_is_here(options->segment, rank);
     while (queue->head != NULL) {
         const spc_waiting_t *item = queue->head;
         if (!is_gone && !spc_waiting_is_unwritten(item)) {
             free_written(item, options, rank);
         }
-        spc_note_add_left(options->notes, item->envelope.source, rank, item->envelope.tag,
-                          item->envelope.context);
+        if (!is_here || !has_begun(item)) {
+            spc_note_add_left(options->notes, item->envelope.source, rank, item->envelope.tag,
+                              item->envelope.context);
+        }
         spc_outbox_queue_pop(queue, total);
     }
 }

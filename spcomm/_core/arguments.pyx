@@ -146,7 +146,10 @@ cdef object find_many(Handle handle, object dest, Targets *targets, str call):
         number = as_int(item)
         if number is None:
             raise errors.bad_rank_type(call, "dest", item)
-        rank = rank_or_constant(handle, number, call, "dest")
+        try:
+            rank = rank_or_constant(handle, number, call, "dest")
+        except errors.RankError as error:
+            raise errors.perhaps_swapped(error, call) from None
         if rank != NOBODY:
             seen.add(rank)
     kept = PyBytes_FromStringAndSize(NULL, len(seen) * sizeof(int32_t))

@@ -745,8 +745,11 @@ cdef int copy_array(Handle self, object a, int32_t rank, int32_t number, int64_t
 
 
 cdef int make_empty(object a, bint may_be_seen) except -1:
-    """Act like unpickling an empty array into `a`. A holder that still sees the memory keeps it alive by keeping `a`,
-    and finds it in its place: a `flat` reads the address from `a` each time, and the length only once."""
+    """Act like unpickling an empty array into `a`, which refuses to be written from then on.
+
+    A holder that still sees the memory keeps it alive by keeping `a`, and finds it in its place: a `flat` reads the
+    address from `a` each time, and the length only once.
+    """
     cdef object base = None
     cdef void *data = cnp.PyArray_DATA(<cnp.ndarray>a)
     if may_be_seen:
@@ -754,6 +757,7 @@ cdef int make_empty(object a, bint may_be_seen) except -1:
     a.__setstate__((1, (0, *a.shape[1:]), a.dtype, a.flags.fnc, b""))
     if base is not None:
         spcpy_look_at(a, data, base)
+    cnp.PyArray_CLEARFLAGS(<cnp.ndarray>a, cnp.NPY_ARRAY_WRITEABLE)
     return 0
 
 

@@ -71,6 +71,7 @@ NodeLayout = names.NodeLayout
 cdef object ANY = names.ANY
 cdef object SUM = operators.SUM
 
+size_asked = False  # whether the program has asked for the number of nodes
 current = None  # what startup() returns; here, because this module cannot be reloaded
 
 
@@ -137,6 +138,8 @@ cdef class Comm(Handle):
     @property
     def size(self):
         """Number of nodes of the run, an int (SpeedesComm 2.1, GetNumNodes)."""
+        global size_asked
+        size_asked = True
         return self.node_count
 
     @property
@@ -277,7 +280,7 @@ cdef class Comm(Handle):
         Parameters
         ----------
         source : int, ANY or PROC_NULL, optional
-            The sender's rank; `ANY` (default): whoever. From `PROC_NULL` None comes at once.
+            The sender's rank; `ANY` (default): any node. A receive from `PROC_NULL` returns None at once.
         tag : int or ANY, optional
             The message's tag; `ANY` (default): whichever.
         out : numpy.ndarray, optional
@@ -609,7 +612,8 @@ cdef class Comm(Handle):
         -----
         The receiver gets an ordinary message, in order with all others, and a writable array of the same shape, dtype
         and order: the very same memory, whichever arena it belongs to. Costs a few microseconds at any size. Does not
-        wait for the receiver. The memory of an array for a node that has ended is free again.
+        wait for the receiver. The memory of an array for a node that has ended is free again. `a` is empty and
+        read-only afterwards: ``a[:] = 1`` raises ValueError.
 
         These are copied, once, as `send` does, and emptied all the same: arrays in ordinary memory; arrays that came
         within an object (a dict, a list); and arrays of which it cannot be told whether a view exists, which happens

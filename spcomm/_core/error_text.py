@@ -450,7 +450,7 @@ def cycle_lost(call: str, culprit: int, state: int, reason: int, note: "Note | N
     how = how_ended(state, reason, note)
     error = NodeLostError(
         f"{call}: node {culprit} {how}.\nIt has not received in this cycle, or has announced messages that cannot "
-        "come any more.\nThis cycle cannot end (spcomm explain SP104)."
+        "come any more.\nThis cycle cannot end.     (spcomm explain SP104)"
     )
     error.rank = culprit
     return error
@@ -524,7 +524,9 @@ def mismatch(
         alike = not words and list(texts.values()).count(plain) > 1
         again = " (of a different shape or type)" if alike else ""
         lines.append(f"  {ranks_text(nodes)}: {words or plain}{again}{place}")
-    head = f"{call}: the nodes called different operations (collective call {number} of each node):"
     moves_data = all(signature[0] in MOVES_DATA for signature in signatures)
+    names = {(words or texts[signature]).partition(" of ")[0] for signature, words, _place in groups}
+    what = "called different operations" if moves_data or len(names) > 1 else "gave different types or shapes"
+    head = f"{call}: the nodes {what} (collective call {number} of each node):"
     advice = _ADVICE_FOR_DATA if moves_data else _ADVICE
-    return "\n".join([head, *lines, f"{advice} (spcomm explain SP105)"])
+    return "\n".join([head, *lines, f"{advice}     (spcomm explain SP105)"])

@@ -107,7 +107,17 @@ def bad_rank_type(call: str, argument: str, value: object) -> TypeError:
     if argument == "dest":
         allowed = "an int, an iterable of ints, spcomm.ALL, spcomm.OTHERS or spcomm.PROC_NULL"
     found = f"a rank must be an int, not a {type(value).__name__}"
-    return TypeError(f"{call}({argument}={shown(value)}): {found}; {argument} is {allowed}")
+    error = TypeError(f"{call}({argument}={shown(value)}): {found}; {argument} is {allowed}")
+    return error if argument != "dest" else perhaps_swapped(error, call)  # type: ignore[return-value]
+
+
+def perhaps_swapped(error: Exception, call: str) -> Exception:
+    """Add the order of the arguments to the error of a destination that looks like an object to send."""
+    order = "move(a, dest)" if call == "move" else f"{call}(obj, dest)"
+    error.args = (
+        (f"{error}. The order is {order}: are the two swapped?",) if call != "sendrecv" else error.args
+    )
+    return error
 
 
 def not_one_target(call: str, value: object) -> TypeError:
@@ -252,6 +262,7 @@ def in_cycle(
 def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None") -> NodeLostError:
     receiving = call.startswith(_RECEIVING)
     how = how_ended(state, reason, note)
+    advice = ""
     found, consequence = f"node {culprit} {how}", "It will send nothing more, and no such message is left"
     if call.startswith(_SYNCHRONOUS):
         consequence = "It has not received the message"
@@ -265,8 +276,10 @@ def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None")
             "Its message cannot come any more" if receiving else "This call cannot complete without it"
         )
     elif not receiving:
-        consequence = "It takes part in nothing more; all nodes must call this"
-    error = NodeLostError(f"{call}: {found}.\n{consequence} (spcomm explain SP104).")
+        name = call.partition("(")[0]
+        consequence = f"It will call nothing more, but all nodes must call {name}()"
+        advice = f"\n  Try: let node {culprit} call {name}(), too; it may have left a loop early, or skipped a branch."
+    error = NodeLostError(f"{call}: {found}.\n{consequence}.{advice}     (spcomm explain SP104)")
     error.rank = culprit
     return error
 
@@ -282,7 +295,8 @@ def add_near(error: SpcommError, node: "Comm", source: int, tag: int) -> None:
 
     found = handle.near(node, source, tag)
     if found is not None:
-        error.args = (f"{str(error).removesuffix('.')}.\n{exit_text.near(found, source, node.members)}.",)
+        end = "" if str(error).endswith((".", ")")) else "."
+        error.args = (f"{error}{end}\n{exit_text.near(found, source, node.members)}",)
 
 
 def failure(

@@ -54,7 +54,7 @@ def near(found: "tuple[int, int, int]", source: int, members: "tuple[int, ...]")
     those = "is, though, a message" if count == 1 else f"are, though, {count} messages, the first"
     differs = "tag" if source < 0 or source == sender else "sender"
     found_there = f"from node {members[sender]} with tag {tag}"
-    return f"Here {those} {found_there}: a different {differs} from the one requested (spcomm explain SP108)"
+    return f"Here {those} {found_there}: a different {differs} from the one requested.     (spcomm explain SP108)"
 
 
 # ---- by a node that may end
@@ -101,10 +101,36 @@ def _tell(words: str, code: int, file: str, line: int, function: str) -> None:
         handle.end(node, words, file, line, function, code)
 
 
-def raised(error: BaseException) -> None:
-    """Note that an uncaught exception ends this node."""
+def add_advice(error: BaseException) -> None:
+    """Add a note to an error of Python itself that has its cause in a call of spcomm."""
+    text = str(error)
     if isinstance(error, AttributeError) and getattr(error.obj, "__module__", "") == "spcomm.joining":
         error.add_note(f"Try: comm = spcomm.startup(), with parentheses, then comm.{error.name}")
+    elif isinstance(error, TypeError) and "unexpected keyword argument 'status'" in text:
+        error.add_note(
+            "Try: comm.recv_message(), which returns data, source and tag; mpi4py has a Status for them"
+        )
+    elif isinstance(error, TypeError) and "NoneType" in text:
+        called = _calls_beside(error) & {"reduce", "gather"}
+        for name in sorted(called):
+            error.add_note(
+                f"Try: comm.all{name}(): comm.{name}() gives its result to the root, and None to all others"
+            )
+
+
+def _calls_beside(error: BaseException) -> "set[str]":
+    """Return the names that the function in which an error arose refers to."""
+    trace, found = error.__traceback__, set()
+    while trace is not None:
+        if not call_site.is_ours(trace.tb_frame.f_code.co_filename):
+            found = set(trace.tb_frame.f_code.co_names)
+        trace = trace.tb_next
+    return found
+
+
+def raised(error: BaseException) -> None:
+    """Note that an uncaught exception ends this node."""
+    add_advice(error)
     _tell(f"an uncaught {type(error).__name__}", 1, *call_site.of_error(error))
 
 

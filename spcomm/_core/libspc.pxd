@@ -34,6 +34,10 @@ cdef extern from "base/spc_clock.h" nogil:
     uint64_t spc_clock_deadline_ns(int64_t timeout_ns)
 
 
+cdef extern from "base/spc_cgroup.h" nogil:
+    uint64_t spc_cgroup_oom_kills(const char *root)
+
+
 cdef extern from "base/spc_platform.h" nogil:
     enum:
         SPC_FEATURE_memfd

@@ -39,13 +39,23 @@ PROC_NULL = Constant(
 )
 
 
-# Methods of mpi4py that have another name here, or another form.
+# Names of mpi4py that are others here, or need another form; those of its module and those of a communicator.
+_NOT_BLOCKING = (
+    "without the i: the others may arrive later; only comm.fuzzy_barrier() lets a node work meanwhile"
+)
+_GRID = "arithmetic with comm.rank, as in row, column = divmod(comm.rank, columns)"
+_STARTED = "spcomm run -n N: the number of nodes is fixed when the run starts"
+_JOINED = "comm = spcomm.startup(), which joins the run; it is left at the end of the program"
+_RECEIVED = "comm.recv_message(), which returns data, source and tag"
 _MPI = {
     "Get_rank": "comm.rank",
     "Get_size": "comm.size",
     "isend": "comm.send(), which copies and never waits for the receiver",
+    "bsend": "comm.send(), which copies and never waits for the receiver",
+    "rsend": "comm.send()",
     "issend": "comm.ssend()",
     "irecv": "comm.recv() at a later time: until then messages wait, sorted by source and tag",
+    "sendrecv_replace": "comm.sendrecv()",
     "iprobe": "comm.try_recv_message()",
     "improbe": "comm.try_recv_message()",
     "mprobe": "comm.recv_message()",
@@ -54,21 +64,76 @@ _MPI = {
     "scatterv": "comm.scatter()",
     "allgatherv": "comm.allgather()",
     "alltoallv": "comm.alltoall()",
+    "alltoallw": "comm.alltoall()",
+    "reduce_scatter_block": "comm.reduce_scatter()",
     "Abort": "sys.exit(3), or any uncaught exception",
     "Dup": "comm.split(0)",
+    "Clone": "comm.split(0)",
+    "Create": "comm.split(), with a color for each group",
+    "Create_group": "comm.split(), with a color for each group",
+    "Split_type": "comm.split(comm.box)",
     "Free": "comm.close()",
+    "Disconnect": "comm.close()",
+    "Create_cart": _GRID,
+    "Create_graph": _GRID,
+    "Create_dist_graph": _GRID,
+    "Get_coords": _GRID,
+    "Get_cart_rank": _GRID,
+    "Shift": _GRID,
+    "Spawn": _STARTED,
+    "Spawn_multiple": _STARTED,
+    "Get_parent": _STARTED,
+    "Get_processor_name": "platform.node(); comm.box is the number of the machine",
+    "Get_name": "repr(comm)",
+    "MPI": _JOINED,
+    "COMM_WORLD": _JOINED,
+    "COMM_SELF": "comm.split(comm.rank)",
+    "COMM_NULL": "None",
+    "Init": _JOINED,
+    "Init_thread": _JOINED,
+    "Is_initialized": _JOINED,
+    "Finalize": "comm.close(), which the end of the program calls",
+    "ANY_SOURCE": "spcomm.ANY",
+    "ANY_TAG": "spcomm.ANY",
+    "ROOT": "root=0, or any other rank",
+    "IN_PLACE": "not needed: results are new objects",
+    "BOTTOM": "not needed: results are new objects",
+    "REPLACE": "an operator of your own: @spcomm.op",
+    "UNDEFINED": "None, as in comm.split(None)",
+    "Status": _RECEIVED,
+    "Get_source": _RECEIVED,
+    "Get_tag": _RECEIVED,
+    "Get_count": "len() of what comm.recv() returns",
+    "Request": "not needed: comm.send() returns at once",
+    "Wtime": "time.perf_counter()",
+    "Wtick": "time.get_clock_info('perf_counter').resolution",
+    "Intracomm": "spcomm.Comm",
+    "Op": "spcomm.op",
+    "Win": "comm.empty() and comm.move(); no node writes into another one's memory",
+    "File": "a file for each node, or comm.gather() and one that writes",
 }
+for _name in ("bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce", "scan", "exscan"):
+    _MPI[f"i{_name}"] = _MPI[f"i{_name}v"] = f"comm.{_name}(), {_NOT_BLOCKING}"
+for _name in ("send", "ssend", "bsend", "rsend", "recv"):
+    _MPI[f"{_name}_init"] = f"comm.{'recv' if _name == 'recv' else 'send'}() in a loop"
+_MPI |= dict.fromkeys(("ineighbor_allgather", "neighbor_allgather", "neighbor_alltoall"), _GRID)
+
+
+def of_mpi(name: str, kind: "type | None" = None) -> str:
+    """Return what a name of mpi4py is here, as the end of a message; empty: it is none. `kind`: the class `Comm`."""
+    here = _MPI.get(name) or (_MPI.get(name.lower()) if name[:1].isupper() else None)
+    if here is None and kind is not None and name[:1].isupper() and hasattr(kind, name.lower()):
+        here = f"comm.{name.lower()}(), also for arrays"
+    call = "" if name.isupper() or name in ("Status", "Request", "Intracomm", "Op", "Win", "File") else "()"
+    return f"; in spcomm mpi4py's {name}{call} is {here}" if here is not None else ""
 
 
 def missing(name: str, kind: type) -> AttributeError:
     """Return the error of a communicator without such an attribute, perhaps with what mpi4py's name is here."""
-    here = _MPI.get(name) or _MPI.get(name.lower())
-    if here is None and name[:1].isupper() and hasattr(kind, name.lower()):
-        here = f"comm.{name.lower()}(), also for arrays"
-    text = f"'Comm' object has no attribute {name!r}"
-    if here is None:
+    text, hint = f"'Comm' object has no attribute {name!r}", of_mpi(name, kind)
+    if not hint:
         return AttributeError(text)  # Python adds the name, and with it a suggestion
-    return AttributeError(f"{text}; in spcomm mpi4py's {name}() is {here}", name=name)
+    return AttributeError(text + hint, name=name)
 
 
 class Message(NamedTuple):

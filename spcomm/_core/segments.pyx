@@ -30,6 +30,7 @@ from spcomm._core.libspc cimport (
     spc_board_read_times,
     spc_board_shared_t,
     spc_board_vain,
+    spc_cgroup_oom_kills,
     spc_comm_count_collectives,
     spc_comm_mark_disconnected,
     spc_comm_mark_ended,
@@ -126,6 +127,11 @@ def find_limits():
 
 
 LIMITS = find_limits()
+
+
+def oom_kills():
+    """Return how many processes of this control group the kernel has killed because memory ran out."""
+    return spc_cgroup_oom_kills(b"")
 
 
 def disable_mask(text=None):

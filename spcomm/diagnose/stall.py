@@ -42,8 +42,10 @@ def report(
         The number of boxes of the nodes: a box that does not answer proves nothing.
     """
     who = ranks_text(list(waits))
-    verb = "waits" if len(waits) == 1 else "wait"
-    lines = [f"spcomm: warning: {who}{group} {verb}, for {seconds:.0f} s now     (spcomm explain {STALL})\n"]
+    verb = "has" if len(waits) == 1 else "have"
+    lines = [
+        f"spcomm: warning: {who}{group} {verb} been waiting for {seconds:.0f} s     (spcomm explain {STALL})\n"
+    ]
     rows = _wait_rows(waits) + _rows(others)
     lines.append(aligned(rows, left=None))
     lines.append(f"  {_why(waits, others, boxes)}\n")
@@ -92,7 +94,7 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
         if any(state.startswith(COPIES) for state, _place in others.values()):
             return "A large message is on its way; the others wait for it."
         if any(state == COMPUTES for state, _place in others.values()):  # or for ever: that is unknown
-            advice = f"see that the loop there ends; give {who} less to do at a time"
+            advice = f"check that the loop there ends; give {who} less to do at a time"
         else:
             advice = f"give {who} less to do at a time, or share the work more evenly"
         return f"Try: {advice}. To be warned later: --stall TIME."

@@ -165,7 +165,7 @@ comm = spcomm.startup()
 """
     result = ok(alone(tmp_path, "print(comm.recv(0))", head=head))
     assert result.out == "5\n"
-    assert re.match(r"spcomm: warning: the node waits, for \d+ s now, and only " + words, result.err), (
+    assert re.match(r"spcomm: warning: the node has been waiting for \d+ s, and only " + words, result.err), (
         result.err
     )
     assert re.search(r"Try: spcomm run -n 4 \S*\.py     \(spcomm explain SP101\)\n$", result.err), result.err
@@ -175,6 +175,42 @@ def test_alone_the_interactive_interpreter_has_no_doubts(tmp_path):
     """It imports the readline module, which handles SIGWINCH in C."""
     result = alone(tmp_path, "import readline\ncomm.recv()")
     assert result.code == 1 and "spcomm.DeadlockError: DEADLOCK" in result.err, str(result)
+
+
+def test_alone_errors_show_the_lines_of_the_program_only(tmp_path):
+    """As under the launcher; a hook of the program still gets them."""
+    head = "import sys\nhook = sys.__excepthook__\n"
+    head += "sys.excepthook = lambda kind, error, trace: hook(kind, error, trace)\n"
+    head += "import spcomm\ncomm = spcomm.startup()\n"
+    result = alone(tmp_path, "comm.send(1, 7)", head=head)
+    assert result.code == 1 and result.err.count("  File ") == 1, result.err
+    assert "comm.send(1, 7)" in result.err and ".pyx" not in result.err
+    assert "RankError: send(dest=7): there is no node 7" in result.err
+
+
+def test_alone_a_result_that_only_the_root_has_is_explained(tmp_path):
+    text = (
+        "total = comm.reduce(1)\ntotal = None if comm.rank == 0 else total  # as on any other node\ntotal / 2"
+    )
+    result = alone(tmp_path, text)
+    assert result.err.endswith(
+        "Try: comm.allreduce(): comm.reduce() gives its result to the root, and None to all others\n"
+    ), result.err
+
+
+def test_alone_recv_with_a_status_of_mpi4py_is_explained(tmp_path):
+    result = alone(tmp_path, "comm.recv(0, status=None)")
+    assert "Try: comm.recv_message(), which returns data, source and tag" in result.err, result.err
+
+
+def test_alone_a_program_that_asks_for_the_size_learns_how_to_have_more(tmp_path):
+    note = r"spcomm: this was a run of one node: start it with `spcomm run -n 4 \S+\.py`\n"
+    assert re.fullmatch(note, ok(alone(tmp_path, "comm.size")).err)
+    assert ok(alone(tmp_path, "comm.rank", head="import spcomm\ncomm = spcomm.startup()\n")).err == ""
+    assert (
+        ok(alone(tmp_path, "comm.size", head="import spcomm\ncomm = spcomm.startup(local_nodes=1)\n")).err
+        == ""
+    )
 
 
 def test_alone_startup_of_one_names_the_call(tmp_path):

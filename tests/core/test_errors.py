@@ -5,6 +5,7 @@ import pytest
 
 import spcomm
 from spcomm._core import diagnose, error_text, errors
+from spcomm._core.exit_text import Note
 
 
 def failure(name, call="recv(source=1, tag=7)", culprit=1, state=3, reason=1):
@@ -72,7 +73,9 @@ def test_what_does_not_fit_into_out_can_be_received_without():
 
 
 def test_who_is_missed():
-    assert "takes part in nothing more" in str(failure("SPC_EFINISHED", "barrier()", state=2))
+    text = str(failure("SPC_EFINISHED", "barrier()", state=2))
+    assert "It will call nothing more, but all nodes must call barrier().\n  Try: let node" in text
+    assert text.endswith(".     (spcomm explain SP104)")
     assert "This call cannot complete without it" in str(failure("SPC_ELOST", "barrier()"))
     assert "all other nodes have ended" in str(failure("SPC_ELOST", "recv(source=ANY, tag=7)"))
 
@@ -108,7 +111,7 @@ def test_a_mismatch_names_groups_of_nodes():
     for words in ("nodes 0, 2-3: barrier()", "node 1: global_sum() of a float", "node 4: fuzzy_barrier()"):
         assert words in text
     assert "(collective call 3 of each node)" in text
-    assert text.endswith("values of the same type and shape. (spcomm explain SP105)")
+    assert text.endswith("values of the same type and shape.     (spcomm explain SP105)")
 
 
 def test_equal_words_for_different_calls():
@@ -124,3 +127,24 @@ def test_texts_have_bounds():
     assert len(errors.shown("x" * 10_000)) == 60
     assert errors.shown(Mute()) == "<Mute>"
     assert len(errors.send_call("send", list(range(10_000)), 0)) < 100
+
+
+def test_a_destination_that_may_be_the_object_is_said():
+    for error in (
+        errors.bad_rank_type("send", "dest", "hello"),
+        errors.perhaps_swapped(errors.bad_rank("send", "dest", 10, 2), "send"),
+    ):
+        assert str(error).endswith(". The order is send(obj, dest): are the two swapped?")
+    assert "swapped" not in str(errors.bad_rank_type("recv", "source", "hello"))
+
+
+def test_reductions_of_different_shapes_are_the_same_operation():
+    notes = {
+        rank: Note(f"global_sum() of an array of float64, shape ({3 + rank},)", "a.py", 3, "")
+        for rank in (0, 1)
+    }
+    called = {0: signature(), 1: signature(layout=1)}
+    text = str(errors.mismatch("global_sum()", 0, 1, called, notes))
+    assert text.startswith(
+        "global_sum(): the nodes gave different types or shapes (collective call 1 of each node):"
+    )

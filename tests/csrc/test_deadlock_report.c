@@ -304,12 +304,13 @@ TEST(a_node_alone) {
         {SPC_BOARD_RECEIVE,
          SPC_BOARD_THREADS,
          {.advice = "Start it.", .waited_s = 7},
-         "warning: the node waits, for 7 s now, and only another thread of this program can end that\n",
+         "warning: the node has been waiting for 7 s, and only another thread of this program can end that\n",
          "\n  Start it."},
         {SPC_BOARD_RECEIVE,
          SPC_BOARD_TIMER | SPC_BOARD_HANDLER,
          {.advice = "Start it.", .waited_s = 7},
-         "warning: the node waits, for 7 s now, and only a timer or a signal handler of this program can end "
+         "warning: the node has been waiting for 7 s, and only a timer or a signal handler of this program "
+         "can end "
          "that\n",
          "\n  Start it."},
     };

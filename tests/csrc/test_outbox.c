@@ -133,7 +133,7 @@ TEST(the_way_follows_from_the_length) {
     take(&office, 1, 3, SPC_INLINE_BYTES + 1);
     CHECK_EQ(see(&office, 2, 4, longest)->flags, SPC_SLOT_RING);
     take(&office, 2, 4, longest);
-    CHECK_EQ(see(&office, 3, 5, longest + 1)->flags, SPC_SLOT_RING | SPC_SLOT_PART);
+    CHECK_EQ(see(&office, 3, 5, longest + 1)->flags, SPC_SLOT_RING | SPC_SLOT_PART | SPC_SLOT_FIRST);
     CHECK_EQ_U(take(&office, 3, 5, longest + 1), longest);
     CHECK_EQ_U(take(&office, 3, 5, longest + 1), 1);
     CHECK(spc_outbox_is_empty(office.outbox));

@@ -243,6 +243,20 @@ static void version_2_counts_all_levels(void) {
     CHECK_EQ_U(spc_cgroup_memory_bytes(root), 268435456);
 }
 
+static void kills_of_the_innermost_group_are_counted(void) {
+    CHECK_EQ_U(spc_cgroup_oom_kills("/nowhere/at/all"), 0);
+    put("/proc/self/cgroup", "4:memory:/\n0::/user/class/node\n");
+    CHECK_EQ_U(spc_cgroup_oom_kills(root), 0);
+    put("/sys/fs/cgroup/user/memory.events", "low 0\noom 9\noom_kill 7\n");
+    CHECK_EQ_U(spc_cgroup_oom_kills(root), 7);
+    put("/sys/fs/cgroup/user/class/memory.events", "low 0\nhigh 0\nmax 5\noom 3\noom_kill 2\n");
+    CHECK_EQ_U(spc_cgroup_oom_kills(root), 2);
+    put("/proc/self/cgroup", "4:memory:/docker/0123\n");
+    CHECK_EQ_U(spc_cgroup_oom_kills(root), 0);
+    put("/sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
+    CHECK_EQ_U(spc_cgroup_oom_kills(root), 4);
+}
+
 /* A container sees its own group as the root, under a name that leads nowhere. */
 static void unseen_groups_are_skipped(void) {
     put("/proc/self/cgroup",
@@ -283,6 +297,7 @@ int main(void) {
     RUN(memory_is_limited);
     RUN(no_files_no_limit);
     RUN(version_2_counts_all_levels);
+    RUN(kills_of_the_innermost_group_are_counted);
     RUN(unseen_groups_are_skipped);
     RUN(odd_lines_do_no_harm);
     char command[128];

@@ -70,7 +70,7 @@ HANDLED = """
 def test_a_handler_may_help_those_who_wait_for_each_other(launch, gate):
     process = launch.start("-n", 3, "--stall", 0.5, launch.script(HANDLED))
     text = until(process, "  Try: ")
-    assert "nodes 0-1 wait" in text and "DEADLOCK" not in text, text
+    assert "nodes 0-1 have been waiting" in text and "DEADLOCK" not in text, text
     gate()
     result = launch.finish(process)
     assert result.code == 0, result

@@ -73,7 +73,7 @@ def run(launch, text, *options):
 def test_how_it_ended(launch, end):
     text, words = ENDS[end]
     result = run(launch, text + "if comm.rank == 0:\n    told(lambda: comm.recv(1, tag=7))\n")
-    assert result.out == f"recv(source=1, tag=7): {words} (spcomm explain SP104).\n", result
+    assert result.out == f"recv(source=1, tag=7): {words}.     (spcomm explain SP104)\n", result
 
 
 @pytest.mark.parametrize("end", ["exits-with-a-code", "exits", "comes-to-its-end"])
@@ -119,7 +119,7 @@ def test_killed_while_it_waited(launch):
     program = launch.script(START + KILLED)
     process = launch.start("-n", 2, "--stall", 0.3, program, stdin=subprocess.PIPE)
     (pid,) = read_lines(process, 1)
-    while "node 1 waits" not in (line := process.stderr.readline().decode()):
+    while "node 1 has been waiting" not in (line := process.stderr.readline().decode()):
         assert line, "the run has ended"
     os.kill(int(pid), signal.SIGKILL)
     result = launch.finish(process, b"\n")

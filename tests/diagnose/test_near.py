@@ -12,8 +12,8 @@ def told(call):
     except spcomm.SpcommError as error:
         print(type(error).__name__, *str(error).splitlines())
 """
-TAG = "a different tag from the one requested (spcomm explain SP108)"
-SENDER = "a different sender from the one requested (spcomm explain SP108)"
+TAG = "a different tag from the one requested.     (spcomm explain SP108)"
+SENDER = "a different sender from the one requested.     (spcomm explain SP108)"
 
 NEAR = {
     "tag-timeout": (

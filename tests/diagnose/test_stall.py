@@ -88,7 +88,7 @@ def test_a_node_that_copies_gets_no_advice():
 
 def test_ctrl_c_tells_calls_and_lines(launch):
     process = launch.start("-n", 5, "--stall", 0.3, "--grace", 0.2, launch.script(PLACES))
-    head = "spcomm: warning: nodes 1-4 wait, for"
+    head = "spcomm: warning: nodes 1-4 have been waiting for"
     text = read_until(process, lambda text: head in text)
     assert head in text
     process.send_signal(signal.SIGINT)

@@ -100,6 +100,22 @@ def test_messages_that_nobody_received(launch, case, start):
     assert result.err.count("never received") == 1 and "(spcomm explain SP106)" in result.last
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("options", [(), ("--boxes", "2")], ids=["near", "boxes"])
+@pytest.mark.parametrize("ends_first", [False, True])
+def test_a_message_longer_than_all_buffers_counts_once(launch, count, options, ends_first):
+    """Its receiver has seen the first part, or none; its sender still has the rest."""
+    text = f"if comm.rank == 0:\n    for _ in range({count}):\n        comm.send(bytes(3_000_000), 1)\n"
+    waits = (
+        "if comm.rank == 0:\n    try:\n        comm.recv(1)\n    except spcomm.NodeLostError:\n        pass\n"
+    )
+    result = run(
+        launch, waits + text if ends_first else text + "comm.barrier()\n", 2, "--arena", "1M", *options
+    )
+    messages = "1 message" if count == 1 else "2 messages"
+    assert result.code == 0 and rows(result) == [f"{messages} from node 0 to node 1 tag 0"], result
+
+
 def test_messages_for_a_handler_have_their_own_advice(launch):
     text = "@comm.handler(3)\ndef take(message):\n    pass\nif comm.rank == 0:\n    comm.send(1, 1, tag=3)\n"
     result = run(launch, text, 2)

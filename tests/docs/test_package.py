@@ -59,7 +59,11 @@ def test_what_only_a_communicator_has_is_said():
         ("Isend", "; in spcomm mpi4py's Isend() is comm.send(), which copies"),
         ("Allreduce", "; in spcomm mpi4py's Allreduce() is comm.allreduce(), also for arrays"),
         ("sise", ""),
-        ("Win", ""),
+        ("Ibcast", "; in spcomm mpi4py's Ibcast() is comm.bcast(), without the i"),
+        ("Alltoallw", "; in spcomm mpi4py's Alltoallw() is comm.alltoall()"),
+        ("Create_cart", "; in spcomm mpi4py's Create_cart() is arithmetic with comm.rank"),
+        ("Get_processor_name", "; in spcomm mpi4py's Get_processor_name() is platform.node()"),
+        ("Spawn", "; in spcomm mpi4py's Spawn() is spcomm run -n N"),
     ],
 )
 def test_names_of_mpi4py_are_recognized(name, words):
@@ -72,12 +76,34 @@ def test_names_of_mpi4py_are_recognized(name, words):
     assert words or str(caught.value).endswith("'")
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ANY_SOURCE", "; in spcomm mpi4py's ANY_SOURCE is spcomm.ANY"),
+        ("MPI", "; in spcomm mpi4py's MPI is comm = spcomm.startup()"),
+        ("COMM_WORLD", "; in spcomm mpi4py's COMM_WORLD is comm = spcomm.startup()"),
+        ("Wtime", "; in spcomm mpi4py's Wtime() is time.perf_counter()"),
+        ("Status", "; in spcomm mpi4py's Status is comm.recv_message()"),
+        ("Comn", ""),
+    ],
+)
+def test_names_of_the_module_of_mpi4py_are_recognized(name, words):
+    import spcomm
+
+    with pytest.raises(AttributeError) as caught:
+        getattr(spcomm, name)
+    assert str(caught.value).startswith(f"module 'spcomm' has no attribute {name!r}{words}")
+    assert words or str(caught.value).endswith("'")
+
+
 def test_every_method_that_a_hint_names_exists():
+    import spcomm
     from spcomm._core import names
     from spcomm._core.comm import Comm
 
     for hint in names._MPI.values():
-        assert all(hasattr(Comm, name) for name in re.findall(r"comm\.(\w+)", hint)), hint
+        assert all(hasattr(Comm, name) for name in re.findall(r"\bcomm\.(\w+)", hint)), hint
+        assert all(hasattr(spcomm, name) for name in re.findall(r"\bspcomm\.(\w+)", hint)), hint
 
 
 def test_errors_go_by_the_names_that_programs_catch():

@@ -330,5 +330,7 @@ def test_alone_a_warning_says_what_may_end_a_wait(mode, words, deadlock, launch)
         program.stdin.close()
         rest = program.stderr.read()
         assert program.wait(60) == 0, rest
-    assert re.match(rf"spcomm: warning: the node waits, for \d+ s now, and only {words} of", first), first
+    assert re.match(rf"spcomm: warning: the node has been waiting for \d+ s, and only {words} of", first), (
+        first
+    )
     assert rest.endswith(f"  Try: spcomm run -n 4 {deadlock}     (spcomm explain SP101)\n")

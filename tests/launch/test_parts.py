@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from spcomm import config
-from spcomm._core import work_sleep
+from spcomm._core import segments, work_sleep
 from spcomm._core.errors import NodeLostError
 from spcomm.launch import command
 from spcomm.launch.base import report
@@ -165,6 +165,18 @@ def test_who_was_first(row):
         apply(failures, event)
     failures.settle()
     assert f"{failures.first.code}: {failures.first.sentence()}" == expected
+
+
+def test_a_node_that_the_kernel_killed_for_memory_is_called_one(monkeypatch):
+    """The control group counts them: no count, no such sentence."""
+    kills = 3
+    monkeypatch.setattr(segments, "oom_kills", lambda: kills)
+    failures, others = Failures(), Failures()
+    failures.ended(1, 9)
+    assert failures.first.sentence() == "node 1 was killed by SIGKILL (exit code 137)"
+    kills += 1
+    others.ended(1, 9)
+    assert others.first.sentence() == "node 1 was killed by the kernel: out of memory (exit code 137)"
 
 
 def test_what_happens_after_the_end_was_asked_for_is_no_failure():

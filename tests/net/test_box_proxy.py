@@ -76,9 +76,9 @@ def places(result):
 @pytest.mark.parametrize("where", [(), HOSTS, ("--host", "localhost:2,b:2"), ("--host", "a:4")], ids=" ".join)
 def test_a_stall_and_where_the_nodes_were(launch, ssh, where):
     process = launch.start(*run_of(launch, ssh, where), "--stall", 0.3, "--grace", 0.2, launch.script(PLACES))
-    text = read_until(process, STALL, "Try: see that the loop there ends")
+    text = read_until(process, STALL, "Try: check that the loop there ends")
     assert re.match(
-        r"spcomm: warning: nodes 0-1, 3 wait, for \d+ s now     \(spcomm explain SP102\)\n", text
+        r"spcomm: warning: nodes 0-1, 3 have been waiting for \d+ s     \(spcomm explain SP102\)\n", text
     ), text
     process.send_signal(signal.SIGINT)
     result = launch.finish(process)

@@ -18,6 +18,7 @@ from spcomm._core.regions import Region
 _T = TypeVar("_T")
 _Function = TypeVar("_Function", bound=Callable[[Message], Any])
 
+size_asked: bool
 current: Comm | None
 
 @disjoint_base

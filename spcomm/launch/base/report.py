@@ -89,6 +89,20 @@ def watch(fd: int, rank: int) -> None:
     sys.excepthook = hook
 
 
+def trim() -> None:
+    """Have `sys.excepthook` show uncaught exceptions without our frames, in a program that no launcher watches."""
+    previous = sys.excepthook
+
+    def hook(kind: type, error: BaseException, trace: "types.TracebackType | None") -> None:
+        endings = _endings()
+        if endings is not None and _target is None:
+            endings.add_advice(error)
+            trace = error.__traceback__ = users_part(trace) or trace
+        previous(kind, error, trace)
+
+    sys.excepthook = hook
+
+
 class IgnoreInterrupts:
     """Ignore Ctrl-C in this context, while a node reports why it ends: it ends anyway."""
 

@@ -6,8 +6,10 @@ failure when the node has ended. A `NodeLostError` is a consequence as long as t
 Nothing that happens after the launcher has signalled nodes to end counts as a failure. Nodes are known by index.
 """
 
+import _signal
 from collections.abc import Callable
 
+from spcomm._core import segments
 from spcomm.launch.base import report
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.cmdline.groups import ALONE, Names
@@ -26,6 +28,7 @@ class Failure:
         self.status: int | None = None  # as of os.waitpid
         self.last_line = ""  # of a node that crashed
         self.stopped = False  # ended by the launcher
+        self.out_of_memory = False  # killed by the kernel, as its control group counts
 
     @property
     def code(self) -> int:
@@ -48,7 +51,8 @@ class Failure:
         ):
             number = self.status & 0x7F
             where = f", last at {self.last_line}" if self.last_line else ""
-            return f"{self.name} was killed by {signal_name(number)} (exit code {self.code}){where}"
+            killer = "the kernel: out of memory" if self.out_of_memory else signal_name(number)
+            return f"{self.name} was killed by {killer} (exit code {self.code}){where}"
         if self.kind in (report.RAISED, report.LOST, report.CUT):
             return f"{self.name} ended with an uncaught {self.detail} (exit code {self.code})"
         if self.kind == report.INTERRUPTED:
@@ -66,6 +70,7 @@ class Failures:
         self.first_lost: Failure | None = None
         self.closed = False  # nodes have been signalled to end: later failures do not count
         self._texts: dict[int, bytearray] = {}
+        self._oom_kills = segments.oom_kills()
 
     def text(self, index: int, piece: bytes) -> None:
         """Add a piece of a node's traceback."""
@@ -87,6 +92,7 @@ class Failures:
         """Record the end of a node: a wait status that is not 0, or 0 after it had reported otherwise."""
         failure = self._failure(index)
         failure.status = status
+        failure.out_of_memory = status & 0x7F == _signal.SIGKILL and self._oom_kills < segments.oom_kills()
         failure.stopped = self.closed and status & 0x7F in (2, 9, 15) and self.first is not None
         self._count(failure)
 

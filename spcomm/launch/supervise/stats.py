@@ -132,7 +132,7 @@ class Stats:
         return (
             f"spcomm: statistics of the nodes (times in seconds)\n{aligned(above)}{_efficiency(together)}"
             "  computing includes transferring, which only a trace (--trace) tells apart\n\n"
-            f"{aligned(below)}  MB: without messages of 40 bytes or fewer\n{self._links()}"
+            f"{aligned(below)}  MB: messages of 40 bytes or fewer are not counted\n{self._links()}"
         )
 
     def _links(self) -> str:
@@ -183,7 +183,7 @@ def _efficiency(together: Spent) -> str:
     found = together.efficiency
     if found is None:
         return ""
-    return f"  parallel efficiency: {100 * found:.1f} %, computing over all columns but starting\n"
+    return f"  parallel efficiency: {100 * found:.1f} %, computing divided by all columns except starting\n"
 
 
 def _numbers(counts: "dict[str, int]") -> "list[str]":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 3 --stall 1
-# says: SP102 nodes 1-2 wait, for … s now
-# hint: Try: see that the loop there ends; give that node less to do at a time. To be warned later: --stall TIME.
+# says: SP102 nodes 1-2 have been waiting for … s
+# hint: Try: check that the loop there ends; give that node less to do at a time. To be warned later: --stall TIME.
 """Node 0 computes, and the others wait for it."""
 
 import spcomm

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 2 --stall 0.3 {} : -n 3 --group 1 {}
-# says: SP102 nodes 1-2 of group 1 wait, for … s now
+# says: SP102 nodes 1-2 of group 1 have been waiting for … s
 # hint: Try: give that node less to do at a time
 """Two groups: those of group 0 have nothing to wait for."""
 

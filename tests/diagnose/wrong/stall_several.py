@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 4 --stall 0.3
-# says: SP102 nodes 2-3 wait, for … s now
+# says: SP102 nodes 2-3 have been waiting for … s
 # hint: give those nodes less to do at a time
 """Two nodes are busy, each with something of its own, the others wait for both."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 3 --stall 0.3
-# says: SP102 nodes 0, 2 wait, for … s now
+# says: SP102 nodes 0, 2 have been waiting for … s
 # hint: Try: let node 1 go on (kill -CONT, or fg in its terminal).
 """Node 1 was stopped, by itself here."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 2 --stall 0.3
-# says: SP102 nodes 0-1 wait, for … s now
+# says: SP102 nodes 0-1 have been waiting for … s
 # hint: it is not proven, because one of them has other threads, which may send or receive.
 """A thread that Python does not know sleeps in node 0, and may call back into Python."""
 

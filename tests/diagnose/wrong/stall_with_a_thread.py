@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 2 --stall 0.3
-# says: SP102 nodes 0-1 wait, for … s now
+# says: SP102 nodes 0-1 have been waiting for … s
 # hint: it is not proven, because one of them has other threads, which may send or receive.
 """Another thread of node 0 might send."""
 

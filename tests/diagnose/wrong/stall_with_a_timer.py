@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 2 --stall 0.3
-# says: SP102 nodes 0-1 wait, for … s now
+# says: SP102 nodes 0-1 have been waiting for … s
 # hint: it is not proven, because one of them has set a timer and handles signals.
 """A timer of node 1 might send."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # run: -n 2 --stall 0.3
-# says: SP102 node 0 waits, for … s now
+# says: SP102 node 0 has been waiting for … s
 # hint: Try: give that node less to do at a time
 """Node 1 does declared work, and node 0 waits for its message."""
 
