@@ -273,11 +273,14 @@ def _note_one_node(process: int) -> None:
 
 
 def _note_other_launcher() -> bool:
-    """Print once that mpiexec or srun has made several runs of one node each: no user intends that. True: printed."""
+    """Print once that mpiexec or srun has made several runs of one node each: no user intends that.
+
+    Returns whether there is such a launcher.
+    """
     from spcomm._core import forking
 
-    note = forking.launcher_note(config.program())
-    if note:
+    note, is_ours = forking.launcher_note(config.program())
+    if is_ours:
         print(f"spcomm: {note}", file=sys.stderr)
     return bool(note)
 

@@ -36,6 +36,7 @@ bool spc_launcher_note(const char *program, char *note, uint64_t note_bytes) {
                || (launchers[at].size != NULL && number(launchers[at].size) < 0))) {
         at++;
     }
+    note[0] = '\0';
     if (at == LAUNCHERS) {
         return false;
     }

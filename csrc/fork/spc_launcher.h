@@ -17,8 +17,8 @@
 
 #define SPC_LAUNCHER_NOTE_BYTES 1024 /* enough for the sentence and a command; longer ones are cut */
 
-/* Whether this process is the one that prints the note. Then `note` has one sentence without full stop; `program` is
- * the text after `spcomm run -n N` in the suggested command. */
+/* Whether this process is the one that prints the note: one sentence without full stop. `note` is empty if there is no
+ * other launcher. `program` is the text after `spcomm run -n N` in the suggested command. */
 bool spc_launcher_note(const char *program, char *note, uint64_t note_bytes);
 
 #endif

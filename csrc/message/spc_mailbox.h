@@ -184,8 +184,8 @@ static inline bool spc_mailbox_has_room(spc_mailbox_writer_t *writer) {
 }
 
 /* Iterates over the unread messages of a row, from *at = 0 on; after the end of its receiver, which has published how
- * far it read (spc_mailbox_publish) or has read nothing. A message in parts is its first part. Looks only where the bell
- * has rung since. False: there is no more. */
+ * far it read (spc_mailbox_publish) or has read nothing. A message in parts is its first part. Looks only where the
+ * bell has rung since. False: there is no more. */
 typedef struct spc_unread {
     uint16_t source;
     uint16_t context;

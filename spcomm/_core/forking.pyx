@@ -246,10 +246,12 @@ def read_infile(path):
 
 
 def launcher_note(program):
-    """Return the note for a program that another launcher has started several times; "": there is no note to print.
+    """Return the note for a program that another launcher has started, and whether this process is to print it.
 
-    `program` is a str: the text after ``spcomm run -n N`` in the suggested command.
+    The note is empty if there is no other launcher. `program` is a str: the text after ``spcomm run -n N`` in the
+    suggested command.
     """
     cdef char note[SPC_LAUNCHER_NOTE_BYTES]
     cdef bytes name = os.fsencode(program)
-    return os.fsdecode(<bytes>note) if spc_launcher_note(name, note, SPC_LAUNCHER_NOTE_BYTES) else ""
+    cdef bint is_ours = spc_launcher_note(name, note, SPC_LAUNCHER_NOTE_BYTES)
+    return os.fsdecode(<bytes>note), is_ours
