@@ -234,7 +234,10 @@ class Call:
         if node in self._over:
             return  # it was back already: the next call gets new nodes
         self._over[node] = status
-        self.killed[node] = self._is_killing or self._nodes.how(node, status)
+        how = self._nodes.how(node, status)
+        if self.failures.is_out_of_memory(status):
+            how = how.replace("(SIGKILL)", "by the kernel: out of memory", 1)
+        self.killed[node] = self._is_killing or how
         number = status & 0x7F
         self._segment(node).mark_died(node, -number if number else status >> 8)
         if not self._is_killing:

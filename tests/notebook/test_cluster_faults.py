@@ -9,6 +9,7 @@ import pytest
 import spcomm
 from owners import KEPT, WATCHDOG_S, Owner, have_ended
 from pairwise import each
+from spcomm._core import segments
 from spcomm.notebook import calls
 
 NEW = "the nodes are new, and their variables are gone"
@@ -283,6 +284,14 @@ def test_a_node_that_ends_in_a_call(cluster, end, how):
     assert error.value.rank == 2
     assert have_ended(before)
     assert cluster.run(lambda comm: comm.global_sum(1)) == [3] * 3
+
+
+def test_a_node_that_the_kernel_kills_for_memory(cluster, monkeypatch):
+    """Its control group has counted one more such kill since the call began."""
+    kills = iter(range(100))
+    monkeypatch.setattr(segments, "oom_kills", lambda: next(kills))
+    with pytest.raises(spcomm.NodeLostError, match=f"^node 2 was killed by the kernel: out of memory: {NEW}"):
+        cluster.execute("import os, signal\nif comm.rank == 2: os.kill(os.getpid(), 9)\ncomm.barrier()")
 
 
 def test_a_node_that_ends_between_calls(cluster, capfd):

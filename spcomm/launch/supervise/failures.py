@@ -92,9 +92,13 @@ class Failures:
         """Record the end of a node: a wait status that is not 0, or 0 after it had reported otherwise."""
         failure = self._failure(index)
         failure.status = status
-        failure.out_of_memory = status & 0x7F == _signal.SIGKILL and self._oom_kills < segments.oom_kills()
+        failure.out_of_memory = self.is_out_of_memory(status)
         failure.stopped = self.closed and status & 0x7F in (2, 9, 15) and self.first is not None
         self._count(failure)
+
+    def is_out_of_memory(self, status: int) -> bool:
+        """Whether the kernel has killed a process with this wait status; its control group counts such kills."""
+        return status & 0x7F == _signal.SIGKILL and self._oom_kills < segments.oom_kills()
 
     def known(self, index: int) -> bool:
         return index in self._known
