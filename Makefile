@@ -200,7 +200,7 @@ lint: $(STAMPS)/lint $(CXX_STYLE) ## ruff, clang-format, cython-lint; workflows:
 	if [ -n "$(WORKFLOWS)" ] && command -v actionlint >/dev/null; then run actionlint $(WORKFLOWS); fi; \
 	exit $$status
 
-format: $(STAMPS)/lint $(CXX_STYLE) ## let ruff and clang-format rewrite what they can, and fill the pages with their listings
+format: build $(STAMPS)/lint $(CXX_STYLE) ## let ruff and clang-format rewrite what they can, and fill the pages
 	$(BIN)/ruff check --fix --exit-zero $(wildcard $(RUFF_PATHS))
 	$(BIN)/ruff format $(wildcard $(RUFF_PATHS))
 	$(BIN)/python scripts/pages.py

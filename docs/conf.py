@@ -31,7 +31,9 @@ nitpicky = True
 default_role = "name"
 
 myst_heading_anchors = 4  # as code hosts make them: [limits](run.md#buffers)
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_fence_as_directive = ["math"]
+myst_dmath_allow_space = myst_dmath_allow_digits = False  # as code hosts do: $ and a letter
 
 numpydoc_show_class_members = False  # _ext/api.py says which, and where
 numpydoc_use_plots = False

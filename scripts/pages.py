@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fill the pages of docs/ with the programs and outputs that they show, draw their drawings, and list them in llms.txt.
+"""Fill the pages of docs/ with what they show, draw their drawings, and list the pages in llms.txt.
 
 A page names the file of a block in a comment, so that every reader of Markdown sees the program itself:
 
@@ -15,8 +15,15 @@ name:
     send -> recv
     -->
     ![A message.](../pictures/steps-light.svg)
+
+The site shows docstrings, the help of commands, C headers and notebooks in place of the block below a mark
+(spcomm/docs/pages.py). Where that block is a table, this script fills it with a line on each name. Add a name to a
+table as a row of its own, "| `Comm.send` |".
 """
 
+import importlib
+import inspect
+import os
 import re
 import sys
 from pathlib import Path
@@ -45,6 +52,10 @@ sys.path.insert(0, str(DOCS / "_ext"))
 import drawing  # noqa: E402
 import floors  # noqa: E402
 
+from spcomm import cli  # noqa: E402
+from spcomm.diagnose import explain  # noqa: E402
+from spcomm.docs import pages as marked  # noqa: E402
+
 
 def pages():
     """All pages, in order."""
@@ -52,11 +63,47 @@ def pages():
 
 
 def filled(page):
-    """The text of a page with what its listings contain now."""
-    return LISTING.sub(
-        lambda found: found[1] + named(page.parent / found[2]),
-        page.read_text(encoding="utf-8"),
-    )
+    """The text of a page with what its listings contain now, and its tables."""
+    text = page.read_text(encoding="utf-8")
+    text = LISTING.sub(lambda found: found[1] + named(page.parent / found[2]), text)
+    return marked.MARK.sub(lambda found: with_table(page, *found.groups(), found[0]), text)
+
+
+def with_table(page, kind, argument, block, text):
+    """A mark and its block, whose table has a line on each name."""
+    rows = {"api": api_rows, "module": module_rows, "codes": code_rows, "commands": command_rows}
+    if kind not in rows:
+        return text
+    lines = [f"| {name} | {said} |" for name, said in rows[kind](page, argument, block)]
+    return "\n".join([text.partition("\n")[0], "| | |", "| --- | --- |", *lines, ""])
+
+
+def api_rows(_page, _argument, block):
+    for name in marked.names_in(block):
+        yield f"`{name}`", summary(marked.documented(name))
+
+
+def module_rows(_page, argument, _block):
+    module = importlib.import_module(argument)
+    for name, thing in sorted(vars(module).items()):
+        if getattr(thing, "__module__", None) == argument and not name.startswith("_"):
+            yield f"`{name}`", summary(inspect.getdoc(thing) or "")
+
+
+def code_rows(page, _argument, _block):
+    folder = Path(explain.__file__).parent / "pages"
+    for code in explain.codes():
+        yield f"[{code}]({os.path.relpath(folder / f'{code}.md', page.parent)})", explain.title(code)
+
+
+def command_rows(_page, _argument, _block):
+    for name, said in cli.summaries().items():
+        yield f"`spcomm {name}`", said
+
+
+def summary(docstring):
+    """The first paragraph, as a line of a table."""
+    return " ".join(docstring.partition("\n\n")[0].split()).replace("``", "`").replace("|", r"\|")
 
 
 def named(path):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Markdown made from other sources than pages: C headers, the command's own help, `spcomm explain`, notebooks.
 
-A block such as ```{header} spcomm/spcomm.h``` is replaced before the page is parsed, so that headings in it are
-headings of the page.
+The block below a mark such as <!-- header: spcomm/spcomm.h --> (spcomm/docs/pages.py) is replaced before the page is
+parsed, so that headings in it are headings of the page. A comment that begins with `toctree`, or `toctree: CAPTION`,
+has the pages of a hidden table of contents.
 """
 
 import json
@@ -16,6 +17,8 @@ import drawing
 import floors
 import headers
 
+from spcomm.docs import pages
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "spcomm" / "diagnose" / "pages"
 NOTEBOOKS = ROOT / "examples" / "notebooks"
@@ -25,12 +28,12 @@ WITH_OUTPUTS = "Its outputs are from a run on the machine that built this site."
 WITHOUT_OUTPUTS = "This build of the site did not run it, so its cells have no outputs here."
 
 
-def header(name, _config):
+def header(name, _block, _config):
     """The header that programs include: spcomm/spcomm.h."""
     return headers.markdown(name), [headers.INCLUDE / name]
 
 
-def commands(_, _config):
+def commands(_argument, _table, _config):
     """The output of spcomm and each of its commands with --help; new commands are found."""
     from spcomm import cli
 
@@ -50,7 +53,7 @@ def help_of(*words):
     return answer.stdout.rstrip()
 
 
-def codes(_, _config):
+def codes(_argument, _table, _config):
     """All that `spcomm explain` knows."""
     paths = sorted(PAGES.glob("SP*.md"))
     return "\n\n".join(lowered(path.read_text()) for path in paths), paths
@@ -91,7 +94,7 @@ def run_notebooks(app):
         )
 
 
-def notebook(name, config):
+def notebook(name, _block, config):
     """A notebook with its outputs and pictures, unless this build runs none; the page has its title."""
     source, run = NOTEBOOKS / f"{name}.ipynb", RUN / f"{name}.md"
     if config.spcomm_run_notebooks:
@@ -120,7 +123,37 @@ def list_for_programs(app, exception):
         Path(app.outdir, "llms.txt").write_text(text.replace("](", "](_sources/"), encoding="utf-8")
 
 
-PIECES = {"header": header, "commands": commands, "codes": codes, "notebook": notebook}
+def api(_argument, table, _config):
+    """The docstrings of the names in a table: spcomm_docs.py has the directive."""
+    return "\n".join(["```{api}", *pages.names_in(table), "```"]), []
+
+
+def module(name, _table, _config):
+    """The docstrings of a module's names."""
+    return f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```", []
+
+
+def include(path, _link, _config):
+    """Another file, without its title."""
+    return f"```{{include}} {path}\n:start-line: 1\n```", []
+
+
+PIECES = {
+    "api": api,
+    "module": module,
+    "header": header,
+    "commands": commands,
+    "codes": codes,
+    "notebook": notebook,
+    "include": include,
+}
+TOCTREE = re.compile(r"^<!-- toctree(?:: ([^\n]+))?\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
+
+
+def toctree(match):
+    """A table of contents that the site shows beside its pages."""
+    caption = f":caption: {match[1]}\n" if match[1] else ""
+    return f"```{{toctree}}\n:hidden:\n:glob:\n{caption}\n{match[2]}```"
 
 
 def expand(app, docname, source):
@@ -129,9 +162,9 @@ def expand(app, docname, source):
         source[0] = with_neighbours(source[0])
 
     def piece(match):
-        text, paths = PIECES[match.group(1)](match.group(2).strip(), app.config)
+        text, paths = PIECES[match[1]](match[2], match[3], app.config)
         for path in paths:
             app.env.note_dependency(str(path))
-        return text
+        return text + "\n"
 
-    source[0] = re.sub(rf"^```\{{({'|'.join(PIECES)})\}}(.*)\n```$", piece, source[0], flags=re.MULTILINE)
+    source[0] = TOCTREE.sub(toctree, pages.MARK.sub(piece, source[0]))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Sphinx directives for the pages of spcomm.
 
-``{api}``  the docstrings of public names, one a line
+``{api}``  the docstrings of public names, one a line: pieces.py makes it of a page's table
 
 Others are in pieces.py, the teacher's slides in slides.py. And there is the role of single backquotes in
 docstrings, which are names or parameters. Programs, outputs and drawings stand in the pages themselves: see

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Pages in Markdown: the files, one of them by its name, and its text with everything that the site would put there."""
+"""Pages in Markdown: the files, one of them by its name, and its text with everything that the site would put there.
+
+A mark such as ``<!-- header: spcomm/spcomm.h -->`` says what the site shows in place of the block below it, up to the
+next empty line: the docstrings of the names in the first column of a table (``api``), those of a module, the text of
+the codes or of the commands, a C header, a notebook, another file. Those who read the Markdown itself see the block: a
+table that scripts/pages.py fills with a line on each name, or a link.
+"""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +17,9 @@ from spcomm.learn import names
 SECTIONS = ("", "tutorial", "howto", "reference", "reference/api", "teaching", "notebooks")
 LISTING = "spcomm docs"
 _OTHERS = ("reference/headers", "internals")  # found by name, and in no list
-_BLOCK = re.compile(r"^```\{(\w[\w-]*)\} ?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARK = re.compile(
+    r"^<!-- (api|module|codes|commands|header|notebook|include)(?:: (\S+))? -->\n((?:.+\n)*)", re.MULTILINE
+)
 
 
 def folder() -> Path:
@@ -73,20 +81,21 @@ def text(name: str) -> str:
 def expanded(page: Path) -> str:
     """Return the Markdown of a file, as in `text`."""
 
-    def block(match: "re.Match[str]") -> str:
-        kind, argument, content = match[1], match[2].strip(), match[3]
-        if kind == "include":
-            return (page.parent / argument).read_text(encoding="utf-8").partition("\n")[2]
-        return _BLOCKS[kind](argument, content) if kind in _BLOCKS else match[0]
+    def shown(match: "re.Match[str]") -> str:
+        if match[1] == "include":
+            return (page.parent / match[2]).read_text(encoding="utf-8").partition("\n")[2]
+        return _SHOWN[match[1]](match[2], match[3]) + "\n"
 
-    return _BLOCK.sub(block, page.read_text(encoding="utf-8"))
-
-
-def _api(_argument: str, content: str) -> str:
-    return "\n\n".join(_entry(name.strip()) for name in content.splitlines() if name.strip())
+    return MARK.sub(shown, page.read_text(encoding="utf-8"))
 
 
-def _entry(name: str) -> str:
+def names_in(table: str) -> list[str]:
+    """Return the names in the first column of a table."""
+    return re.findall(r"^\| `([\w.]+)`", table, re.MULTILINE)
+
+
+def documented(name: str) -> str:
+    """Return the docstring of a public name below spcomm."""
     import inspect
 
     import spcomm
@@ -94,17 +103,21 @@ def _entry(name: str) -> str:
     thing: object = spcomm
     for part in name.split("."):
         thing = inspect.getattr_static(thing, part) if thing is not spcomm else getattr(thing, part)
-    documented = inspect.getdoc(thing) or ""
-    return f"### spcomm.{name}\n\n```text\n{documented}\n```"
+    return inspect.getdoc(thing) or ""
 
 
-def _codes(_argument: str, _content: str) -> str:
+def _api(_argument: str, table: str) -> str:
+    entries = ((name, documented(name)) for name in names_in(table))
+    return "\n\n".join(f"### spcomm.{name}\n\n```text\n{text}\n```" for name, text in entries)
+
+
+def _codes(_argument: str, _table: str) -> str:
     from spcomm.diagnose import explain
 
     return "\n\n".join(map(explain.page, explain.codes()))
 
 
-def _commands(_argument: str, _content: str) -> str:
+def _commands(_argument: str, _table: str) -> str:
     from spcomm import cli
 
     helps = {name: cli.help_of(name) for name in cli.summaries()}
@@ -112,27 +125,23 @@ def _commands(_argument: str, _content: str) -> str:
     return "\n\n".join(parts)
 
 
-def _header(argument: str, _content: str) -> str:
+def _header(argument: str, _link: str) -> str:
     from spcomm.compiling import include_dir
 
     return f"```c\n{(Path(include_dir()) / argument).read_text(encoding='utf-8')}```"
 
 
-def _module(_argument: str, content: str) -> str:
-    name = content.partition("automodule:: ")[2].partition("\n")[0]
+def _module(name: str, _table: str) -> str:
     return f"`python -m pydoc {name}` prints its docstrings."
 
 
-_BLOCKS = {
+_SHOWN = {
     "api": _api,
     "codes": _codes,
     "commands": _commands,
     "header": _header,
-    "toctree": lambda _argument, _content: "",
-    "notebook": lambda name, _content: (
-        f"`spcomm examples init DIR` copies it to `DIR/notebooks/{name}.ipynb`."
-    ),
-    "eval-rst": _module,
+    "notebook": lambda name, _block: f"`spcomm examples init DIR` copies it to `DIR/notebooks/{name}.ipynb`.",
+    "module": _module,
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from checkout import ROOT, fail_with, files, relative
 
+DOCS = ROOT / "docs"
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "csrc/README.md"]
 
 
@@ -55,9 +56,35 @@ def test_pages_show_their_listings_and_drawings_as_they_are(monkeypatch):
     marks = sum(text.count("<!-- listing: ") for text in texts)
     assert marks == sum(len(pages.LISTING.findall(text)) for text in texts) > 80, "a mark without a block"
     assert sum(text.count("<!-- drawing: ") for text in texts) * 2 == len(pages.drawings())
-    own = {"api", "codes", "commands", "header", "include", "notebook", "eval-rst", "math", "toctree"}
-    used = {name for text in texts for name in re.findall(r"^```\{([\w-]+)\}", text, re.MULTILINE)}
-    assert used <= own, "a reader of Markdown sees an empty box"
+
+
+def test_readers_of_markdown_see_no_directive():
+    """A page has no block or word that only the site understands, and each of its comments is one of ours."""
+    from spcomm.docs import pages
+
+    complaints = []
+    for page in files(".md", below="docs"):
+        text = page.read_text()
+        complaints += [
+            f"{relative(page)}: {found}" for found in re.findall(r"^ *(?:```\{|:::).*", text, re.M)
+        ]
+        text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+        complaints += [f"{relative(page)}: {found}" for found in re.findall(r"\{\w+\}`.*", text)]
+        comments = re.findall(r"^<!-- (.*)", re.sub(pages.MARK, "", text), re.M)
+        known = r"listing: \S+ -->|drawing: \w+|toctree"
+        complaints += [f"{relative(page)}: <!-- {one}" for one in comments if not re.match(known, one)]
+    fail_with(complaints)
+
+
+def test_a_table_has_a_line_on_each_name(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import pages
+
+    mark, row = "<!-- api -->\n", "| `Comm.probe` | old |\n"
+    table = pages.with_table(DOCS, "api", None, row, mark + row)
+    assert table.startswith(f"{mark}| | |\n| --- | --- |\n| `Comm.probe` | Wait for a message, ")
+    assert pages.with_table(DOCS, "header", "x.h", "a link\n", "as it is") == "as it is"
+    assert pages.summary("Of ``a | b``,\nand more.\n\nNotes") == r"Of `a \| b`, and more."
 
 
 # Guides about something one looks at. The others are about commands, files and words.

@@ -6,20 +6,17 @@ from collections import Counter
 
 import public
 from checkout import ROOT, fail_with, files
+from spcomm.docs import pages
 from spcomm.launch.cmdline.table import TABLE
 
 API = ROOT / "docs" / "reference" / "api"
 
 
 def test_every_public_name_is_on_one_page():
-    blocks = [
-        block
-        for page in API.glob("*.md")
-        for block in re.findall(r"```\{api\}\n(.*?)```", page.read_text(), re.DOTALL)
-    ]
-    found = Counter(name for block in blocks for name in block.split())
+    marks = [mark for page in API.glob("*.md") for mark in pages.MARK.findall(page.read_text())]
+    found = Counter(name for kind, _, table in marks if kind == "api" for name in pages.names_in(table))
     wanted = set(public.objects())
-    assert found, "there are no {api} blocks"
+    assert found, "there are no tables of names"
     fail_with(
         [f"{name} is on no page of {API.name}" for name in sorted(wanted - set(found))]
         + [f"{name} is on a page, and is no public name" for name in sorted(set(found) - wanted)]
@@ -33,10 +30,10 @@ def test_every_option_of_run_is_on_its_page():
 
 
 def test_every_public_header_has_a_page():
-    pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference" / "headers").glob("*.md"))
+    texts = "".join(page.read_text() for page in (ROOT / "docs" / "reference" / "headers").glob("*.md"))
     headers = [path.name for path in (ROOT / "csrc" / "include" / "spcomm").iterdir()]
     assert headers
-    fail_with([f"{name} has no page" for name in headers if f"```{{header}} spcomm/{name}\n" not in pages])
+    fail_with([f"{name} has no page" for name in headers if f"<!-- header: spcomm/{name} -->\n" not in texts])
 
 
 def names_of_the_environment():

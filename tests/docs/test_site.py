@@ -104,7 +104,9 @@ def test_pictures_follow_the_scheme_and_slides_are_one_file(site):
 def test_the_sidebar_has_the_groups_of_the_table():
     table = (ROOT / "docs" / "howto" / "index.md").read_text()
     rows = re.findall(r"^\| ([a-z ]+) \| (\[.*)\|$", table, re.MULTILINE)
-    groups = re.findall(r":caption: (.*)\n\n((?:howto/\w+\n)+)```", (ROOT / "docs" / "index.md").read_text())
+    groups = re.findall(
+        r"<!-- toctree: (.*)\n((?:howto/\w+\n)+)-->", (ROOT / "docs" / "index.md").read_text()
+    )
     groups = {name: [line for line in pages.split() if line != "howto/index"] for name, pages in groups}
     told = {
         name.capitalize(): [f"howto/{page}" for page in re.findall(r"\]\((\w+)\.md\)", row)]
@@ -130,7 +132,7 @@ def test_a_site_says_that_a_notebook_does_not_run(tmp_path, monkeypatch):
     assert "\n" not in str(raised.value)
     config.spcomm_run_notebooks = False
     pieces.run_notebooks(SimpleNamespace(config=config))
-    text, _paths = pieces.notebook("02_fuzzy_barrier", config)
+    text, _paths = pieces.notebook("02_fuzzy_barrier", "", config)
     assert text.strip().startswith(pieces.WITHOUT_OUTPUTS) and pieces.WITH_OUTPUTS not in text
 
 
