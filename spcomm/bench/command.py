@@ -136,7 +136,7 @@ def command_help() -> CommandHelp:
 def parser() -> ArgumentParser:
     known = benchmarks()
     rows = [(name, summary(module)) for name, module in known.items()]
-    rows.append(("all", "all of them but boxes_many and sweep, in one table (default)"))
+    rows.append(("all", "all of them but boxes_many, mpi, paths and sweep, in one table (default)"))
     rows.append((FIGURES, f"redraw the papers' figures; spcomm bench {FIGURES} --help has the options"))
     result = ArgumentParser(
         "spcomm bench",

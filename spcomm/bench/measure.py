@@ -23,7 +23,7 @@ from spcomm.bench import clusters, plain_c
 from spcomm.bench.neighbours import Neighbours
 from spcomm.bench.peers import PROGRAMS, Contender
 from spcomm.bench.programs.driver import WARM_UP
-from spcomm.bench.rows import Row
+from spcomm.bench.rows import MPI_C, Row
 
 TIMEOUT = 60.0  # seconds in which a start of the programs has to finish a row more; none needs a tenth of it
 LAUNCH = "launch"
@@ -140,7 +140,7 @@ class Budget:
     peers_until: float = inf
 
     def left_s(self, contender: Contender) -> float:
-        return (self.until if contender.library == "spcomm" else self.peers_until) - monotonic()
+        return (self.until if contender.is_spcomm else self.peers_until) - monotonic()
 
 
 def estimate(plan: Plan) -> tuple[int, float]:
@@ -186,6 +186,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
         alone = row.key if row.work in (LAUNCH, DIAGNOSE, BALANCE) else None
         key = (
             row.program,
+            row.dialect,
             row.nodes,
             row.computing,
             tuple(sorted(row.environment.items())),
@@ -286,20 +287,52 @@ def one_start(
     elif group[0].work == BALANCE:
         found[group[0].key] = [one_imbalance(contender, nodes, environment, until)]
     else:
-        works = [
-            {"key": row.key, "work": row.work, "parameters": row.parameters, "repetitions": repetitions}
-            for row in group
-        ]
-        with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
-            path = Path(folder, "results.jsonl")
-            path.touch()
-            words = [str(path), str(seconds), json.dumps(works)]
-            try:
-                run(contender, nodes, group[0].program, words, environment, until, path)
-            finally:
-                for line in path.read_text(encoding="utf-8").splitlines():
-                    found |= json.loads(line)
+        works(group, contender, seconds, repetitions, until, found)
     return found
+
+
+def works(
+    group: Sequence[Row],
+    contender: Contender,
+    seconds: float,
+    repetitions: int | None,
+    until: float,
+    found: dict[str, list[float]],
+) -> None:
+    """Start a program that measures these rows, and add what it writes to `found`, even if it fails."""
+    with tempfile.TemporaryDirectory(prefix="spcomm-bench-") as folder:
+        program, path = group[0].program, Path(folder, "results.jsonl")
+        path.touch()
+        if group[0].dialect == MPI_C:
+            program = compiled(program, folder, contender)
+            orders = plain_c.words_of(group, repetitions)
+        else:
+            chosen = ("key", "work", "parameters")
+            entries = [{name: getattr(row, name) for name in chosen} for row in group]
+            orders = [json.dumps([entry | {"repetitions": repetitions} for entry in entries])]
+        try:
+            run(
+                contender,
+                group[0].nodes,
+                program,
+                [str(path), str(seconds), *orders],
+                group[0].environment,
+                until,
+                path,
+            )
+        finally:
+            for line in path.read_text(encoding="utf-8").splitlines():
+                found |= json.loads(line)
+
+
+def compiled(name: str, folder: str, contender: Contender) -> str:
+    """Return the path of a program of MPI in C; where it cannot be compiled for a peer, that peer has failed."""
+    try:
+        return str(plain_c.build(name, Path(folder), contender.compiler))
+    except plain_c.CannotMeasureError as error:
+        if contender.is_spcomm:
+            raise
+        raise ProgramFailed(str(error)) from error
 
 
 def patience_s(until: float) -> float:

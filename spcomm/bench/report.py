@@ -14,7 +14,7 @@ from spcomm.bench.neighbours import DISTURBING
 from spcomm.bench.peers import Contender, cores
 from spcomm.bench.plain_c import LAYERS
 from spcomm.bench.results_file import FORMAT
-from spcomm.bench.rows import MEBIBYTES, PEERS, Row
+from spcomm.bench.rows import MEBIBYTES, MPI4PY, MPI_C, PEERS, Row
 from spcomm.bench.statistics import Summary
 from spcomm.text import counted
 
@@ -127,6 +127,8 @@ class Report:
                 f"Disturbed: other programs kept {self.results.others:.1f} cores busy meanwhile. Better repeat it."
             )
         lines += [f"{c.title}: {c.missing}" for c in self.contenders if c.missing]
+        if any(row.dialect == MPI_C for row in self.rows):
+            lines += [f"{c.title}: {c.without_c}" for c in self.contenders if c.without_c and not c.missing]
         names = {contender.name: contender.title for contender in self.contenders}
         titles = {row.key: row.title for row in self.rows}
         lines += [f"not measured: {titles[key]}: {reason}" for key, reason in self.results.skipped.items()]
@@ -248,6 +250,10 @@ def origin(row: Row, contender: Contender) -> str:
     """Return where a number comes from: rows of plain C and of other clusters are in spcomm's column of the table."""
     if row.work == PLAIN_C:
         return "spcomm_c" if row.program == LAYERS else "c"
+    if row.dialect == MPI_C:
+        return f"{contender.name}_mpi_c"
+    if row.dialect == MPI4PY and contender.is_spcomm:
+        return "spcomm_mpi4py"
     return row.parameters["whose"] if row.work == CLUSTER else contender.name
 
 

@@ -15,6 +15,7 @@ PEERS = "peers"  # Goal.against: the fastest peer of the row
 
 MEMORY, TCP = "memory", "tcp"  # Row.transport
 HOT, COLD = "hot", "cold"  # Row.buffers
+MPI4PY, MPI_C = "mpi4py", "c"  # Row.dialect
 
 MICROSECONDS = ("µs", 1e6)
 MILLISECONDS = ("ms", 1e3)
@@ -77,9 +78,11 @@ class Row:
     goal : the goal, if any.
     computing : processes that compute all the time, beside the nodes.
     environment : extra environment variables (for spcomm's own switches).
-    peers : False for rows that only spcomm can run.
+    peers : False for rows that only spcomm can run; or the names of the only peers that run it.
     unit : name and factor from seconds.
     program : where that function is: "works", "arrays" and so on.
+    dialect : "": each library has a program of its own; "mpi4py" or "c": all run the same program of MPI, spcomm with
+        its own library of MPI.
     percentile : of all single times of all rounds, shown below the table; 0: none.
     boxes : 2 or more: the nodes are dealt out to that many boxes, and peers use TCP.
     direct : the boxes are connected with each other, not through the server only.
@@ -99,9 +102,10 @@ class Row:
     goal: Goal | None = None
     computing: int = 0
     environment: dict[str, str] = field(default_factory=dict)
-    peers: bool = True
+    peers: bool | tuple[str, ...] = True
     unit: tuple[str, float] = MICROSECONDS
     program: str = "works"
+    dialect: str = ""
     percentile: int = 0
     boxes: int = 1
     direct: bool = False

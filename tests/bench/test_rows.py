@@ -2,6 +2,7 @@
 """The rows that the benchmarks declare; both libraries' programs can measure them."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from spcomm.bench.cases import sweep
 from spcomm.bench.command import rows_at
 from spcomm.bench.measure import BALANCE, CLUSTER, DIAGNOSE, LAUNCH, PLAIN_C, grouped
 from spcomm.bench.peers import PROGRAMS
-from spcomm.bench.rows import PEERS, Goal, Sweep, benchmarks, summary
+from spcomm.bench.rows import MPI_C, PEERS, Goal, Sweep, benchmarks, summary
 
 ROWS = [row for module in benchmarks().values() for row in module.rows(module.NODES)]
 
@@ -20,6 +21,23 @@ def functions(name):
     return {
         node.name: [a.arg for a in node.args.args] for node in tree.body if isinstance(node, ast.FunctionDef)
     }
+
+
+def functions_of_mpi(name):
+    """With those that it has from the programs for mpi4py alone."""
+    tree = ast.parse(Path(PROGRAMS, name).read_text(encoding="utf-8"))
+    found = functions(name)
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module.endswith("_mpi4py"):
+            others = functions(f"{node.module}.py")
+            found |= {name.name: others[name.name] for name in node.names}
+    return found
+
+
+def functions_in_c(name):
+    """Those of its table of works."""
+    text = Path(PROGRAMS, name).read_text(encoding="utf-8")
+    return set(re.findall(r'\{"(\w+)", \1, \w+\}', text))
 
 
 def test_order_and_names():
@@ -60,9 +78,22 @@ def test_every_work_has_its_function(library):
         if row.work not in (LAUNCH, DIAGNOSE, BALANCE, PLAIN_C, CLUSTER) and (
             library == "spcomm" or row.peers
         ):
-            known = functions(f"{row.program}_{library}.py")
-            assert known[row.work] == ["comm", "count", *row.parameters]
+            if row.dialect == MPI_C:
+                assert row.work in functions_in_c(f"{row.program}.c") and set(row.parameters) <= {"size"}
+            elif row.dialect:
+                known = functions_of_mpi(f"{row.program}_{row.dialect}.py")
+                assert known[row.work] == ["comm", "count", *row.parameters]
+            else:
+                known = functions(f"{row.program}_{library}.py")
+                assert known[row.work] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()
+
+
+def test_programs_of_mpi_are_compared_with_the_best_peer():
+    rows = [row for row in ROWS if row.dialect]
+    assert {row.nodes for row in rows} == {2, 4, 8}
+    assert all(row.goal.against == PEERS and row.goal.ratio <= 0.9 for row in rows)
+    assert {row.peers for row in rows if row.work == LAUNCH} == {("openmpi",), ("mpich",)}
 
 
 @pytest.mark.parametrize("program", ["works", "arrays", "sweep"])
@@ -77,6 +108,7 @@ def test_groups_share_nodes_and_surroundings():
         shared = {
             (
                 row.program,
+                row.dialect,
                 row.nodes,
                 row.computing,
                 str(row.environment),

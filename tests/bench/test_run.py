@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 from spcomm.bench import measure, peers
-from spcomm.bench.cases import paths, sweep, trace
+from spcomm.bench.cases import mpi, paths, sweep, trace
 from spcomm.bench.measure import grouped, one_start
 from spcomm.bench.plain_c import CannotMeasureError
-from spcomm.bench.rows import Row, Sweep
+from spcomm.bench.rows import MPI4PY, MPI_C, Row, Sweep
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +124,25 @@ def test_peers_without_a_launcher(name, transport):
         assert sorted(results) == sorted(row.key for row in mine)
         assert all(time > 0 for times in results.values() for time in times)
     assert not contender.can_run(WORKS[0])
+
+
+@pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
+@pytest.mark.parametrize("dialect", [MPI4PY, MPI_C])
+def test_every_program_of_mpi(contender, dialect):
+    """The same program with three nodes, by each library."""
+    if contender.missing:
+        pytest.skip(contender.missing)
+    rows = [row for row in mpi.works(3) if row.dialect == dialect and row.size_bytes != 16 << 20]
+    mine = [row for row in rows if contender.can_run(row)]
+    if not mine:
+        pytest.skip(contender.without_c)
+    assert mine == rows and len(grouped(rows)) == 1
+    try:
+        results = one_start(rows, contender.suited(rows[0]), 0.001, 3)
+    except CannotMeasureError as error:
+        pytest.skip(str(error))
+    assert sorted(results) == sorted(row.key for row in rows)
+    assert all(len(times) >= 3 and all(time > 0 for time in times) for times in results.values())
 
 
 @pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
