@@ -16,7 +16,8 @@
  *   - every 60 ms it examines the waits of the nodes (diagnose/spc_deadlock.h). Nodes that are proven to wait for ever
  *     end the run in the same way: a report instead of the sentence, exit code 99. A node 0 that ignores SIGTERM is
  *     killed like any other: then the shell sees 137;
- *   - it only notes Ctrl-C, SIGQUIT and SIGHUP, because the nodes get them, too; SIGTERM ends the run.
+ *   - it only notes Ctrl-C, SIGQUIT and SIGHUP, because the nodes get them, too; SIGTERM ends the run. If node 0 alone
+ *     got one of them and ended with its code, the other nodes get the same one, not SIGTERM.
  *
  * It holds nothing of the program's: standard input and output are /dev/null, and of the other descriptors only
  * stderr stays open. Nodes 1 to n-1 have /dev/null as standard input.

@@ -283,14 +283,30 @@ static bool is_answer(const spc_fork_supervisor_t *supervisor) {
                || (supervisor->heard == SIGINT && first->kind == SPC_REPORT_INTERRUPTED));
 }
 
+/* The signal to which the end of node 0 is the answer although it reached no other process, as `kill -INT` sends it; 0:
+ * none. The code of a failure shows it. Where the parent has it ignored, the other nodes would not end of it. */
+static int signal_of_zero(const spc_fork_supervisor_t *supervisor) {
+    static const int asking[] = {SIGINT, SIGHUP, SIGQUIT};
+    for (uint32_t i = 0; i < sizeof asking / sizeof *asking; i++) {
+        struct sigaction found;
+        if (supervisor->failures.first == (int32_t)supervisor->zero
+            && spc_failures_code(&supervisor->failures) == 128 + asking[i]
+            && sigaction(asking[i], NULL, &found) == 0 && found.sa_handler == on_signal) {
+            return asking[i];
+        }
+    }
+    return 0;
+}
+
 static void consider(spc_fork_supervisor_t *supervisor) {
     if (supervisor->is_ending) {
         return;
     }
     if (supervisor->failures.first >= 0) {
         bool answer = is_answer(supervisor);
-        supervisor->signal = answer ? supervisor->heard : 0;
-        spc_fork_end_run(supervisor, answer ? 0 : SIGTERM, supervisor->failures.first);
+        supervisor->signal = answer ? supervisor->heard : signal_of_zero(supervisor);
+        int handed_on = supervisor->signal != 0 ? supervisor->signal : SIGTERM;
+        spc_fork_end_run(supervisor, answer ? 0 : handed_on, supervisor->failures.first);
     } else if (supervisor->failures.first_lost >= 0 && supervisor->settle_ns == SPC_NO_DEADLINE) {
         supervisor->settle_ns =
             spc_clock_now_ns() + (has_box(supervisor) ? SPC_SETTLE_BOXES_NS : (uint64_t)SPC_SETTLE_NS);
@@ -352,9 +368,9 @@ static void mark(const spc_fork_supervisor_t *supervisor, uint32_t rank, int sta
 
 static void zero_ended(spc_fork_supervisor_t *supervisor, int status) {
     supervisor->zero_is_over = true;
-    mark(supervisor, supervisor->zero, status, false);
     spc_failures_ended(&supervisor->failures, supervisor->zero, status);
-    consider(supervisor);
+    consider(supervisor); /* first: nodes that wait for node 0 see the signal, and then that it is lost */
+    mark(supervisor, supervisor->zero, status, false);
 }
 
 static void obey_report(spc_fork_supervisor_t *supervisor, uint32_t rank, spc_report_kind_t kind,
@@ -375,8 +391,8 @@ static void obey_report(spc_fork_supervisor_t *supervisor, uint32_t rank, spc_re
     spc_failures_reported(&supervisor->failures, rank, kind, payload, bytes);
     if (kind != SPC_REPORT_TEXT) {
         int32_t reason = kind == SPC_REPORT_EXITING ? atoi(number) : 1;
+        consider(supervisor); /* first, as above */
         spc_comm_mark_ending(&supervisor->fork->segment, rank, SPC_NODE_DIED, reason);
-        consider(supervisor);
     }
 }
 

@@ -69,6 +69,49 @@ def test_every_node_saves_if_node_0_alone_is_told(forked, ending):
     assert result.code == (143 if ending == "code" else 1), result
 
 
+INTERRUPTED = """
+try:
+    print("ready", flush=True)
+    comm.recv(0) if comm.rank and {waits} else time.sleep(1000)
+except KeyboardInterrupt:
+    print("saved", flush=True)
+    {end}
+"""
+
+
+@pytest.mark.parametrize(
+    "code, end, waits",
+    [(-signal.SIGINT, "raise", True), (-signal.SIGINT, "raise", False), (130, "sys.exit(130)", False)],
+)
+def test_ctrl_c_of_node_0_alone_interrupts_all(forked, code, end, waits):
+    """As `kill -INT` and a debugger send it: one process gets it. Nodes that wait for node 0 are interrupted, too."""
+    process = forked.begin(3, INTERRUPTED.format(end=end, waits=waits))
+    assert read_lines(process, 3) == ["ready"] * 3
+    process.send_signal(signal.SIGINT)
+    result = forked.finish(process)
+    assert (result.code, result.lines) == (code, ["saved"] * 3), result
+    assert result.last == "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped", result
+    assert "Traceback" not in result.err, result
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGQUIT, marks=pytest.mark.slow)])
+def test_other_signals_of_node_0_alone_reach_all(forked, number):
+    text = f"""
+    def save(*_):
+        os.write(1, b"saved\\n")
+        sys.exit({128 + number})
+    signal.signal({int(number)}, save)
+    print("ready", flush=True)
+    while True:
+        time.sleep(0.01)
+    """
+    process = forked.begin(3, text)
+    assert read_lines(process, 3) == ["ready"] * 3
+    process.send_signal(number)
+    result = forked.finish(process)
+    assert (result.code, result.lines) == (128 + number, ["saved"] * 3), result
+
+
 def test_sigterm_of_the_group_is_not_repeated(forked):
     """All nodes save for longer than it takes to see that none has ended."""
     text = """
