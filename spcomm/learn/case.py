@@ -7,17 +7,18 @@ generator it goes on after each run was judged, so that it may leave out runs th
 """
 
 import math
+import re
 import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from spcomm.text import counted
 
 if TYPE_CHECKING:
-    from spcomm.trace.model import Message, Trace
+    from spcomm.trace.model import Call, Message, Region, Trace, Track
 
 
 class Wrong(Exception):
@@ -103,13 +104,14 @@ class Outcome:
 
     @cached_property
     def calls(self) -> "list[Counter[str]]":
-        """By rank: the name of a method of `Comm`, and how often the program called it."""
+        """By rank: the name of a method of `Comm`, and how often the program called it, or MPI's counterpart."""
         counts = [Counter() for _ in range(self.trace.nodes)]
         for track in self.trace.tracks:
             end = -math.inf
-            for call in track.calls:  # by time, outer ones first: those within another are spcomm's own
+            for call in _calls(track):  # by time, outer ones first: those within another are spcomm's own
                 if call.end > end or call.begin >= end:
-                    counts[track.rank][call.name] += 1
+                    name = _of_comm(call.name)
+                    counts[track.rank].update([name] if name else ())
                     end = max(end, call.end)
         return counts
 
@@ -142,6 +144,30 @@ class Outcome:
     def makespan(self) -> float:
         """The virtual time at which the last node ended, in units of work."""
         return self._times.makespan
+
+
+_LOCAL = re.compile(
+    r"(Comm|Get|Type|Op|Group|Info|Status|Request|Query|Wait|Test|Init|Final|Is_|Err|Alloc|Free)"
+)
+_MEANT = "s?send|recv|probe|bcast|(?:all)?gather|scatter|alltoall|(?:all)?reduce|reduce_scatter|(?:ex)?scan|barrier"
+_FORM = re.compile(rf"i?[brm]?({_MEANT})(?:[vw]|_block|_init)?|i?(sendrecv)_replace")
+
+
+def _of_comm(name: str) -> str:
+    """The method of `Comm` for MPI_Allgatherv_c, `allgather`; "" for what sends nothing, such as MPI_Comm_rank."""
+    if not name.startswith("MPI_"):
+        return name
+    word = name.removeprefix("MPI_").removesuffix("_c")
+    if _LOCAL.match(word):
+        return ""
+    form = _FORM.fullmatch(word.lower())
+    return (form[1] or form[2]) if form else word.lower()
+
+
+def _calls(track: "Track") -> "list[Call | Region]":
+    """Calls of a track by time; a region of spcomm.learn.node, "mpi4py allreduce", is one."""
+    regions = [replace(one, name=one.name[7:]) for one in track.regions if one.name.startswith("mpi4py ")]
+    return sorted([*regions, *track.calls], key=lambda one: one.begin) if regions else track.calls
 
 
 def same(value: object, expected: object) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from spcomm.learn import LearnError, catalogue
 from spcomm.learn.case import Case, Outcome, Wrong, close, per_node, same, short
-from spcomm.trace.model import Call, Message, Trace, Track
+from spcomm.trace.model import Call, Message, Region, Trace, Track
 
 SAME = [
     (3, 3.0, True),
@@ -97,6 +97,18 @@ def test_outcome_counts_calls_of_the_program_only():
     assert [message.tag for message in outcome.messages] == [5]
     with pytest.raises(ValueError, match="without a trace"):
         assert Outcome([]).trace
+
+
+def test_outcome_counts_calls_of_mpi_under_the_names_of_comm():
+    """mpi4py makes a reduction of objects of messages; what sends nothing does not count."""
+    names = "MPI_Comm_rank MPI_Isend MPI_Allgatherv_c MPI_Sendrecv_replace MPI_Put MPI_Waitall".split()
+    calls = [Call(name, 10 * at, 10 * at + 5) for at, name in enumerate(names)]
+    calls += [Call("MPI_Recv_c", 102, 105), Call("MPI_Bcast_c", 106, 108)]
+    regions = [Region("mpi4py allreduce", 101, 109), Region("mine", 0, 200)]
+    track = Track(0, 0, 0, 0, 200, calls, regions=regions)
+    trace = Trace("p", "1", 1, 1, 0.0, 200.0, [track], [], [0], [0.0])
+    wanted = {"send": 1, "allgather": 1, "sendrecv": 1, "put": 1, "allreduce": 1}
+    assert Outcome([None], "", trace).calls == [wanted]
 
 
 INFO = """
