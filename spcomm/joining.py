@@ -311,6 +311,7 @@ def rejoin(member: config.Membership, traced: bool) -> comm.Comm:
     config.join(member)
     _how = ", started by a Cluster"
     comm.current = _made(member, member.group, traced)
+    _tell_mpi(comm.current)
     return comm.current
 
 
@@ -319,6 +320,19 @@ def stand_alone() -> None:
     atexit.unregister(_leave)
     config.join(None)
     comm.current = None
+    _tell_mpi(None)
+
+
+def _tell_mpi(node: "comm.Comm | None") -> None:
+    """Let the library of MPI, if the program has loaded it, follow into another run."""
+    if "spcomm._core.mpi" in sys.modules:
+        sys.modules["spcomm._core.mpi"].change_run(node)
+
+
+def report_requests() -> None:
+    """Report what the calls of MPI in this run have left open."""
+    if "spcomm._core.mpi" in sys.modules:
+        sys.modules["spcomm._core.mpi"].report()
 
 
 def release(node: comm.Comm, seconds: "float | None") -> None:

@@ -20,6 +20,9 @@ typedef struct spc_api_binding {
     void (*locate)(char *text, size_t room);
     /* The library's own: called at the end of a Python program, which may leave before MPI_Finalize. */
     void (*at_end)(void);
+    /* The library's own: this process has left its run, which still has its memory, and belongs to another one now, or
+     * to none (NULL), as a node of a Cluster does between two calls. A status of the core. */
+    int (*at_run)(spc_comm_t *core);
 } spc_api_binding_t;
 
 /* Written by the binding before the library of MPI reads it, by the same thread. */

@@ -123,11 +123,14 @@ typedef struct spc_mpi_comm {
 } spc_mpi_comm_t;
 
 typedef struct spc_mpi {
-    spc_mpi_comm_t *world; /* NULL before MPI_Init and after MPI_Finalize */
+    spc_mpi_comm_t *world; /* NULL before MPI_Init, and between two runs */
     spc_mpi_comm_t *self;
+    MPI_Errhandler world_errhandler; /* of those two while there are none */
+    MPI_Errhandler self_errhandler;
     spc_node_t *node;
     spc_trace_t *tracing; /* NULL: calls are not traced */
     pthread_t main_thread;
+    unsigned runs; /* that this process has taken part in: several as a node of a Cluster */
     int provided; /* the level of threads */
     bool is_strict; /* --strict: doubtful calls are errors, and requests note their lines in Python, too */
     bool is_started;
@@ -200,6 +203,9 @@ intptr_t spc_mpi_handle_create(spc_mpi_kind_t kind, void *object);
 void *spc_mpi_handle_find(spc_mpi_kind_t kind, intptr_t handle);
 
 void spc_mpi_handle_free(spc_mpi_kind_t kind, intptr_t handle);
+
+/* Frees one of the handles in use, and returns its object; NULL: there are none. */
+void *spc_mpi_handle_free_any(spc_mpi_kind_t kind);
 
 /* ---- errors: spc_mpi_error.c ---- */
 

@@ -9,11 +9,19 @@
 
 static int refuse(MPI_Comm handle) {
     if (spc_mpi.world == NULL) {
-        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "MPI is not started: call MPI_Init first");
+        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "%s",
+                            spc_mpi.runs == 0
+                                ? "MPI is not started: call MPI_Init first"
+                                : "this node works alone now: Cluster.map gives it items, and no "
+                                  "other nodes to communicate with");
     }
-    return spc_mpi_fail(NULL, MPI_ERR_COMM,
+    return spc_mpi_fail(NULL, MPI_ERR_COMM, "%s",
                         handle == MPI_COMM_NULL ? "the communicator is MPI_COMM_NULL"
-                                                : "the communicator is no handle of one, or was freed");
+                        : spc_mpi.runs > 1
+                            ? "the communicator was freed, or is of an earlier cell: each cell, "
+                              "and each call of a Cluster, begins with MPI_COMM_WORLD and "
+                              "MPI_COMM_SELF alone"
+                            : "the communicator is no handle of one, or was freed");
 }
 
 int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm) {
@@ -78,6 +86,9 @@ int spc_mpi_comm_adopt(spc_comm_t *core, const spc_mpi_comm_t *parent, spc_mpi_c
 
 /* Messages of this node that still wait for room go first: once it has left, nobody waits for them here. */
 void spc_mpi_core_close(spc_comm_t *core) {
+    if (core == NULL) {
+        return;
+    }
     (void)spc_comm_close(core, SPC_NO_DEADLINE);
     spc_comm_destroy(core);
 }

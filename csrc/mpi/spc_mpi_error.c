@@ -165,7 +165,7 @@ int spc_mpi_fail(const spc_mpi_comm_t *comm, int error_class, const char *format
     const int code = keep(error_class, format, values);
     va_end(values);
     comm = comm != NULL ? comm : spc_mpi.self;
-    return raise_code(comm != NULL ? comm->errhandler : MPI_ERRORS_ARE_FATAL,
+    return raise_code(comm != NULL ? comm->errhandler : spc_mpi.self_errhandler,
                       comm != NULL ? (intptr_t)comm->handle : (intptr_t)MPI_COMM_SELF, code);
 }
 

@@ -115,6 +115,11 @@ static void destroy(spc_mpi_file_t *file) {
     free(file);
 }
 
+void spc_mpi_file_forget(spc_mpi_file_t *file) {
+    file->block = NULL; /* in memory of that run */
+    destroy(file);
+}
+
 static int create(spc_mpi_comm_t *comm, const char *name, int amode, spc_mpi_file_t **file) {
     spc_mpi_type_t *byte;
     spc_comm_t *core;

@@ -42,6 +42,9 @@ typedef struct spc_mpi_file {
 /* MPI_SUCCESS and the object, or MPI_ERR_FILE by the handler of MPI_FILE_NULL. */
 int spc_mpi_get_file(MPI_File handle, spc_mpi_file_t **file);
 
+/* Closes the file of this node, when the run is over. */
+void spc_mpi_file_forget(spc_mpi_file_t *file);
+
 /* Fails by errno, and names the file. */
 int spc_mpi_file_fail(const spc_mpi_file_t *file, int error);
 

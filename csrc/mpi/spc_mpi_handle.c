@@ -86,15 +86,35 @@ void *spc_mpi_handle_find(spc_mpi_kind_t kind, intptr_t handle) {
     return place != NULL ? atomic_load_explicit(&place->object, memory_order_acquire) : NULL;
 }
 
+/* With the lock. Relaxed: who frees a handle is the last to use it. */
+static void give_back(table_t *table, uint32_t index, place_t *place) {
+    atomic_store_explicit(&place->object, NULL, memory_order_relaxed);
+    atomic_fetch_add_explicit(&place->lap, 1, memory_order_relaxed);
+    place->next_free = table->first_free;
+    table->first_free = index + 1;
+}
+
 void spc_mpi_handle_free(spc_mpi_kind_t kind, intptr_t handle) {
     table_t *table = &tables[kind];
     pthread_mutex_lock(&table->lock);
     place_t *place = find(kind, handle);
     if (place != NULL && atomic_load_explicit(&place->object, memory_order_relaxed) != NULL) {
-        atomic_store_explicit(&place->object, NULL, memory_order_relaxed);
-        atomic_fetch_add_explicit(&place->lap, 1, memory_order_relaxed);
-        place->next_free = table->first_free;
-        table->first_free = ((uint32_t)handle & (PLACES - 1)) + 1;
+        give_back(table, (uint32_t)handle & (PLACES - 1), place);
     }
     pthread_mutex_unlock(&table->lock);
+}
+
+void *spc_mpi_handle_free_any(spc_mpi_kind_t kind) {
+    table_t *table = &tables[kind];
+    void *object = NULL;
+    pthread_mutex_lock(&table->lock);
+    for (uint32_t index = 0; object == NULL && index < table->used; index++) {
+        place_t *found = place_at(table, index);
+        object = atomic_load_explicit(&found->object, memory_order_relaxed);
+        if (object != NULL) {
+            give_back(table, index, found);
+        }
+    }
+    pthread_mutex_unlock(&table->lock);
+    return object;
 }

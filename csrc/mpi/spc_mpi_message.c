@@ -373,6 +373,13 @@ typedef struct matched {
     spc_mpi_comm_t *comm; /* holds a reference */
 } matched_t;
 
+void spc_mpi_message_forget(void *message) {
+    matched_t *matched = message;
+    spc_message_release(matched->comm->core, &matched->message);
+    spc_mpi_comm_release(matched->comm);
+    free(matched);
+}
+
 static int keep_message(spc_mpi_comm_t *comm, const spc_message_t *message, MPI_Message *handle,
                         MPI_Status *status) {
     matched_t *made = malloc(sizeof(*made));

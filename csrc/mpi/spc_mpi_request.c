@@ -79,6 +79,14 @@ void spc_mpi_requests_report(void) {
     }
 }
 
+void spc_mpi_requests_end(void) {
+    for (spc_mpi_request_t *request = all_made; request != NULL; request = request->next_made) {
+        if (request->is_used) {
+            spc_mpi_request_destroy(request);
+        }
+    }
+}
+
 /* MPI_COMM_WORLD and builtin types outlive every request. */
 static void hold(spc_mpi_request_t *request, spc_mpi_comm_t *comm, spc_mpi_type_t *type) {
     request->comm = comm;

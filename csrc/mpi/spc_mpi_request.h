@@ -61,6 +61,10 @@ void spc_mpi_request_destroy(spc_mpi_request_t *request);
 /* At the end of the program: a warning for each request that it never completed. */
 void spc_mpi_requests_report(void);
 
+/* When the process leaves its run: ends all of them. */
+void spc_mpi_requests_end(void);
+void spc_mpi_message_forget(void *message); /* one of MPI_Mprobe */
+
 /* The handle of a request that is done already, with an empty status: for operations that are carried out at once. */
 int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle);
 

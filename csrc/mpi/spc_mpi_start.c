@@ -6,32 +6,37 @@
 #include <unistd.h>
 
 #include "api/spc_api_binding.h"
-#include "mpi/spc_mpi.h"
+#include "mpi/spc_mpi_file.h"
 #include "mpi/spc_mpi_request.h"
 
-spc_mpi_t spc_mpi;
+spc_mpi_t spc_mpi = {.world_errhandler = MPI_ERRORS_ARE_FATAL, .self_errhandler = MPI_ERRORS_ARE_FATAL};
 _Thread_local const char *spc_mpi_call;
 
 /* ---- start ---- */
 
-/* The predefined communicators are there before any handle. MPI_COMM_SELF is a group of this node alone. */
+static void predefine(spc_mpi_comm_t *comm, MPI_Comm handle, MPI_Errhandler errhandler, const char *name) {
+    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)comm->handle);
+    comm->handle = handle;
+    comm->errhandler = errhandler;
+    (void)snprintf(comm->name, sizeof(comm->name), "%s", name);
+}
+
+/* The predefined communicators are there before any handle. MPI_COMM_SELF is a group of this node alone, so that no
+ * node waits for another one here. */
 static int start_comms(spc_comm_t *core) {
     spc_mpi_comm_t *world = spc_mpi_comm_wrap(core, NULL);
+    const uint32_t rank = spc_comm_rank(core);
     spc_comm_t *own = NULL;
     if (world == NULL) {
         return SPC_ENOMEM;
     }
-    int status = spc_comm_split(core, (int64_t)spc_comm_rank(core), 0, SPC_NO_DEADLINE, &own);
+    int status = spc_comm_create_group(core, &rank, 1, 0, SPC_NO_DEADLINE, &own);
     spc_mpi_comm_t *self = status == SPC_OK ? spc_mpi_comm_wrap(own, NULL) : NULL;
     if (self == NULL) {
         return status != SPC_OK ? status : SPC_ENOMEM;
     }
-    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)world->handle);
-    spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)self->handle);
-    world->handle = MPI_COMM_WORLD;
-    self->handle = MPI_COMM_SELF;
-    (void)snprintf(world->name, sizeof(world->name), "MPI_COMM_WORLD");
-    (void)snprintf(self->name, sizeof(self->name), "MPI_COMM_SELF");
+    predefine(world, MPI_COMM_WORLD, spc_mpi.world_errhandler, "MPI_COMM_WORLD");
+    predefine(self, MPI_COMM_SELF, spc_mpi.self_errhandler, "MPI_COMM_SELF");
     spc_mpi_request_sent.core.comm = core;
     spc_mpi.self = self;
     spc_mpi.world = world;
@@ -77,22 +82,69 @@ void spc_mpi_locate(char *text, size_t room) {
     }
 }
 
+/* ---- from one run to the next: a node of a Cluster ---- */
+
+/* What the program has made is the run's, and its handles end. A window's memory stays: variables may still refer to
+ * it. */
+static void end_run(void) {
+    void *object;
+    spc_mpi.world_errhandler = spc_mpi.world->errhandler;
+    spc_mpi.self_errhandler = spc_mpi.self->errhandler;
+    if (!spc_mpi.is_finished) { /* functions of the program, as at its end */
+        (void)spc_mpi_attributes_free((intptr_t)MPI_COMM_SELF, &spc_mpi.self->attributes);
+        (void)spc_mpi_attributes_free((intptr_t)MPI_COMM_WORLD, &spc_mpi.world->attributes);
+    }
+    spc_mpi_requests_end();
+    while ((object = spc_mpi_handle_free_any(SPC_MPI_MESSAGE)) != NULL) {
+        spc_mpi_message_forget(object);
+    }
+    while ((object = spc_mpi_handle_free_any(SPC_MPI_FILE)) != NULL) {
+        spc_mpi_file_forget(object);
+    }
+    while (spc_mpi_handle_free_any(SPC_MPI_WINDOW) != NULL) {
+    }
+    while ((object = spc_mpi_handle_free_any(SPC_MPI_COMM)) != NULL) {
+        spc_mpi_comm_release(object);
+    }
+    spc_mpi.world->core = NULL; /* Python's */
+    spc_mpi_comm_release(spc_mpi.world);
+    spc_mpi_comm_release(spc_mpi.self);
+    spc_mpi.world = spc_mpi.self = NULL;
+    spc_mpi.tracing = NULL;
+}
+
+static int begin_run(spc_comm_t *core) {
+    spc_mpi.node = core->node;
+    spc_mpi.runs++;
+    core->node->annotate = annotate;
+    const int status = start_comms(core);
+    spc_mpi.tracing = core->node->tracing;
+    spc_mpi.is_finished = false;
+    return status;
+}
+
+/* spc_api_binding_t.at_run */
+static int change_run(spc_comm_t *core) {
+    if (spc_mpi.world != NULL) {
+        end_run();
+    }
+    return core != NULL ? begin_run(core) : SPC_OK;
+}
+
 static int start(int required) {
     spc_comm_t *core;
     if (spc_api_binding_join(&core) != SPC_OK) {
         spc_mpi_end(1); /* the sentence is printed; MPI has no error handler before its start */
     }
-    spc_mpi.node = core->node;
-    core->node->annotate = annotate;
     spc_mpi.main_thread = pthread_self();
     spc_api_binding.at_end = spc_mpi_requests_report;
+    spc_api_binding.at_run = change_run;
     const char *strict = getenv("SPCOMM_STRICT");
     spc_mpi.is_strict = strict != NULL && strict[0] != '\0' && strcmp(strict, "0") != 0;
     spc_mpi.provided = required;
     spc_mpi_types_start();
     spc_mpi_requests_start();
-    const int status = start_comms(core);
-    spc_mpi.tracing = core->node->tracing;
+    const int status = begin_run(core);
     spc_mpi.is_started = status == SPC_OK;
     return spc_mpi_check(NULL, status);
 }

@@ -16,6 +16,7 @@ cdef extern from "api/spc_api_binding.h":
         void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room) noexcept
         void (*locate)(char *text, size_t room) noexcept
         void (*at_end)() noexcept
+        int (*at_run)(spc_comm_t *core) noexcept
 
     spc_api_binding_t spc_api_binding
 
@@ -24,7 +25,7 @@ cdef Handle world = None
 
 cdef str sentence(spc_comm_t *core, int status, str call):
     """The text of the exception that a call of spcomm's would raise here."""
-    cdef spc_comm_t *own = world.core
+    cdef spc_comm_t *own = world.core  # the world's handle has what explanations need
     world.core = core
     try:
         fail(world, status, call)
@@ -60,6 +61,21 @@ def report():
     """Let the library of MPI report what the program has left open."""
     if spc_api_binding.at_end != NULL:
         spc_api_binding.at_end()
+
+
+def change_run(Handle node):
+    """Go on in another run, whose communicator this is, or in none. The communicator of the last one is closed."""
+    global world
+    cdef int status = 0
+    if spc_api_binding.at_run == NULL:
+        return
+    status = spc_api_binding.at_run(NULL)  # while the last run still has its memory
+    if node is not None and node is not world:
+        world = node
+        status = spc_api_binding.at_run(node.core)
+    spc_api_binding.core = world.core
+    if status != 0:
+        fail(world, status, "MPI_Init")
 
 
 def join():

@@ -90,6 +90,7 @@ class Worker:
             except WaitTimeoutError:
                 pass  # the failure of the call is reported
             self._comm = None
+        joining.stand_alone()
 
     # One call
 
@@ -149,6 +150,7 @@ class Worker:
                 raise
             result = None
         if self._comm is not None:
+            joining.report_requests()
             joining.release(self._comm, config.close_timeout())
         return result
 

@@ -202,10 +202,17 @@ def kind_of(error: BaseException) -> "tuple[bytes, str]":
         bases = [base.__name__ for base in type(cause).__mro__ if base.__module__.startswith("spcomm")]
         if "ConnectionLostError" in bases:
             return CUT, type(error).__name__
-        if "SpcommError" in bases and cause.is_consequence:  # type: ignore[attr-defined]
+        if ("SpcommError" in bases and cause.is_consequence) or _is_mpi_consequence(cause):  # type: ignore[attr-defined]
             return LOST, type(error).__name__
         cause = cause.__cause__ or cause.__context__
     return RAISED, type(error).__name__
+
+
+def _is_mpi_consequence(error: BaseException) -> bool:
+    """Whether it is an exception of mpi4py because another node has failed."""
+    if type(error).__module__ != "mpi4py.MPI" or not hasattr(error, "Get_error_class"):
+        return False
+    return error.Get_error_class() == getattr(sys.modules["mpi4py.MPI"], "ERR_PROC_ABORTED", None)
 
 
 def place(error: BaseException) -> str:
