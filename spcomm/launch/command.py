@@ -75,7 +75,8 @@ def _run(options: Options, signals: int) -> int:
     if any(plan.name == plans.STDIN for plan in programs):
         _check_stdin(options)
     _note_late_number(options)
-    _check_mpi4py(options, programs)
+    if options.hosts is None and options.room is None:  # else where they start: remote.boxparts
+        _check_mpi4py(programs)
     _try_to_write(options.trace)
     session = None
     if options.room is not None or options.server is not None:
@@ -435,26 +436,12 @@ def _note_late_number(options: Options) -> None:
         )
 
 
-def _check_mpi4py(options: Options, programs: "list[plans.Plan]") -> None:
+def _check_mpi4py(programs: "list[plans.Plan]") -> None:
     """Raise `UsageError` if a program imports an mpi4py of another MPI: each node would be a run of its own."""
-    for part, plan in zip(options.parts, programs, strict=True):
-        name = part.program or ""
-        text = (part.code or "").encode(errors="replace")
-        try:
-            with open(name if name.endswith(".py") else os.devnull, "rb") as file:
-                text += file.read(1 << 16)
-        except (OSError, ValueError):
-            continue  # whoever starts it reports that
-        if b"mpi4py" not in text or options.hosts is not None:
-            continue
-        from spcomm.mpi import bindings
+    from spcomm.mpi import bindings
 
-        if bindings.is_imported(text):
-            complaint, note = bindings.complaint(plan.environment), bindings.note(plan.environment)
-            if complaint:
-                raise UsageError(f"spcomm run: {part.name}: {complaint}")
-            if note:
-                _complain(f"spcomm: note: {note}")
+    for note in filter(None, map(bindings.check, programs)):
+        _complain(f"spcomm: note: {note}")
 
 
 def _warn_if_stale() -> None:

@@ -41,13 +41,17 @@ _WITHOUT_EFFECT = {
             "oversubscribe", "nooversubscribe", "allow-run-as-root", "use-hwthread-cpus", "genvall", "envall",
             "bind-to-socket", "bind-to-none", "bycore", "byslot", "bysocket", "q", "quiet", "v", "verbose",
             "display-map", "display-allocation", "display-topo", "print-rank-map", "print-all-exitcodes",
-            "disable-auto-cleanup", "disable-hostname-propagation", "enable-x", "disable-x",
+            "disable-auto-cleanup", "disable-hostname-propagation", "enable-x", "disable-x", "no-oversubscribe",
+            "hetero", "hetero-nodes", "get-stack-traces", "report-state-on-timeout", "ordered-output", "ordered",
+            "leave-session-attached", "display-devel-map", "display-diffable-map", "novm", "no-local-bind",
+            "noprefix", "show-progress",
         ),
         0,
     ),
     **dict.fromkeys(
         ("rank-by", "display", "launcher", "bootstrap", "launcher-exec", "rmk", "iface", "prefix", "pmi-port",
-         "localhost", "usize"),
+         "localhost", "usize", "membind", "cpus-per-proc", "cpus-per-rank", "stream-buffering", "forward-signals",
+         "personality", "runtime-options", "tmpdir", "soft"),
         1,
     ),
     **dict.fromkeys(("mca", "gmca", "omca", "prtemca", "pmixmca"), 2),
@@ -57,13 +61,18 @@ _SHARE = (
     "how many nodes each host gets is a part of --host, as in --host alpha:2,beta:2; on one machine -n is all"
 )
 _REFUSED = {
-    **dict.fromkeys(("N", "npernode", "npersocket", "map-by-ppr", "ppn", "perhost", "ppr"), _SHARE),
+    **dict.fromkeys(("N", "npernode", "npersocket", "map-by-ppr", "ppn", "perhost", "ppr", "grr"), _SHARE),
     "pernode": _SHARE,
     **dict.fromkeys(
         ("rankfile", "rf"), "spcomm run --bind-to 0-1/2,3 binds nodes to processors, --map 0,0,1 to hosts"
     ),
     **dict.fromkeys(("cpu-set", "cpu-list"), "spcomm run --bind-to 0-1/2,3 names the processors of each node"),
-    "bynode": "spcomm run --map cyclic puts neighbours on different hosts",
+    **dict.fromkeys(("slot-list", "cpus"), "spcomm run --bind-to 0-1/2,3 names the processors of each node"),
+    **dict.fromkeys(("nolocal", "arch"), "--host names the hosts that get nodes"),
+    "path": "the program is looked for in PATH: name its folder there, or before the program",
+    "timestamp-output": "spcomm run --trace FILE shows when each node did what",
+    "check_mpi": "spcomm checks each run; --strict makes doubtful calls errors",
+    **dict.fromkeys(("bynode", "rr"), "spcomm run --map cyclic puts neighbours on different hosts"),
     **dict.fromkeys(
         ("output-filename", "output", "outfile-pattern", "errfile-pattern"),
         "spcomm run --output FOLDER also writes the output of each node to a file",
@@ -193,6 +202,9 @@ def _option(word: str, rest: "list[str]") -> "list[str]":
         rest.insert(0, value)
     if name in _SPECIAL:
         return _SPECIAL[name](word, rest)
+    if name == "x" and rest and "=" not in rest[0] and rest[0] not in os.environ:
+        del rest[0]  # handouts pass variables, such as LD_LIBRARY_PATH, that only some machines have set
+        return []
     if name in _MAPPED:
         return [_MAPPED[name], _value(word, rest)]
     if name in _MAPPED_ALONE:

@@ -2,31 +2,96 @@
 """The MPI that mpi4py is bound to: the library that MPI4PY_LIBMPI names, or another one for good."""
 
 import os
-import re
 import sys
 
 from spcomm import mpi
-from spcomm.mpi import linked
 
-_IMPORT = re.compile(rb"^(?:import|from)[ \t]+mpi4py\b", re.MULTILINE)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm.launch.cmdline.plan import Plan
+
+_IMPORT = rb"^(?:import|from)[ \t]+mpi4py\b"
+_READ = 1 << 16  # bytes of a program in which an import is looked for
+_INSTALL = "python -m pip install 'spcomm[mpi]' installs it"
 _REINSTALL = "python -m pip install --force-reinstall 'mpi4py>=4.1'"
 
 
 def is_imported(text: bytes) -> bool:
     """Whether this program imports mpi4py, whatever it does else."""
-    return _IMPORT.search(text) is not None
+    if b"mpi4py" not in text:  # as in most programs, which are not to wait for an import
+        return False
+    import re
+
+    return re.search(_IMPORT, text, re.MULTILINE) is not None
+
+
+def check(plan: "Plan") -> str:
+    """Return a note on the mpi4py of this program, or "". Raises `UsageError` if it cannot load spcomm's library.
+
+    The program starts on this machine, with the Python that runs this function.
+    """
+    if plan.python is None or not is_imported(_text(*plan.source, plan.path_entry)):
+        return ""
+    found = complaint(plan.environment)
+    if found:
+        from spcomm.launch.base.usage import UsageError
+
+        raise UsageError(f"spcomm run: {plan.name}: {found}")
+    if plan.kind == "executable" and _folder() is None:  # no hook of spcomm sees the end of such a node
+        return f"mpi4py is not installed in this Python; {_INSTALL}"
+    return note(plan.environment)
+
+
+def _text(kind: str, target: str, entry: "str | None") -> bytes:
+    """Return the beginning of a program, or b"" if it cannot be had without a start."""
+    if kind == "code":
+        return target.encode(errors="replace")
+    if kind == "archive":
+        target = os.path.join(target, "__main__.py")
+    elif kind == "module":
+        target = _module(target, entry)
+    elif kind != "script":
+        return b""
+    try:
+        with open(target, "rb") as file:
+            return file.read(_READ)
+    except (OSError, ValueError):
+        return b""  # whoever starts it reports that
+
+
+def _module(name: str, entry: "str | None") -> str:
+    """Return the file that `-m` runs, or ""; packages around it are not imported."""
+    path = name.replace(".", os.sep)
+    folders = [*([entry or os.curdir] if entry is not None else []), *sys.path]
+    files = (
+        os.path.join(folder, file)
+        for folder in folders
+        for file in (f"{path}{os.sep}__main__.py", f"{path}.py")
+    )
+    return next((file for file in files if os.path.isfile(file)), "")
+
+
+def _folder() -> "str | None":
+    """Return the folder of mpi4py, where this Python finds it."""
+    return next((path for entry in sys.path if os.path.isdir(path := os.path.join(entry, "mpi4py"))), None)
 
 
 def complaint(environment: "dict[str, str]") -> str:
     """Return one sentence on an mpi4py that cannot load spcomm's library, or "". A missing one complains itself."""
-    folder = next((path for entry in sys.path if os.path.isdir(path := os.path.join(entry, "mpi4py"))), None)
-    modules = [name for name in (os.listdir(folder) if folder else ()) if re.match(r"MPI\..*\.so$", name)]
+    folder = _folder()
+    modules = [
+        name
+        for name in (os.listdir(folder) if folder else ())
+        if name.startswith("MPI.") and name.endswith(".so")
+    ]
     if (
         folder is None
         or not modules
         or any(name.startswith(("MPI.mpich.", "MPI.mpiabi.")) for name in modules)
     ):
         return ""
+    from spcomm.mpi import linked
+
     found = linked.dynamic(os.path.join(folder, modules[0]))
     other = [name for name in (found.needed if found else ()) if name.startswith("libmpi")]
     if not other or linked.problem(os.path.join(folder, modules[0]), environment) == ("", False):

@@ -168,6 +168,7 @@ class Worker:
             self.main.__file__ = name
         _remember({name: [f"{line}\n" for line in shown.split("\n")]})
         self._forget_figures()
+        _check_mpi4py(source)
         tree = ast.parse(source, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         self._do(tree, name)
@@ -299,6 +300,17 @@ def _is_drawn(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and all(map(_is_drawn, value))
     return type(value).__module__.partition(".")[0] == "matplotlib"
+
+
+def _check_mpi4py(source: str) -> None:
+    """Raise `ImportError` if a cell is about to import an mpi4py of another MPI."""
+    if "mpi4py" not in source or "mpi4py" in sys.modules:
+        return
+    from spcomm.mpi import bindings
+
+    complaint = bindings.complaint(dict(os.environ))
+    if complaint:
+        raise ImportError(complaint)
 
 
 def _remember(lines: "dict[str, list[str]]") -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from launching import stand_in_for_ssh
 from spcomm import mpi
 from spcomm.launch import mpiexec
 from spcomm.launch.base.usage import UsageError
@@ -280,9 +281,36 @@ def test_a_missing_mpi4py(launch):
     ), result
 
 
-@linux
-@needs_cc
-def test_an_mpi4py_of_another_mpi(launch, tmp_path, monkeypatch):
+def test_a_missing_mpi4py_of_executed_nodes(launch):
+    launch.script(SHOW)
+    result = launch("-n", 2, "--start", "exec", "program.py", env=without_mpi4py(launch))
+    assert result.code == 1 and "ModuleNotFoundError" in result.err
+    assert "mpi4py is not installed" not in result.err  # it is: only the import is hidden
+    isolated = launch.folder / "isolated"
+    launch.script("import mpi4py\n", "other.py")
+    done = spcomm_without_packages(launch, isolated, "-n", 2, "--start", "exec", "other.py")
+    note = "spcomm: note: mpi4py is not installed in this Python; python -m pip install 'spcomm[mpi]' installs it"
+    assert done.stderr.splitlines()[0] == note, done
+
+
+def spcomm_without_packages(launch, folder, *words):
+    """`spcomm run` with a `sys.path` that has spcomm, and no folder in which mpi4py is installed."""
+    folder.mkdir()
+    (folder / "spcomm").symlink_to(Path(mpi.__file__).parents[1])
+    program = (
+        "import os, sys\n"
+        "sys.path[:] = [entry for entry in sys.path if not os.path.isdir(os.path.join(entry, 'mpi4py'))]\n"
+        f"sys.path.append({str(folder)!r})\n"
+        "from spcomm.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    line = [sys.executable, "-S", "-c", program, "run", *map(str, words)]
+    return subprocess.run(line, cwd=launch.folder, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def bound(launch, tmp_path):
+    """The variables with which Python finds an mpi4py that is bound to another MPI, and the folder of it."""
     library = other_mpi(launch, "libmpi.so.40")
     package = tmp_path / "site" / "mpi4py"
     package.mkdir(parents=True)
@@ -292,13 +320,44 @@ def test_an_mpi4py_of_another_mpi(launch, tmp_path, monkeypatch):
     line = ["cc", "-shared", "-fPIC", source, f"-L{library}", "-l:libmpi.so.40", "-o", module]
     subprocess.run([str(word) for word in line], check=True)
     launch.script(SHOW)
+    launch.script(SHOW, "package/__main__.py")
     path = launch.environment()["PYTHONPATH"]
-    result = launch("-n", 2, "program.py", env={"PYTHONPATH": os.pathsep.join([str(package.parent), path])})
-    assert result.code == 125 and result.err == (
-        f"spcomm run: program.py: the mpi4py in {package} is bound to another MPI (libmpi.so.40); python -m pip "
-        "install --force-reinstall 'mpi4py>=4.1' brings one that is not\n"
-    )
+    return {"PYTHONPATH": os.pathsep.join([str(package.parent), path])}, package
+
+
+@linux
+@needs_cc
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["program.py"],
+        ["--start", "exec", "program.py"],
+        ["-m", "program"],
+        ["--start", "exec", "-m", "package"],
+        ["package"],
+        ["-c", "import mpi4py"],
+        ["--boxes", "2", "program.py"],
+        ["--host", "alpha:1,beta:1", "--tunnel", "none", "--listen", "127.0.0.1", "-m", "package"],
+    ],
+    ids=" ".join,
+)
+def test_an_mpi4py_of_another_mpi(launch, bound, words, tmp_path):
+    environment, package = bound
+    where = ["--ssh", stand_in_for_ssh(tmp_path)] if "--host" in words else ["-n", 2]
+    result = launch(*where, *words, env=environment)
+    assert (
+        f"the mpi4py in {package} is bound to another MPI (libmpi.so.40); python -m pip install --force-reinstall "
+        "'mpi4py>=4.1' brings one that is not\n"
+    ) in result.err
+    assert result.code == 125 and result.out == ""
+
+
+@linux
+@needs_cc
+def test_which_mpi4py_is_looked_at(bound, monkeypatch):
+    _, package = bound
     monkeypatch.setattr(sys, "path", [str(package.parent)])
+    assert "bound to another MPI" in bindings.complaint({})
     (package / "MPI.mpich.cpython-311-x86_64-linux-gnu.so").touch()
     assert bindings.complaint({}) == ""
 
@@ -323,6 +382,12 @@ def test_an_mpi4py_of_another_mpi(launch, tmp_path, monkeypatch):
         ("--hostfile h -wd f --timeout=9 ./a", "--hostfile h --wdir f --timeout 9 ./a"),
         ("-f h --tag-output -report-bindings ./a", "--hostfile h --label --report-bindings ./a"),
         ("--stats --trace t.json --watch=browser -n4 ./a", "--stats --trace t.json --watch=browser -n4 ./a"),
+        ("-x SPCOMM_TEST_UNSET -x PATH -n 2 ./a", "-x PATH -n 2 ./a"),
+        ("--cpus-per-proc 2 --stream-buffering 0 -no-oversubscribe ./a", "./a"),
+        (
+            "-host localhost,localhost -genv OMP_NUM_THREADS 2 -n 2 -l ./a : -wdir f -n 1 ./b",
+            "--host localhost,localhost -x OMP_NUM_THREADS=2 -n 2 --label ./a : --wdir f -n 1 ./b",
+        ),
         ("-n 2 -m module -n 3", "-n 2 -m module -n 3"),
         ("-n 2 -- ./a", "-n 2 -- ./a"),
         ("", ""),

@@ -47,6 +47,7 @@ class Plan:
         self.python: list[str] | None = (
             None  # the words after `python` and its options; None: it is not a Python program
         )
+        self.source = kind, target  # of a Python program, however it starts
         self.debugged: frozenset[int] = frozenset()  # nodes that run in a debugger
         self.debug: dict = {}  # and their debugger
         self.in_panes: frozenset[int] = frozenset()  # of these, the ones with their own terminal
@@ -147,8 +148,9 @@ def resolve(part: Part) -> Plan:
     if start == "exec" and python:
         words = plan.python
         # -u in place of PYTHONUNBUFFERED, which would reach the processes that a node starts.
+        origin, entry = plan.source, plan.path_entry
         plan = Plan("executable", sys.executable, [sys.executable, "-u", *plan.command[1:]])
-        plan.python = words
+        plan.python, plan.source, plan.path_entry = words, origin, entry
     if plan.kind == "executable" and part.preload:
         raise UsageError("spcomm run: --preload is for nodes that are forked, not for --start exec")
     return plan

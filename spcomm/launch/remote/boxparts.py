@@ -14,6 +14,7 @@ def plan(about: dict) -> "Any":
     from spcomm.launch.base.usage import UsageError
     from spcomm.launch.cmdline import plan as plans
     from spcomm.launch.cmdline.options import Part
+    from spcomm.mpi import bindings
 
     part = Part()
     for name, value in about["part"].items():
@@ -29,6 +30,7 @@ def plan(about: dict) -> "Any":
     found.environment = {} if about["bare"] else dict(os.environ)
     found.environment.update(about["environment"])
     plans.offer_mpi(found)
+    bindings.check(found)
     found.group, found.indices, found.nodes = about["group"], about["indices"], len(about["indices"])
     found.takes_interrupt = bool(about.get("cluster"))
     if about["debugged"]:
