@@ -45,8 +45,8 @@ def command_help(name: str) -> CommandHelp:
 
 
 def compiling() -> "list[str]":
-    """Return the options for compiling, each a word."""
-    return [f"-I{mpi.folder('include')}"]
+    """Return the options for compiling, each a word. Each call of MPI then notes its line, for reports."""
+    return [f"-I{mpi.folder('include')}", "-DSPCOMM_MPI_LINES"]
 
 
 def linking() -> "list[str]":

@@ -122,6 +122,31 @@ def test_what_a_compiler_shows(tmp_path, words, has, has_not):
     assert all(word in done.stdout for word in has) and not any(word in done.stdout for word in has_not)
 
 
+WAITS = """
+#include <mpi.h>
+int main(int argc, char **argv) {
+    int rank, theirs;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Recv(&theirs, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return MPI_Finalize();
+}
+"""
+
+
+@needs_cc
+@pytest.mark.parametrize(("command", "name"), [("mpicc", "waits.c"), ("mpicxx", "waits.cpp")])
+def test_a_report_has_the_line_of_a_compiled_program(launch, command, name):
+    if command == "mpicxx" and shutil.which("c++") is None:
+        pytest.skip("there is no C++ compiler: c++")
+    launch.script(WAITS, name)
+    done = spcomm(command, name, "-o", "waits", cwd=launch.folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = spcomm("run", "-n", 2, "./waits", cwd=launch.folder)
+    assert done.returncode == 99 and f"{name}:7 in main" in done.stderr, done.stderr
+    assert "| MPI_Recv(&theirs, 1, MPI_INT, 1 - rank" in done.stderr
+
+
 def test_compilers_that_cannot_be_had():
     done = spcomm("mpicc", "--showme:nothing")
     assert done.returncode == 125 and "there are all, compile, link" in done.stderr
