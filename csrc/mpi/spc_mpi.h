@@ -5,6 +5,7 @@
  *   spc_mpi_handle.c      handles to objects
  *   spc_mpi_error.c       error classes and sentences, error handlers
  *   spc_mpi_start.c       start and end, time, memory
+ *   spc_mpi_session.c     sessions
  *   spc_mpi_attribute.c   attributes and info
  *   spc_mpi_group.c       groups
  *   spc_mpi_comm.c        communicators; spc_mpi_intercomm.c: those of two groups
@@ -99,6 +100,12 @@ typedef struct spc_mpi_open_barrier {
     uint64_t phase;
 } spc_mpi_open_barrier_t;
 
+/* The program's memory for buffered sends. */
+typedef struct spc_mpi_buffer {
+    void *memory;
+    MPI_Count bytes;
+} spc_mpi_buffer_t;
+
 /* A communicator, of one group or (an intercommunicator) of two. The core of one of two groups holds both: the local
  * group's ranks begin at `local_first` there, the remote group's at `remote_first`. */
 typedef struct spc_mpi_comm {
@@ -117,13 +124,12 @@ typedef struct spc_mpi_comm {
     MPI_Info info;
     spc_mpi_attribute_t *attributes;
     spc_mpi_open_barrier_t barriers[SPC_FUZZY_MAX];
-    void *attached; /* the program's buffer for buffered sends */
-    MPI_Count attached_bytes;
+    spc_mpi_buffer_t buffer;
     char name[MPI_MAX_OBJECT_NAME];
 } spc_mpi_comm_t;
 
 typedef struct spc_mpi {
-    spc_mpi_comm_t *world; /* NULL before MPI_Init, and between two runs */
+    spc_mpi_comm_t *world; /* NULL before MPI_Init and the first session, and between two runs */
     spc_mpi_comm_t *self;
     MPI_Errhandler world_errhandler; /* of those two while there are none */
     MPI_Errhandler self_errhandler;
@@ -133,7 +139,7 @@ typedef struct spc_mpi {
     unsigned runs; /* that this process has taken part in: several as a node of a Cluster */
     int provided; /* the level of threads */
     bool is_strict; /* --strict: doubtful calls are errors, and requests note their lines in Python, too */
-    bool is_started;
+    bool is_started; /* by MPI_Init */
     bool is_finished;
 } spc_mpi_t;
 
@@ -180,6 +186,13 @@ enum { SPC_MPI_PLACE_BYTES = 128 };
  * microseconds. With no lock held. spc_mpi_start.c. */
 void spc_mpi_locate(char *text, size_t room);
 
+/* Joins the run, with this level of threads: once. spc_mpi_start.c. */
+int spc_mpi_join(int required);
+
+/* Keep a buffer for buffered sends, and give it back: the library copies anyway. spc_mpi_message.c. */
+int spc_mpi_attach(const spc_mpi_comm_t *comm, spc_mpi_buffer_t *place, void *buffer, MPI_Count size);
+int spc_mpi_detach(spc_mpi_buffer_t *place, void *buffer_addr, MPI_Count *size);
+
 /* ---- handles: spc_mpi_handle.c ---- */
 
 typedef enum spc_mpi_kind {
@@ -193,6 +206,7 @@ typedef enum spc_mpi_kind {
     SPC_MPI_MESSAGE,
     SPC_MPI_WINDOW,
     SPC_MPI_FILE,
+    SPC_MPI_SESSION,
     SPC_MPI_KINDS,
 } spc_mpi_kind_t;
 

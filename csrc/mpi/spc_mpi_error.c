@@ -13,8 +13,11 @@ enum {
     CLASS_BITS = 8,
     SENTENCES = 64,
     CODES_END = SENTENCES << CLASS_BITS,
+    ADDED_FIRST = MPI_ERR_LASTCODE + 1,
     ADDED_MAX = 1024,
 };
+
+_Static_assert(ADDED_FIRST >= CODES_END, "a code of a program differs from all of the library's");
 
 typedef struct added {
     int error_class; /* of a code; of a class: itself */
@@ -114,7 +117,7 @@ static const char *meaning(int error_class) {
 }
 
 static added_t *added_at(int code) {
-    const int index = code - CODES_END;
+    const int index = code >= ADDED_FIRST ? code - ADDED_FIRST : -1;
     return index >= 0 && index < added_count && added[index]->is_used ? added[index] : NULL;
 }
 
@@ -263,7 +266,7 @@ static int add(int error_class, int *number) {
     }
     const bool has_room = index < added_count;
     if (has_room) {
-        *number = CODES_END + index;
+        *number = ADDED_FIRST + index;
         *added[index] = (added_t){.error_class = error_class < 0 ? *number : error_class, .is_used = true};
     }
     pthread_mutex_unlock(&lock);
@@ -273,8 +276,11 @@ static int add(int error_class, int *number) {
 }
 
 int spc_mpi_last_code(void) {
-    return added_count != 0 && CODES_END + added_count - 1 > MPI_ERR_LASTCODE ? CODES_END + added_count - 1
-                                                                              : MPI_ERR_LASTCODE;
+    int count = added_count;
+    while (count > 0 && !added[count - 1]->is_used) {
+        count--;
+    }
+    return count > 0 ? ADDED_FIRST + count - 1 : MPI_ERR_LASTCODE;
 }
 
 int spc_mpi_add_error_class(int *errorclass) {
@@ -298,19 +304,32 @@ int spc_mpi_add_error_string(int errorcode, const char *string) {
     return MPI_SUCCESS;
 }
 
-static int remove_added(int number) {
+/* A class, or a code of a class, that nothing hangs on any more. */
+static int remove_added(int number, bool is_class) {
     added_t *own;
     SPC_MPI_TRY(get_added(number, &own));
+    if ((own->error_class == number) != is_class) {
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "%d is an error %s", number, is_class ? "code" : "class");
+    }
+    if (own->text[0] != '\0') {
+        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "%d has a string: remove that first", number);
+    }
+    for (int i = 0; is_class && i < added_count; i++) {
+        if (added[i]->is_used && added[i]->error_class == number && ADDED_FIRST + i != number) {
+            return spc_mpi_fail(NULL, MPI_ERR_OTHER, "the error class %d has the code %d: remove that first",
+                                number, ADDED_FIRST + i);
+        }
+    }
     own->is_used = false;
     return MPI_SUCCESS;
 }
 
 int spc_mpi_remove_error_class(int errorclass) {
-    return remove_added(errorclass);
+    return remove_added(errorclass, true);
 }
 
 int spc_mpi_remove_error_code(int errorcode) {
-    return remove_added(errorcode);
+    return remove_added(errorcode, false);
 }
 
 int spc_mpi_remove_error_string(int errorcode) {

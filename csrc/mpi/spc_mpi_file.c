@@ -398,6 +398,107 @@ int spc_mpi_file_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *dis
     return byte_offset(file, offset, disp);
 }
 
+/* ---- data representations of the program's own: those that are the native one under another name ---- */
+
+typedef struct datarep {
+    char name[MPI_MAX_DATAREP_STRING];
+    bool converts;
+    MPI_Datarep_extent_function *extent;
+    void *extra_state;
+    struct datarep *next;
+} datarep_t;
+
+static pthread_mutex_t datarep_lock = PTHREAD_MUTEX_INITIALIZER;
+static datarep_t *datareps; /* with the lock; they are never changed or freed */
+
+static bool is_predefined(const char *name) {
+    return strcmp(name, "native") == 0 || strcmp(name, "internal") == 0 || strcmp(name, "external32") == 0;
+}
+
+static const datarep_t *find_datarep(const char *name) {
+    pthread_mutex_lock(&datarep_lock);
+    const datarep_t *found = datareps;
+    while (found != NULL && strcmp(found->name, name) != 0) {
+        found = found->next;
+    }
+    pthread_mutex_unlock(&datarep_lock);
+    return found;
+}
+
+static int register_datarep(const char *name, bool converts, MPI_Datarep_extent_function *extent,
+                            void *extra_state) {
+    const MPI_Errhandler errhandler = get_default();
+    const intptr_t none = (intptr_t)MPI_FILE_NULL;
+    if (strlen(name) >= MPI_MAX_DATAREP_STRING || extent == NULL) {
+        return spc_mpi_fail_by(
+            errhandler, SPC_MPI_FILE, none, MPI_ERR_ARG,
+            "'%s': a data representation has an extent function, and a name of fewer than %d "
+            "characters",
+            name, MPI_MAX_DATAREP_STRING);
+    }
+    if (is_predefined(name) || find_datarep(name) != NULL) {
+        return spc_mpi_fail_by(errhandler, SPC_MPI_FILE, none, MPI_ERR_DUP_DATAREP,
+                               "there is a data representation '%s' already", name);
+    }
+    datarep_t *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return spc_mpi_fail_by(errhandler, SPC_MPI_FILE, none, MPI_ERR_NO_MEM,
+                               "there is no memory for a data representation");
+    }
+    *made = (datarep_t){.converts = converts, .extent = extent, .extra_state = extra_state};
+    (void)snprintf(made->name, sizeof(made->name), "%s", name);
+    pthread_mutex_lock(&datarep_lock);
+    made->next = datareps;
+    datareps = made;
+    pthread_mutex_unlock(&datarep_lock);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_register_datarep(const char *datarep, MPI_Datarep_conversion_function *read_conversion_fn,
+                             MPI_Datarep_conversion_function *write_conversion_fn,
+                             MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state) {
+    const bool converts =
+        read_conversion_fn != MPI_CONVERSION_FN_NULL || write_conversion_fn != MPI_CONVERSION_FN_NULL;
+    return register_datarep(datarep, converts, dtype_file_extent_fn, extra_state);
+}
+
+int spc_mpi_register_datarep_c(const char *datarep, MPI_Datarep_conversion_function_c *read_conversion_fn,
+                               MPI_Datarep_conversion_function_c *write_conversion_fn,
+                               MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state) {
+    const bool converts =
+        read_conversion_fn != MPI_CONVERSION_FN_NULL_C || write_conversion_fn != MPI_CONVERSION_FN_NULL_C;
+    return register_datarep(datarep, converts, dtype_file_extent_fn, extra_state);
+}
+
+static bool has_native_extent(const datarep_t *datarep, const spc_mpi_type_t *type) {
+    MPI_Aint extent = 0;
+    return datarep->extent(type->handle, &extent, datarep->extra_state) == MPI_SUCCESS
+           && extent == type->extent;
+}
+
+/* MPI_ERR_UNSUPPORTED_DATAREP if files of these types would not be as in memory. */
+static int check_datarep(const spc_mpi_file_t *file, const spc_mpi_type_t *etype,
+                         const spc_mpi_type_t *filetype, const char *name) {
+    const datarep_t *own = find_datarep(name);
+    if (is_predefined(name)) {
+        return MPI_SUCCESS;
+    }
+    if (own == NULL) {
+        return spc_mpi_fail(file->comm, MPI_ERR_UNSUPPORTED_DATAREP,
+                            "%s: datarep is '%s'; there are 'native', 'internal' and 'external32'",
+                            file->name, name);
+    }
+    if (own->converts || !has_native_extent(own, etype) || !has_native_extent(own, filetype)) {
+        return spc_mpi_fail(file->comm, MPI_ERR_UNSUPPORTED_DATAREP,
+                            "%s: datarep '%s' converts data or changes extents, which spcomm cannot do; one "
+                            "that does neither works",
+                            file->name, name);
+    }
+    return MPI_SUCCESS;
+}
+
+/* ---- views ---- */
+
 static int check_view(const spc_mpi_file_t *file, MPI_Offset disp, const spc_mpi_type_t *etype,
                       const spc_mpi_type_t *filetype, const char *datarep) {
     if (disp < 0) {
@@ -409,13 +510,7 @@ static int check_view(const spc_mpi_file_t *file, MPI_Offset disp, const spc_mpi
                             "%s: a filetype of %lld bytes does not consist of etypes of %lld bytes",
                             file->name, (long long)filetype->size, (long long)etype->size);
     }
-    if (strcmp(datarep, "native") != 0 && strcmp(datarep, "internal") != 0
-        && strcmp(datarep, "external32") != 0) {
-        return spc_mpi_fail(file->comm, MPI_ERR_UNSUPPORTED_DATAREP,
-                            "%s: datarep is '%s'; there are 'native', 'internal' and 'external32'",
-                            file->name, datarep);
-    }
-    return MPI_SUCCESS;
+    return check_datarep(file, etype, filetype, datarep);
 }
 
 int spc_mpi_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
@@ -449,7 +544,7 @@ int spc_mpi_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_
 
 static int give_type(const spc_mpi_type_t *type, MPI_Datatype *handle) {
     *handle = type->handle;
-    return type->is_builtin ? MPI_SUCCESS : spc_mpi_type_dup(type->handle, handle);
+    return type->is_builtin ? MPI_SUCCESS : spc_mpi_type_copy(type, handle);
 }
 
 int spc_mpi_file_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype,

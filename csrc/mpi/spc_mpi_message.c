@@ -558,29 +558,32 @@ int spc_mpi_recv_init(void *buf, MPI_Count count, MPI_Datatype datatype, int sou
 
 /* ---- buffers for buffered sends: the library copies anyway, and only remembers them ---- */
 
-typedef struct attached {
-    void *memory;
-    MPI_Count bytes;
-} attached_t;
+static spc_mpi_buffer_t attached;
 
-static attached_t attached;
-
-int spc_mpi_buffer_attach(void *buffer, MPI_Count size) {
+int spc_mpi_attach(const spc_mpi_comm_t *comm, spc_mpi_buffer_t *place, void *buffer, MPI_Count size) {
     if (size < 0) {
-        return spc_mpi_fail(NULL, MPI_ERR_ARG, "size=%lld: a size cannot be negative", (long long)size);
+        return spc_mpi_fail(comm, MPI_ERR_ARG, "size=%lld: a size cannot be negative", (long long)size);
     }
-    if (attached.memory != NULL) {
-        return spc_mpi_fail(NULL, MPI_ERR_BUFFER, "a buffer is attached already: detach it first");
+    if (place->memory != NULL) {
+        return spc_mpi_fail(comm, MPI_ERR_BUFFER, "a buffer is attached already: detach it first");
     }
-    attached = (attached_t){buffer, size};
+    *place = (spc_mpi_buffer_t){buffer, size};
     return MPI_SUCCESS;
 }
 
-int spc_mpi_buffer_detach(void *buffer_addr, MPI_Count *size) {
-    *(void **)buffer_addr = attached.memory;
-    *size = attached.bytes;
-    attached = (attached_t){0};
+int spc_mpi_detach(spc_mpi_buffer_t *place, void *buffer_addr, MPI_Count *size) {
+    *(void **)buffer_addr = place->memory;
+    *size = place->bytes;
+    *place = (spc_mpi_buffer_t){0};
     return MPI_SUCCESS;
+}
+
+int spc_mpi_buffer_attach(void *buffer, MPI_Count size) {
+    return spc_mpi_attach(NULL, &attached, buffer, size);
+}
+
+int spc_mpi_buffer_detach(void *buffer_addr, MPI_Count *size) {
+    return spc_mpi_detach(&attached, buffer_addr, size);
 }
 
 int spc_mpi_buffer_flush(void) {
@@ -594,22 +597,13 @@ int spc_mpi_buffer_iflush(MPI_Request *request) {
 int spc_mpi_comm_attach_buffer(MPI_Comm comm, void *buffer, MPI_Count size) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    if (found->attached != NULL) {
-        return spc_mpi_fail(found, MPI_ERR_BUFFER, "a buffer is attached already: detach it first");
-    }
-    found->attached = buffer;
-    found->attached_bytes = size;
-    return MPI_SUCCESS;
+    return spc_mpi_attach(found, &found->buffer, buffer, size);
 }
 
 int spc_mpi_comm_detach_buffer(MPI_Comm comm, void *buffer_addr, MPI_Count *size) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    *(void **)buffer_addr = found->attached;
-    *size = found->attached_bytes;
-    found->attached = NULL;
-    found->attached_bytes = 0;
-    return MPI_SUCCESS;
+    return spc_mpi_detach(&found->buffer, buffer_addr, size);
 }
 
 int spc_mpi_comm_flush_buffer(MPI_Comm comm) {

@@ -131,7 +131,7 @@ static int change_run(spc_comm_t *core) {
     return core != NULL ? begin_run(core) : SPC_OK;
 }
 
-static int start(int required) {
+int spc_mpi_join(int required) {
     spc_comm_t *core;
     if (spc_api_binding_join(&core) != SPC_OK) {
         spc_mpi_end(1); /* the sentence is printed; MPI has no error handler before its start */
@@ -145,7 +145,6 @@ static int start(int required) {
     spc_mpi_types_start();
     spc_mpi_requests_start();
     const int status = begin_run(core);
-    spc_mpi.is_started = status == SPC_OK;
     return spc_mpi_check(NULL, status);
 }
 
@@ -157,7 +156,12 @@ int spc_mpi_init_thread(int *argc, char ***argv, int required, int *provided) {
     }
     const bool known = required == MPI_THREAD_SINGLE || required == MPI_THREAD_FUNNELED
                        || required == MPI_THREAD_SERIALIZED || required == MPI_THREAD_MULTIPLE;
-    SPC_MPI_TRY(start(known ? required : MPI_THREAD_MULTIPLE));
+    const int level = known ? required : MPI_THREAD_MULTIPLE;
+    if (spc_mpi.runs == 0) {
+        SPC_MPI_TRY(spc_mpi_join(level));
+    }
+    spc_mpi.provided = level;
+    spc_mpi.is_started = true;
     if (provided != NULL) {
         *provided = spc_mpi.provided;
     }
@@ -262,6 +266,12 @@ int spc_mpi_abi_get_info(MPI_Info *info) {
     SPC_MPI_TRY(spc_mpi_info_set(*info, "mpi_aint_size", "8"));
     SPC_MPI_TRY(spc_mpi_info_set(*info, "mpi_count_size", "8"));
     return spc_mpi_info_set(*info, "mpi_offset_size", "8");
+}
+
+/* No library of Fortran's interface goes with this one. */
+int spc_mpi_abi_get_fortran_info(MPI_Info *info) {
+    *info = MPI_INFO_NULL;
+    return MPI_SUCCESS;
 }
 
 int spc_mpi_get_hw_resource_info(MPI_Info *hw_info) {

@@ -174,6 +174,7 @@ void spc_mpi_types_start(void) {
     start_builtin(MPI_2REAL, "MPI_2REAL", 8, 8, 4, SPC_TYPE_NONE);
     start_builtin(MPI_2DOUBLE_PRECISION, "MPI_2DOUBLE_PRECISION", 16, 16, 8, SPC_TYPE_NONE);
 #ifndef SPC_MPI_STANDARD_ABI
+    start_builtin(MPIX_C_FLOAT16, "MPIX_C_FLOAT16", 2, 2, 2, SPC_TYPE_NONE);
     start_builtin(MPI_LB, "MPI_LB", 0, 0, 1, SPC_TYPE_NONE);
     start_builtin(MPI_UB, "MPI_UB", 0, 0, 1, SPC_TYPE_NONE);
 #endif
@@ -643,6 +644,18 @@ int spc_mpi_type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype) {
         (void)spc_mpi_type_free(newtype);
     }
     return code;
+}
+
+int spc_mpi_type_copy(const spc_mpi_type_t *old, MPI_Datatype *newtype) {
+    const spc_mpi_contents_t *contents = &old->contents;
+    const given_t given = {.counts = contents->larges,
+                           .count_count = contents->integer_count + contents->large_count,
+                           .addresses = contents->addresses,
+                           .address_count = contents->address_count,
+                           .types = contents->types,
+                           .type_count = contents->type_count};
+    spc_mpi_type_t *made = wrap(spc_mpi_loop_retain(old->loop), old->lb, old->extent, old);
+    return publish(made, contents->combiner, &given, newtype);
 }
 
 /* ---- parts of an array ---- */

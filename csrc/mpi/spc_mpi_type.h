@@ -56,6 +56,9 @@ MPI_Count spc_mpi_type_pack(const void *buffer, MPI_Count count, const spc_mpi_t
 void spc_mpi_type_unpack(const void *packed, MPI_Count bytes, void *buffer, MPI_Count count,
                          const spc_mpi_type_t *type);
 
+/* Another type of the same description, with a handle of its own, which the program frees; a builtin type has none. */
+int spc_mpi_type_copy(const spc_mpi_type_t *old, MPI_Datatype *newtype);
+
 /* The address of item number `index`. */
 static inline void *spc_mpi_item(const void *buffer, MPI_Count index, const spc_mpi_type_t *type) {
     return (char *)buffer + index * type->extent;

@@ -4,6 +4,8 @@
  */
 #include "mpi/spc_mpi_pack.h"
 
+#include <float.h>
+
 #include "mpi/spc_mpi_request.h"
 
 int spc_mpi_type_commit(MPI_Datatype *datatype) {
@@ -188,13 +190,11 @@ int spc_mpi_type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, M
         array_of_large_counts[i] = contents->larges[i];
     }
     for (MPI_Count i = 0; i < contents->type_count; i++) {
-        spc_mpi_type_t *old = contents->types[i];
-        if (!old->is_builtin && spc_mpi_handle_find(SPC_MPI_TYPE, (intptr_t)old->handle) != old) {
-            old->handle =
-                (MPI_Datatype)spc_mpi_handle_create(SPC_MPI_TYPE, old); /* the program has freed it */
-        }
-        spc_mpi_type_retain(old); /* the program frees what it gets */
+        const spc_mpi_type_t *old = contents->types[i];
         array_of_datatypes[i] = old->handle;
+        if (!old->is_builtin) {
+            SPC_MPI_TRY(spc_mpi_type_copy(old, &array_of_datatypes[i]));
+        }
     }
     return MPI_SUCCESS;
 }
@@ -234,13 +234,113 @@ int spc_mpi_type_match_size(int typeclass, int size, MPI_Datatype *datatype) {
     return spc_mpi_fail(NULL, MPI_ERR_ARG, "there is no builtin type of %d bytes in this class", size);
 }
 
+/* A type of MPI_Type_create_f90_real and its like: predefined, made once for the same arguments, never freed. */
+typedef struct parametrized {
+    spc_mpi_type_t type;
+    int arguments[2]; /* precision and range, or the range alone */
+    struct parametrized *next;
+} parametrized_t;
+
+static pthread_mutex_t parametrized_lock = PTHREAD_MUTEX_INITIALIZER;
+static parametrized_t *parametrized; /* with the lock */
+
+static parametrized_t *find_parametrized(int combiner, const int arguments[2]) {
+    parametrized_t *found = parametrized;
+    while (found != NULL
+           && (found->type.contents.combiner != combiner
+               || memcmp(found->arguments, arguments, sizeof(found->arguments)) != 0)) {
+        found = found->next;
+    }
+    return found;
+}
+
+/* With the lock. Like this builtin type, but for its handle, its name and its contents. */
+static parametrized_t *make_parametrized(int combiner, int count, const int arguments[2],
+                                         const spc_mpi_type_t *like) {
+    parametrized_t *made = malloc(sizeof(*made));
+    if (made != NULL) {
+        *made = (parametrized_t){.arguments = {arguments[0], arguments[1]}, .next = parametrized};
+        memcpy(&made->type, like, sizeof(made->type));
+        made->type.attributes = NULL;
+        made->type.name[0] = '\0';
+        made->type.contents =
+            (spc_mpi_contents_t){.combiner = combiner, .integer_count = count, .integers = made->arguments};
+        made->type.handle = (MPI_Datatype)spc_mpi_handle_create(SPC_MPI_TYPE, &made->type);
+        parametrized = made;
+    }
+    return made;
+}
+
+static int give_parametrized(int combiner, int count, const int arguments[2], MPI_Datatype base,
+                             MPI_Datatype *newtype) {
+    spc_mpi_type_t *like;
+    *newtype = MPI_DATATYPE_NULL;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, base, &like));
+    pthread_mutex_lock(&parametrized_lock);
+    parametrized_t *found = find_parametrized(combiner, arguments);
+    found = found != NULL ? found : make_parametrized(combiner, count, arguments, like);
+    pthread_mutex_unlock(&parametrized_lock);
+    if (found == NULL) {
+        return spc_mpi_fail(NULL, MPI_ERR_NO_MEM, "there is no memory for a datatype");
+    }
+    *newtype = found->type.handle;
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_type_create_f90_integer(int r, MPI_Datatype *newtype) {
+    static const struct {
+        int range;
+        MPI_Datatype type;
+    } known[] = {{2, MPI_INTEGER1}, {4, MPI_INTEGER2}, {9, MPI_INTEGER4}, {18, MPI_INTEGER8}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (r <= known[i].range) {
+            return give_parametrized(MPI_COMBINER_F90_INTEGER, 1, (int[]){r, 0}, known[i].type, newtype);
+        }
+    }
+    return spc_mpi_fail(NULL, MPI_ERR_ARG, "r=%d: integers have 18 decimal digits at most", r);
+}
+
+/* A complex number has two of these. MPI_UNDEFINED, which is negative, asks for nothing. */
+static int create_real(int combiner, int p, int r, MPI_Datatype *newtype) {
+    static const struct {
+        int precision, range;
+        MPI_Datatype real, complex;
+    } known[] = {
+        {FLT_DIG, -FLT_MIN_10_EXP, MPI_REAL4, MPI_COMPLEX8},
+        {DBL_DIG, -DBL_MIN_10_EXP, MPI_REAL8, MPI_COMPLEX16},
+        {LDBL_DIG, -LDBL_MIN_10_EXP, MPI_LONG_DOUBLE, MPI_C_LONG_DOUBLE_COMPLEX},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && (p != MPI_UNDEFINED || r != MPI_UNDEFINED);
+         i++) {
+        if (p <= known[i].precision && r <= known[i].range) {
+            return give_parametrized(combiner, 2, (int[]){p, r},
+                                     combiner == MPI_COMBINER_F90_REAL ? known[i].real : known[i].complex,
+                                     newtype);
+        }
+    }
+    return spc_mpi_fail(NULL, MPI_ERR_ARG,
+                        "p=%d, r=%d: there are p up to %d with r up to %d; one of them can be MPI_UNDEFINED",
+                        p, r, LDBL_DIG, -LDBL_MIN_10_EXP);
+}
+
+int spc_mpi_type_create_f90_real(int p, int r, MPI_Datatype *newtype) {
+    return create_real(MPI_COMBINER_F90_REAL, p, r, newtype);
+}
+
+int spc_mpi_type_create_f90_complex(int p, int r, MPI_Datatype *newtype) {
+    return create_real(MPI_COMBINER_F90_COMPLEX, p, r, newtype);
+}
+
 int spc_mpi_type_get_value_index(MPI_Datatype value_type, MPI_Datatype index_type, MPI_Datatype *pair_type) {
     static const struct {
         MPI_Datatype value, pair;
     } known[] = {{MPI_FLOAT, MPI_FLOAT_INT}, {MPI_DOUBLE, MPI_DOUBLE_INT},
                  {MPI_LONG, MPI_LONG_INT},   {MPI_SHORT, MPI_SHORT_INT},
                  {MPI_INT, MPI_2INT},        {MPI_LONG_DOUBLE, MPI_LONG_DOUBLE_INT}};
+    spc_mpi_type_t *type;
     *pair_type = MPI_DATATYPE_NULL;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, value_type, &type));
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, index_type, &type));
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (index_type == MPI_INT && known[i].value == value_type) {
             *pair_type = known[i].pair;

@@ -45,7 +45,7 @@ def c_program(launch, tmp_path):
     if not shutil.which(compiler[0]):
         pytest.skip(f"there is no compiler {compiler[0]}")
 
-    def run(name, nodes, *options):
+    def run(name, nodes, *options, arguments=()):
         made = tmp_path / Path(name).stem
         library = MPI / "lib" / ("libmpi_abi.1.dylib" if MACOS else "libmpi_abi.so.1")
         flags = ["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", f"-I{MPI / 'include'}"]
@@ -53,7 +53,7 @@ def c_program(launch, tmp_path):
         command = [*compiler, *flags, PROGRAMS / name, *linked]
         answer = subprocess.run(command, capture_output=True, text=True)
         assert answer.returncode == 0, answer.stderr
-        return launch("-n", nodes, *options, made)
+        return launch("-n", nodes, *options, made, *arguments)
 
     return run
 
