@@ -534,7 +534,9 @@ int spcomm_split(spcomm_t *comm, int64_t color, int64_t key, int64_t timeout_ns,
         status = make_comm(core, comm->root, &made);
     }
     if (status == SPC_ELIMIT) {
-        return spc_api_refuse(status, "spcomm_split(): too many communicators have been made in this run");
+        return spc_api_refuse(
+            status, "spcomm_split(): 16383 communicators are open, the most there may be at once; one with "
+                    "nodes of several boxes counts even when it is closed");
     }
     if (status != SPC_OK) {
         return spc_api_fail(comm, status, "spcomm_split(color=%lld, key=%lld)", (long long)color,

@@ -134,11 +134,31 @@ static void forget_groupings(spc_comm_t *comm) {
     }
 }
 
+/* Tells the members, this node included, that it sends nothing more in this communicator: no call is inside it any more.
+ * With members in other boxes, nobody could know when the last frame of the others has come: then the number stays
+ * taken. Without memory or after the node's end, too. */
+static void give_up_number(spc_comm_t *comm) {
+    spc_node_t *node = comm->node;
+    if (comm->number == 0 || spc_comm_spans(comm) || spc_node_check_usable(node) != SPC_OK) {
+        return;
+    }
+    pthread_mutex_lock(&node->lock);
+    /* Again: a call that was inside when it was closed may have put something there since. */
+    spc_inbox_close_contexts(node->inbox, spc_comm_context(comm, 0), SPC_CONTEXT_KINDS);
+    spc_outbox_flush(node->outbox);
+    spc_outbox_send_last(node->outbox, comm->members, comm->size,
+                         spc_comm_context(comm, SPC_CONTEXT_INTERNAL));
+    spc_node_unlock(node);
+}
+
 void spc_comm_destroy(spc_comm_t *comm) {
     if (comm == NULL) {
         return;
     }
     forget_groupings(comm);
+    if (comm->node != NULL) {
+        give_up_number(comm);
+    }
     spc_coordinated_destroy(comm->cycle.account);
     spc_reduce_destroy(comm->reduce);
     if (comm->node != NULL) {

@@ -12,8 +12,6 @@
 #include "reduce/spc_fuzzy.h"
 #include "reduce/spc_reduce.h"
 
-#define SPC_COMMUNICATORS_MAX (UINT32_C(1) << 14) /* context numbers have 16 bits, SPC_CONTEXT_KINDS take 2 */
-
 /* The collective that a node is inside, or that a timeout left. */
 typedef struct spc_pending {
     _Atomic bool entered; /* relaxed: a send of another thread reads it, perhaps earlier */
@@ -23,7 +21,9 @@ typedef struct spc_pending {
 
 /* A communicator in the making. An interruption leaves it in place. */
 typedef struct spc_splitting {
-    uint32_t reserved; /* a number that no other communicator of this node has; 0: nothing is under way */
+    uint32_t reserved; /* a number that no other communicator of this node has; 0: nothing is under way;
+                          SPC_COMMUNICATORS_MAX: there was no free one */
+    bool wrapped; /* the search has begun again, at 1 */
     uint32_t number; /* once all nodes have reserved the same, and the members are known; else 0 */
     uint32_t size; /* 0: this node belongs to none */
     uint32_t rank;
@@ -207,6 +207,9 @@ int spc_comm_doomed_phase(spc_comm_t *comm, uint64_t phase);
 
 /* The source of the taken message, as a rank of this communicator. Returns the status. */
 int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message);
+
+/* With the node's lock: no note of a former communicator of this number is taken for one of this one. */
+void spc_comm_forget_call(const spc_comm_t *comm);
 
 /* ---- descriptions of waits ---- */
 

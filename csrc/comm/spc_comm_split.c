@@ -5,8 +5,9 @@
  * Splitting is one or two collectives of the parent and one message. In the collective every node gives color, key and
  * a number that it has free; the largest is chosen, and if not all nodes gave it, all try to reserve it and give a
  * number again. A node reserves a number before it gives it, so that two threads which split two communicators at once
- * never end up with the same one, and it is never used again: a late message of a closed communicator cannot come into
- * another.
+ * never end up with the same one. All numbers have their turn before one is used again, and that only when no late
+ * message of its former communicator can come any more (spc_numbers.h): the search goes on from the last number that was
+ * agreed upon, and once begins again, at 1.
  *
  * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there like any
  * large message. They hold the block as long as they have the communicator, so it is freed when the last member has
@@ -52,13 +53,30 @@ static int by_key_then_rank(const void *left, const void *right) {
 typedef int round_t(spc_comm_t *comm, void *call, const spc_offer_t *own, spc_offer_t *all,
                     uint64_t deadline_ns);
 
-/* Reserves this number or, if it is taken already, the next free one. */
+static void give_back(spc_comm_t *comm, const spc_splitting_t *splitting) {
+    if (splitting->reserved != 0 && splitting->reserved < SPC_COMMUNICATORS_MAX) {
+        spc_numbers_give_back(comm->node->numbers, splitting->reserved);
+    }
+}
+
+/* Reserves this number or, if it is taken already, the next free one; 0: one whose turn it is. The one that was reserved
+ * before is free: no node has got it agreed upon. */
 static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t number) {
+    spc_node_t *node = comm->node;
+    pthread_mutex_lock(&node->lock);
+    spc_outbox_flush(node->outbox);
+    (void)spc_inbox_drain(node->inbox); /* last messages that make numbers free */
+    give_back(comm, splitting);
+    splitting->reserved = spc_numbers_reserve(node->numbers, number != 0 ? number : node->numbers->next);
+    spc_node_unlock(node);
+}
+
+/* No node will send this one a message with the number that it has reserved. */
+static void forget_number(spc_comm_t *comm, spc_splitting_t *splitting) {
     pthread_mutex_lock(&comm->node->lock);
-    uint32_t *next = &comm->node->next_communicator;
-    *next = *next < number ? number : *next;
-    splitting->reserved = (*next)++;
+    give_back(comm, splitting);
     pthread_mutex_unlock(&comm->node->lock);
+    splitting->reserved = 0;
 }
 
 static void add_offer(spc_offer_t *all, const spc_offer_t *offer) {
@@ -79,10 +97,15 @@ static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, v
         if (status != SPC_OK) {
             return status;
         }
-        if (all.number >= SPC_COMMUNICATORS_MAX) {
+        if (all.number >= SPC_COMMUNICATORS_MAX && splitting->wrapped) { /* so they all find */
+            forget_number(comm, splitting);
             return SPC_ELIMIT;
         }
-        if (all.number != splitting->reserved) {
+        if (all.number >= SPC_COMMUNICATORS_MAX) {
+            splitting->wrapped = true;
+            all.differs = 1;
+            reserve(comm, splitting, 1);
+        } else if (all.number != splitting->reserved) {
             reserve(comm, splitting, all.number);
         }
     }
@@ -264,6 +287,14 @@ static int make_tables(spc_comm_t *part, const spc_comm_t *parent, const spc_spl
     return SPC_OK;
 }
 
+static void take_number(spc_comm_t *part) {
+    spc_node_t *node = part->node;
+    pthread_mutex_lock(&node->lock);
+    spc_numbers_note_made(node->numbers, part->number, spc_comm_spans(part) ? SPC_NUMBER_TAKEN : part->size);
+    spc_comm_forget_call(part);
+    pthread_mutex_unlock(&node->lock);
+}
+
 /* The block is the part's from then on. */
 static int make_part(spc_comm_t *parent, spc_splitting_t *splitting, spc_comm_t **part) {
     spc_comm_t *made = calloc(1, sizeof(*made));
@@ -286,8 +317,18 @@ static int make_part(spc_comm_t *parent, spc_splitting_t *splitting, spc_comm_t 
         spc_comm_destroy(made);
         return status;
     }
+    take_number(made);
     *part = made;
     return SPC_OK;
+}
+
+/* This node belongs to no part, or there is no room for its part; then the gateway of a box that has room may know the
+ * number. */
+static int make_nothing(spc_comm_t *comm, spc_splitting_t *splitting) {
+    if (splitting->memory == SPC_OK || comm->config->boxes == 1) {
+        forget_number(comm, splitting);
+    }
+    return splitting->memory;
 }
 
 /* Ends the making, unless the same call may continue it. */
@@ -331,8 +372,9 @@ static int split_inside(spc_comm_t *comm, split_call_t *call, uint64_t deadline_
     if (status == SPC_OK && comm->config->boxes > 1) {
         status = confirm_split(comm, splitting, call->color, deadline_ns);
     }
-    status = status != SPC_OK ? status : splitting->memory;
-    if (status == SPC_OK && splitting->size != 0) {
+    if (status == SPC_OK && (splitting->size == 0 || splitting->memory != SPC_OK)) {
+        status = make_nothing(comm, splitting);
+    } else if (status == SPC_OK) {
         status = make_part(comm, splitting, part);
     }
     if (!may_go_on(status)) {
@@ -543,7 +585,9 @@ static int group_inside(spc_comm_t *comm, spc_grouping_t *grouping, uint64_t dea
     if (status == SPC_OK && comm->config->boxes > 1) {
         status = confirm_group(comm, grouping, deadline_ns);
     }
-    status = status != SPC_OK ? status : splitting->memory;
+    if (status == SPC_OK && splitting->memory != SPC_OK) {
+        return make_nothing(comm, splitting);
+    }
     return status == SPC_OK ? make_part(comm, splitting, made) : status;
 }
 

@@ -327,6 +327,15 @@ void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note) {
     spc_comm_note(comm, SPC_NOTE_CALL, note);
 }
 
+void spc_comm_forget_call(const spc_comm_t *comm) {
+    spc_note_t note;
+    if (spc_note_read(comm->node->notes, SPC_NOTE_CALL, &note)
+        && note.key % SPC_COMMUNICATORS_MAX == comm->number) {
+        note.key = 0;
+        spc_note_write(comm->node->notes, SPC_NOTE_CALL, &note);
+    }
+}
+
 bool spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uint64_t deadline_ns,
                       spc_note_t *note) {
     uint64_t key = key_of(comm, phase);

@@ -49,9 +49,13 @@ static inline bool spc_slot_has_parts(const spc_slot_shared_t *slot) {
     return (slot->flags & SPC_SLOT_PART) != 0;
 }
 
-/* Not all of the message is in the slot: it is one part of several, or needs an answer. */
+static inline bool spc_slot_is_last(const spc_slot_shared_t *slot) {
+    return (slot->flags & SPC_SLOT_LAST) != 0;
+}
+
+/* Not all of the message is in the slot: it is one part of several, or needs an answer; or the slot is no message. */
 static inline bool spc_slot_is_special(const spc_slot_shared_t *slot) {
-    return (slot->flags & (SPC_SLOT_PART | SPC_SLOT_ASKS)) != 0;
+    return (slot->flags & (SPC_SLOT_PART | SPC_SLOT_ASKS | SPC_SLOT_LAST)) != 0;
 }
 
 static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t context) {
@@ -395,7 +399,28 @@ static int store_whole(spc_inbox_t *inbox, uint32_t sender, const spc_slot_share
     return status;
 }
 
+static void open_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count) {
+    for (uint16_t i = 0; i < count && inbox->closed != NULL; i++) {
+        inbox->closed[(first + i) / 8] &= (unsigned char)~(1u << (first + i) % 8);
+    }
+}
+
+/* Of a communicator that its sender has destroyed: no further message of it comes in this row. If none comes in any,
+ * its number is free, and the next communicator of that number begins with open contexts. */
+static void hear_last(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    const uint32_t number = slot->context / SPC_CONTEXT_KINDS;
+    if (inbox->options.numbers != NULL && spc_numbers_note_last(inbox->options.numbers, number)) {
+        open_contexts(inbox, (uint16_t)(number * SPC_CONTEXT_KINDS), SPC_CONTEXT_KINDS);
+    }
+    spc_mailbox_count_part(&inbox->row[sender].reader);
+    spc_inbox_consume_slot(inbox, sender);
+}
+
 static int store_special(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    if (spc_slot_is_last(slot)) {
+        hear_last(inbox, sender, slot);
+        return SPC_OK;
+    }
     if (spc_slot_has_parts(slot)) {
         return store_part(inbox, sender, slot);
     }
@@ -469,6 +494,7 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
             spc_inbox_consume_slot(inbox, sender);
             return SPC_OK;
         }
+        wanted = wanted && !spc_slot_is_last(slot);
         if (wanted && !spc_slot_has_parts(slot)) {
             take_asking(inbox, sender, slot, message);
             return SPC_OK;
@@ -695,6 +721,10 @@ static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
     spc_message_t message;
     uint64_t long_bytes = inbox->row[sender].reader.long_bytes; /* received so far; later parts not */
     while ((slot = spc_mailbox_peek(&inbox->row[sender].reader)) != NULL) {
+        if (spc_slot_is_last(slot)) {
+            hear_last(inbox, sender, slot);
+            continue;
+        }
         spc_inbox_open_slot(inbox, sender, slot, &message);
         if (missing == 0) {
             spc_inbox_note_left(inbox, &message);
@@ -764,6 +794,11 @@ void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count
 }
 
 int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message) {
+    if (spc_inbox_is_closed(inbox, message->context)) {
+        spc_inbox_note_left(inbox, message);
+        spc_inbox_release(inbox, message);
+        return SPC_OK;
+    }
     int status = enqueue(inbox, message, 0);
     if (status == SPC_OK) {
         message->handle = NULL;

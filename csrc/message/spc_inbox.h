@@ -24,6 +24,7 @@
 
 #include "message/spc_format.h"
 #include "message/spc_mailbox.h"
+#include "message/spc_numbers.h"
 #include "segment/spc_arena.h"
 #include "segment/spc_note.h"
 #include "segment/spc_segment.h"
@@ -39,6 +40,7 @@ typedef struct spc_inbox_options {
     uint32_t rank;
     spc_note_shared_t *notes; /* counts messages that no receive asked for; may be NULL */
     spc_trace_t *trace; /* records taken messages; may be NULL */
+    spc_numbers_t *numbers; /* hears of last messages; may be NULL */
 } spc_inbox_options_t;
 
 typedef struct spc_posted spc_posted_t;
@@ -88,7 +90,8 @@ void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message);
 /* Unpins a block that a message of storage ARENA held. */
 void spc_inbox_release_block(const spc_inbox_t *inbox, spc_block_shared_t *block);
 
-/* Gives a taken message back to its old place; `message` is void afterwards. SPC_ENOMEM: it is still the caller's. */
+/* Gives a taken message back to its old place, or releases it if its context is closed; `message` is void afterwards.
+ * SPC_ENOMEM: it is still the caller's. */
 int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message);
 
 /* Moves arrivals into the queues, at most one row-length of each sender. Returns how many messages became complete. */
@@ -112,7 +115,7 @@ void spc_inbox_note_stored(spc_inbox_t *inbox);
 void spc_inbox_discard(spc_inbox_t *inbox);
 
 /* Releases messages with one of `count` contexts from `first` on, both arrived and later ones: no receive will match
- * them. */
+ * them. Until their communicator's number is free: its contexts are then open again. */
 void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count);
 
 /* From now on messages with this context and tag, also those in the queues, have the context `to` for every receive:

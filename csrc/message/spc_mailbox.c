@@ -70,7 +70,8 @@ bool spc_mailbox_unread(spc_mailbox_shared_t *mailbox, uint32_t sender, uint32_t
         if (atomic_load_explicit(&slot->sequence, memory_order_acquire) != index + 1) {
             return false;
         }
-        if ((slot->flags & (SPC_SLOT_PART | SPC_SLOT_FIRST)) != SPC_SLOT_PART) {
+        if ((slot->flags & (SPC_SLOT_PART | SPC_SLOT_FIRST)) != SPC_SLOT_PART
+            && (slot->flags & SPC_SLOT_LAST) == 0) {
             *unread = (spc_unread_t){slot->source, slot->context, slot->tag};
             return true;
         }

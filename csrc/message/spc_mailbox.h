@@ -37,6 +37,8 @@ enum {
     SPC_SLOT_SOLE = 8,    /* ARENA: the only receiver */
     SPC_SLOT_ASKS = 16,   /* the sender wants a receipt (spc_receipt.h); in every part of a message */
     SPC_SLOT_FIRST = 32, /* PART: the first of its message, which stands for it where messages are counted */
+    /* Not a message of the program: its sender has destroyed the communicator of this context (spc_numbers.h). */
+    SPC_SLOT_LAST = 64,
 };
 
 /* Contexts: the kind of a message, beside the number of its communicator; ANY never matches another context. */
@@ -74,7 +76,7 @@ typedef struct spc_row_shared { /* the receiver's fields, then the slots */
     _Atomic uint64_t long_bytes; /* messages that the receiver has taken; see spc_mailbox_count */
     _Atomic uint32_t receipt[SPC_RECEIPT_WORDS]; /* a bit for each receipt: spc_receipt.h */
     _Atomic uint64_t lent_bytes; /* bytes of this sender's messages kept by the receiver beyond its share */
-    _Atomic uint32_t continued; /* slots read that held a further part of a message; see spc_mailbox_count */
+    _Atomic uint32_t continued; /* slots read that are not messages of their own; see spc_mailbox_count */
     unsigned char padding[SPC_CACHE_LINE - 28 - 4 * SPC_RECEIPT_WORDS];
     spc_slot_shared_t slot[];
 } spc_row_shared_t;
@@ -145,7 +147,8 @@ static inline void spc_mailbox_count_long(spc_mailbox_reader_t *reader, uint64_t
     atomic_store_explicit(&reader->row->long_bytes, reader->long_bytes, memory_order_relaxed);
 }
 
-/* Called by a receiver that reads a part of a message, except the first. Relaxed, as above. */
+/* Called by a receiver that reads a part of a message, except the first, or what is no message of the program. Relaxed,
+ * as above. */
 static inline void spc_mailbox_count_part(spc_mailbox_reader_t *reader) {
     reader->continued++;
     atomic_store_explicit(&reader->row->continued, reader->continued, memory_order_relaxed);

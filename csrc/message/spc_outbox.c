@@ -439,6 +439,26 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
     return send_widely(outbox, destinations, destination_count, &envelope, payload);
 }
 
+/* Neither a message for the trace nor for anyone's count. */
+void spc_outbox_send_last(spc_outbox_t *outbox, const uint32_t *destinations, uint32_t destination_count,
+                          uint16_t context) {
+    const spc_envelope_t envelope = {.source = (uint16_t)outbox->options.rank,
+                                     .context = context,
+                                     .flags = SPC_SLOT_INLINE | SPC_SLOT_LAST};
+    const spc_waiting_t waiting = {.envelope = envelope};
+    for (uint32_t i = 0; i < destination_count; i++) {
+        if (has_ended(outbox, destinations[i])) {
+            continue;
+        }
+        if (spc_outbox_is_open(outbox, destinations[i], context)) {
+            spc_outbox_announce_offset(outbox, destinations[i], &envelope, 0);
+        } else {
+            (void)spc_outbox_queue_push(&outbox->destination[destinations[i]].queue, &waiting,
+                                        &outbox->total);
+        }
+    }
+}
+
 /* ---- blocks of an arena */
 
 int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block) {

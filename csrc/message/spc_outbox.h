@@ -66,6 +66,12 @@ void spc_outbox_destroy(spc_outbox_t *outbox);
 int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
                     uint16_t context, int32_t tag, const spc_payload_t *payload);
 
+/* Announces or queues to each of these nodes, behind all messages that were sent to it before, that this node sends no
+ * more with the contexts of a communicator (SPC_SLOT_LAST); `context` is any of them without a limit. Without memory some
+ * of them do not hear it. */
+void spc_outbox_send_last(spc_outbox_t *outbox, const uint32_t *destinations, uint32_t destination_count,
+                          uint16_t context);
+
 /* A block of this node's arena, pinned for this node. SPC_EAGAIN if it has no room. The caller fills it without the
  * lock, and hands it to spc_outbox_send_block. */
 int spc_outbox_take_block(spc_outbox_t *outbox, uint64_t length_bytes, spc_block_shared_t **block);

@@ -65,7 +65,7 @@ static void free_written(const spc_waiting_t *item, const spc_outbox_options_t *
         uint32_t owner = ((const spc_block_shared_t *)written)->owner; /* it may be of another node's arena */
         spc_block_unpin(written, rank);
         spc_event_notify(&options->events[owner], options->segment->config->features);
-    } else {
+    } else if ((item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
         spc_ring_mark_read(written);
     }
 }
@@ -87,7 +87,7 @@ void spc_outbox_queue_drop(spc_outbox_queue_t *queue, const spc_outbox_options_t
         if (!is_gone && !spc_waiting_is_unwritten(item)) {
             free_written(item, options, rank);
         }
-        if (!is_here || !has_begun(item)) {
+        if ((!is_here || !has_begun(item)) && (item->envelope.flags & SPC_SLOT_LAST) == 0) {
             spc_note_add_left(options->notes, item->envelope.source, rank, item->envelope.tag,
                               item->envelope.context);
         }

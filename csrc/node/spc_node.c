@@ -8,11 +8,15 @@
 #include "base/spc_platform.h"
 
 static int create_boxes(spc_node_t *node) {
-    spc_inbox_options_t inbox = {&node->segment, node->status, node->events,
-                                 node->rank,     node->notes,  node->tracing};
+    int status = spc_numbers_create(&node->numbers);
+    if (status != SPC_OK) {
+        return status;
+    }
+    spc_inbox_options_t inbox = {&node->segment, node->status,  node->events, node->rank,
+                                 node->notes,    node->tracing, node->numbers};
     spc_outbox_options_t outbox = {&node->segment, node->status, node->events, node->rank,
                                    node->notes,    false,        node->tracing};
-    int status = spc_inbox_create(&inbox, &node->inbox);
+    status = spc_inbox_create(&inbox, &node->inbox);
     return status != SPC_OK ? status : spc_outbox_create(&outbox, &node->outbox);
 }
 
@@ -94,7 +98,6 @@ int spc_node_create(const spc_node_options_t *options, spc_node_t **node) {
     made->check_argument = options->check_argument;
     made->own_signals = options->own_signals;
     made->posted_end = &made->posted;
-    made->next_communicator = 1; /* 0 is the whole run */
     int status = set_up(made, options);
     if (status != SPC_OK) {
         spc_node_release(made);
@@ -128,6 +131,7 @@ void spc_node_release(spc_node_t *node) {
     spc_deadlock_destroy(node->deadlock);
     spc_outbox_destroy(node->outbox);
     spc_inbox_destroy(node->inbox);
+    spc_numbers_destroy(node->numbers);
     spc_owner_mark_fini(&node->owner);
     if (!node->segment_is_borrowed) {
         spc_segment_detach(&node->segment);

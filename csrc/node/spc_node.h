@@ -67,7 +67,7 @@ typedef struct spc_node {
     struct spc_request *posted; /* NULL: none */
     struct spc_request **posted_end;
     void (*claim)(struct spc_node *node); /* not NULL once something was posted */
-    uint32_t next_communicator; /* a number that no communicator of this node has, nor any higher one */
+    spc_numbers_t *numbers; /* of its communicators; with the lock */
 
     spc_trace_t trace;
     spc_trace_t *tracing; /* &trace, or NULL: nothing is recorded */

@@ -1489,8 +1489,9 @@ cdef class Comm(Handle):
         TypeError, ValueError
             `color` or `key` is no int, or too large.
         SpcommError
-            The shared memory has no room for another communicator (``--arena``); or this node has taken part in
-            16,383 splits, the most there may be in a run; or as for `barrier`.
+            The shared memory has no room for another communicator (``--arena``); or 16,383 are open, the most there
+            may be at once, among which one with nodes of several boxes counts even when it is closed; or as for
+            `barrier`.
 
         Notes
         -----

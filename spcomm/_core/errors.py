@@ -405,7 +405,9 @@ def bad_split_number(name: str, value: object) -> ValueError:
 def cannot_split(color: object, too_many: bool) -> SpcommError:
     if too_many:
         reason = (
-            "this run has made 16383 communicators, the most there may be; keep those that are used again"
+            "16383 communicators are open, the most there may be at once; close those that are not used any more, and "
+            "drop them and the arrays that came through them. One with nodes of several boxes counts even when it is "
+            "closed"
         )
     else:
         reason = (

@@ -125,6 +125,18 @@ def test_unreceived_messages_of_closed_parts_do_no_harm(comm):
     assert comm.poll() == 0
 
 
+@pytest.mark.sizes(2)
+@pytest.mark.options("default")
+def test_more_communicators_than_there_are_numbers(comm):
+    """Each number is used again, twice; no message that was never received comes into a later communicator."""
+    for turn in range(40_000):
+        with comm.split() as part:
+            if turn % 1000 < 2:
+                part.send(turn, dest=1 - part.rank)
+                assert part.recv() == turn
+                part.send("nobody asks for it", dest=1 - part.rank)
+
+
 @pytest.mark.sizes(3, 4)
 def test_who_waits_for_one_that_left_is_told(comm):
     part = comm.split()

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "message/spc_numbers.h"
+
+#include <stdlib.h>
+
+#include "base/spc_error.h"
+
+int spc_numbers_create(spc_numbers_t **numbers) {
+    spc_numbers_t *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SPC_ENOMEM;
+    }
+    made->next = 1;
+    made->number[0].members = SPC_NUMBER_TAKEN;
+    *numbers = made;
+    return SPC_OK;
+}
+
+void spc_numbers_destroy(spc_numbers_t *numbers) {
+    free(numbers);
+}
+
+uint32_t spc_numbers_reserve(spc_numbers_t *numbers, uint32_t least) {
+    uint32_t number = least;
+    while (number < SPC_COMMUNICATORS_MAX && numbers->number[number].members != 0) {
+        number++;
+    }
+    if (number < SPC_COMMUNICATORS_MAX) {
+        numbers->number[number].members = SPC_NUMBER_TAKEN;
+    }
+    return number;
+}
+
+void spc_numbers_give_back(spc_numbers_t *numbers, uint32_t number) {
+    numbers->number[number].members = 0;
+    numbers->number[number].lasts = 0;
+}
+
+void spc_numbers_note_made(spc_numbers_t *numbers, uint32_t number, uint32_t members) {
+    numbers->number[number].members = (uint16_t)members;
+    numbers->next = number + 1;
+}
+
+bool spc_numbers_note_last(spc_numbers_t *numbers, uint32_t number) {
+    numbers->number[number].lasts++;
+    if (numbers->number[number].lasts != numbers->number[number].members) {
+        return false;
+    }
+    spc_numbers_give_back(numbers, number);
+    return true;
+}
