@@ -316,10 +316,13 @@ int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, con
 
 int spc_reduce_start_combined(spc_reduce_t *reduce, const spc_signature_t *signature,
                               const spc_field_t *fields, const void *total, uint64_t length_bytes) {
-    spc_reduce_call_t call = {
-        .signature = *signature, .fields = fields, .length_bytes = length_bytes, .has_total = total != NULL};
+    const bool is_barrier = spc_reduce_is_barrier(signature);
+    spc_reduce_call_t call = {.signature = *signature,
+                              .fields = fields,
+                              .length_bytes = length_bytes,
+                              .has_total = total != NULL && !is_barrier};
     const int status = check_call(reduce, &call);
-    if (status == SPC_EINVAL || !spc_reduce_combines(signature)) {
+    if (status == SPC_EINVAL || (!is_barrier && !spc_reduce_combines(signature))) {
         return SPC_EINVAL;
     }
     start(reduce, &call, total, call.has_total, status);

@@ -115,6 +115,11 @@ static inline bool spc_reduce_combines(const spc_signature_t *signature) {
            || (spc_operation_is_of_arrays(operation) && signature->field_count != 0);
 }
 
+/* Whether its phase has no value: that all nodes have arrived is all that the others need to know. */
+static inline bool spc_reduce_is_barrier(const spc_signature_t *signature) {
+    return signature->operation == SPC_OPERATION_BARRIER || signature->operation == SPC_OPERATION_FUZZY;
+}
+
 typedef struct spc_reduce_line_shared { /* one for each node and bank */
     _Atomic uint64_t phase; /* release: signature and value are written */
     spc_signature_t signature;
@@ -225,7 +230,7 @@ void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase);
 /* Called by the gateway, for a node of another box, at a phase whose values have been combined elsewhere: as
  * spc_reduce_start, with the total in place of a value; or without one (NULL), before another call that has it. The
  * call with the total is the last to arrive, and its signature and length are those of the nodes here: no node reads
- * their values. */
+ * their values. A barrier has no total: all its calls are the same. */
 int spc_reduce_start_combined(spc_reduce_t *reduce, const spc_signature_t *signature,
                               const spc_field_t *fields, const void *total, uint64_t length_bytes);
 

@@ -280,6 +280,43 @@ TEST(totals_release_phases) {
     lone_close(&lone, SPC_EINTERRUPTED);
 }
 
+/* A barrier that the server has combined: its one arrival has neither fields nor a value. A sum after it gets its own
+ * value, although nothing was written for the members elsewhere. */
+TEST(totals_of_barriers_release_phases) {
+    lone_box_t lone;
+    lone_open(&lone, 3);
+    spc_comm_t *comm = comm_box_join(&lone.box, 0);
+    const spc_signature_t barrier = {.operation = SPC_OPERATION_BARRIER};
+    for (uint64_t phase = 1; phase <= 40; phase++) {
+        const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE,
+                                   .flags = SPC_FRAME_LAST,
+                                   .source = SPC_FRAME_FROM_SERVER,
+                                   .offset = phase};
+        if (phase % 5 == 0) {
+            const spc_field_t field = {SPC_TYPE_INT, 1};
+            const int64_t value = (int64_t)phase;
+            int64_t result = 0;
+            const spc_signature_t sum = enter_sum(&lone, comm, &field, &value);
+            const spc_arrival_head_t head = {.signature = sum, .span = 3, .length_bytes = sizeof value};
+            send_value(&lone, &frame, &head, &field, &value, sizeof value);
+            CHECK_OK(spc_comm_collective(comm, &sum, &field, &value, sizeof value, &result, in_seconds(60)));
+            CHECK_EQ(result, value);
+            continue;
+        }
+        const int seen = lone.count;
+        CHECK_EQ(spc_comm_collective_poll(comm, &barrier, NULL, NULL, 0, NULL), SPC_EAGAIN);
+        see_until(&lone, seen + 1);
+        unsigned char mask[8];
+        put_u64(mask, 7);
+        const spc_arrival_head_t head = {.signature = barrier, .span = 3};
+        const spc_frame_piece_t pieces[] = {{mask, sizeof mask}, {&head, sizeof head}};
+        CHECK_OK(spc_link_send(lone.link, &frame, pieces, 2));
+        CHECK_OK(spc_comm_collective(comm, &barrier, NULL, NULL, 0, NULL, in_seconds(60)));
+    }
+    comm_box_leave(comm);
+    lone_close(&lone, SPC_EINTERRUPTED);
+}
+
 TEST(a_total_that_is_too_wide) {
     lone_box_t lone;
     lone_open(&lone, 3);

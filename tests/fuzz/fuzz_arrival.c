@@ -92,8 +92,9 @@ static void check_parts(const unsigned char *bytes, uint32_t at, uint32_t end, u
 
 /* Whether the server takes these for values of one operation. */
 static bool match(const spc_arrival_t *one, const spc_arrival_t *other) {
+    const size_t fields_bytes = one->head.signature.field_count * sizeof *one->fields;
     return memcmp(&one->head.signature, &other->head.signature, sizeof one->head.signature) == 0
-           && memcmp(one->fields, other->fields, one->head.signature.field_count * sizeof *one->fields) == 0;
+           && (fields_bytes == 0 || memcmp(one->fields, other->fields, fields_bytes) == 0);
 }
 
 /* Combines the values of those that match the first one; without gaps, they become one of all members. */

@@ -181,3 +181,19 @@ def test_values_of_a_reduction_cross_each_link_once(net, boxes):
     megabytes = [float(line.split()[-1]) for line in lines]
     assert len(megabytes) == 2 * boxes
     assert all(1.0 <= number <= 1.3 for number in megabytes), result.err
+
+
+def test_a_barrier_comes_down_as_one_arrival(net):
+    """Up go the arrivals of 8 nodes, down comes one for all 16; with those of the others both would be as long."""
+    script = net.script("""
+        import spcomm
+        comm = spcomm.startup()
+        for _ in range(500):
+            comm.barrier()
+            comm.fuzzy_barrier().wait()
+    """)
+    result = net.finish(net.start("-n", 16, "--boxes", 2, "--stats=all", script))
+    assert result.code == 0, result
+    lines = result.err.partition("spcomm: frames between boxes")[2].splitlines()[2:]
+    out0, in0, out1, in1 = (float(line.split()[-1]) for line in lines)
+    assert in0 < out0 and in1 < out1, result.err

@@ -8,9 +8,9 @@
  *   ARRIVE    context, tag and offset (the phase) name the phase; a box sends phases in order. Body: the mask of the
  *             boxes that take part (u64), then this box's contributions. SPC_FRAME_LAST: the box contributes nothing
  *             more. Once all boxes have sent that, each box of the mask gets a frame with SPC_FRAME_LAST: the mask, and
- *               - for a reduction that was not forwarded in part (below), and that all members called in the same way
- *                 with an operator of reduce/spc_ops.h: one arrival for all members, with the combined value; the same
- *                 frame for all boxes;
+ *               - for a barrier, or a reduction with an operator of reduce/spc_ops.h, that all members called in the
+ *                 same way and that was not forwarded in part (below): one arrival for all members, with the combined
+ *                 value if there is one; the same frame for all boxes;
  *               - else all other boxes' contributions that it has not received yet, in order of arrival; in several
  *                 frames if they are too long for one, and then the last has the flag. The gateways judge bytes that
  *                 are not an arrival of net/wire/spc_arrival.h.

@@ -29,7 +29,9 @@ int spc_arrival_read(const unsigned char *bytes, uint32_t length_bytes, uint32_t
 
 bool spc_arrival_combines(const spc_arrival_t *arrival) {
     const spc_signature_t *signature = &arrival->head.signature;
-    if (!spc_reduce_combines(signature) || arrival->fields == NULL || arrival->head.stamp != 0) {
+    const bool is_barrier = spc_reduce_is_barrier(signature);
+    if ((!is_barrier && !spc_reduce_combines(signature)) || is_barrier != (arrival->fields == NULL)
+        || arrival->head.stamp != 0) {
         return false;
     }
     for (uint32_t i = 0; i < signature->field_count; i++) {

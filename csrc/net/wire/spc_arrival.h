@@ -11,7 +11,7 @@
  * in the byte order of the machines, which is the same for all of a run and its server (spc_handshake). An arrival
  * stands for `span` members from `first` on, which all have arrived with this signature; the value is their combined
  * one: a subtree of reduce/spc_subtree.h. Gateways send arrivals of one member each; the server sends an arrival of all
- * members, once it has combined them. The fields of a combined value that is out of range have the type WIDE.
+ * members, once it has combined them. At a barrier there is no value to combine. The fields of a combined value that is out of range have the type WIDE.
  *
  * Pure functions; any thread may call them.
  */
@@ -46,7 +46,8 @@ typedef struct spc_arrival {
 int spc_arrival_read(const unsigned char *bytes, uint32_t length_bytes, uint32_t members, uint32_t *at,
                      spc_arrival_t *arrival);
 
-/* Whether the reader can combine its value: it has fields, whose types the operator knows, and their length. */
+/* Whether the reader can combine it: the value has fields, whose types the operator knows, and their length; or it is
+ * the arrival at a barrier, which has neither fields nor a value. */
 bool spc_arrival_combines(const spc_arrival_t *arrival);
 
 #endif

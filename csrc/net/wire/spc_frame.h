@@ -22,7 +22,7 @@
 
 #define SPC_FRAME_HEADER_BYTES 64
 #define SPC_FRAME_BODY_MAX (UINT32_C(1) << 18) /* longer messages go in parts */
-#define SPC_FRAME_VERSION 8
+#define SPC_FRAME_VERSION 9
 #define SPC_FRAME_FROM_SERVER UINT16_MAX /* source of an ARRIVE whose value the server has combined */
 
 /* X(name, number, purpose). */
