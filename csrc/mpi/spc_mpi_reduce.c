@@ -306,11 +306,19 @@ static int combine_here(const spc_mpi_collective_t *call) {
     return code;
 }
 
+/* Some node's result is a single node's value. To the core that is x and x, 0 or 1; MPI combines it with nothing. */
+static bool keeps_logical_values(const spc_mpi_collective_t *call, int operator) {
+    const bool is_logical =
+        operator == SPC_LOGICAL_AND || operator == SPC_LOGICAL_OR || operator == SPC_LOGICAL_XOR;
+    return is_logical && (call->comm->size == 1 || call->kind == SPC_MPI_SCAN || call->kind == SPC_MPI_EXSCAN);
+}
+
 int spc_mpi_reduction_run(const spc_mpi_collective_t *call) {
     if (call->send.count == 0 || call->send.type->size == 0) {
         return spc_mpi_barrier_inside(call->comm);
     }
-    return spc_mpi_core_op(call->op, call->send.type) >= 0 ? combine_in_core(call) : combine_here(call);
+    const int operator = spc_mpi_core_op(call->op, call->send.type);
+    return operator < 0 || keeps_logical_values(call, operator) ? combine_here(call) : combine_in_core(call);
 }
 
 /* ---- functions of MPI ---- */

@@ -34,6 +34,20 @@ def product(nodes):
     return total
 
 
+def logical():
+    """Only values that meet another one become 0 or 1: a node's own value stays what it is."""
+    own, found = np.array([5, 0, rank + 2], "i"), np.zeros(3, "i")
+    MPI.COMM_SELF.Allreduce(own, found, MPI.LOR)
+    expect(found, own)
+    comm.Scan(own, found, MPI.LAND)
+    expect(found, own if rank == 0 else [1, 0, 1])
+    comm.Exscan(own, found, MPI.LXOR)
+    if rank:
+        expect(found, [5, 0, 2] if rank == 1 else [rank % 2, 0, rank % 2])
+    comm.Allreduce(MPI.IN_PLACE, own, MPI.LAND)
+    expect(own, [5, 0, 2] if size == 1 else [1, 0, 1])
+
+
 def moving(root):
     everything = np.concatenate([given(node) for node in range(size)])
     data = given(rank) if rank == root else np.zeros(3, "i")
@@ -114,6 +128,7 @@ for root in range(size):
     moving(root)
     combining(root)
     own_operators(root)
+logical()
 exchanging()
 barriers()
 try:
