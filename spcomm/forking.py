@@ -21,6 +21,7 @@ _ends_by_itself = False  # C's exit() waits for the other nodes
 def start(nodes: int, group_id: int, call: str) -> comm.Comm:
     """Fork so many nodes, and return each one's `Comm`. `call` is the text of the call, for errors."""
     _refuse(call)
+    _warn_of_generators(call)
     try:
         segment = segments.Segment(nodes, disable=segments.disable_mask())
     except OSError as error:
@@ -34,6 +35,8 @@ def start(nodes: int, group_id: int, call: str) -> comm.Comm:
 def meet(numbers: "tuple[int, int, int]", infile: "str | os.PathLike[str]", call: str) -> comm.Comm:
     """The same with boxes on other machines. `numbers`: of nodes here, of nodes in the run, of the group."""
     _refuse(call, numbers[0])
+    if numbers[0] > 1:
+        _warn_of_generators(call)
     meeting = forking.meet(
         call, _box_process(), numbers, infile, os.path.basename(sys.argv[0]) or "a program"
     )
@@ -172,7 +175,58 @@ def _settle(is_caller: bool) -> None:
     if old is not None:
         encoding, wrong = getattr(old, "encoding", None), getattr(old, "errors", None)
         sys.stdin = sys.__stdin__ = open(0, encoding=encoding, errors=wrong, closefd=False)
-    # `random` reseeds itself after a fork.
+    # `random` reseeds itself after a fork; _warn_of_generators tells of other generators.
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:
         numbers.seed()
+
+
+def _warn_of_generators(call: str) -> None:
+    """Name the program's own random generators that exist already, of which each node gets a copy in the same state."""
+    main = sys.modules.get("__main__")
+    found = [(name, value) for name, value in vars(main).items() if _is_generator(value)] if main else []
+    if not found or sys.stderr is None:
+        return
+    names = [name + _place_of(main, name) for name, _value in found]
+    listed = ", ".join(names[:-1]) + (" and " if names[1:] else "") + names[-1]
+    was, it, draws = ("were", "them", "they draw") if names[1:] else ("was", "it", "it draws")
+    is_numpy = type(found[0][1]).__module__.startswith("numpy")
+    seeded = "numpy.random.default_rng([1, comm.rank])" if is_numpy else 'random.Random(f"1 {comm.rank}")'
+    print(
+        f"spcomm: warning: {listed} {was} made before {call}, so {draws} the same numbers on all nodes; make {it} "
+        f"after that line, with a seed for each node: {seeded}",
+        file=sys.stderr,
+    )
+
+
+def _is_generator(value: object) -> bool:
+    """Whether it draws from a state of its own. Those of `random` and `numpy.random` themselves get a new one."""
+    plain, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
+    if plain is not None and isinstance(value, plain.Random):
+        return value is not plain._inst and not isinstance(value, plain.SystemRandom)
+    if numpy is None or not isinstance(value, (numpy.Generator, numpy.RandomState)):
+        return False
+    return value is not numpy.mtrand._rand
+
+
+def _place_of(main: object, name: str) -> str:
+    """Return " (program.py:4)": the program's line that last gave a value to this variable, as far as it is known."""
+    import ast
+    import linecache
+
+    path, caller = getattr(main, "__file__", None), sys._getframe()
+    while caller.f_back is not None and caller.f_globals is not vars(main):
+        caller = caller.f_back
+    if path is None or caller.f_globals is not vars(main):
+        return ""
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except (SyntaxError, ValueError):
+        return ""
+    lines = [
+        part.lineno
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.id == name
+    ]
+    before = [line for line in lines if line < caller.f_lineno]
+    return f" ({os.path.basename(path)}:{max(before)})" if before else ""

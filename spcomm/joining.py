@@ -59,10 +59,11 @@ def startup(
     -----
     Under ``spcomm run -n N`` it joins the N nodes that were started. Outside, it makes a run of one node, or of as many
     as `local_nodes` says: then it *forks*, and returns in that many processes. The caller is node 0; the others are
-    copies of it, with all its variables, but with random numbers of their own and an empty standard input. Call it
-    early: before threads start, files are opened for writing, or large data are read. One more process watches over
-    the run: as under ``spcomm run``, a node that fails ends it, with a report. Node 0 ends last, with the first
-    failure's exit code.
+    copies of it, with all its variables, but with random numbers of their own and an empty standard input. Generators
+    of random numbers that exist already, as of ``numpy.random.default_rng()``, are copied, too, and draw the same
+    numbers on all nodes, of which a warning tells. Call it early: before threads start, files are opened for writing,
+    or large data are read. One more process watches over the run: as under ``spcomm run``, a node that fails ends it,
+    with a report. Node 0 ends last, with the first failure's exit code.
 
     Under another launcher, such as mpiexec or srun, each process is a run of its own. If no numbers are given, one of
     the processes prints a note on stderr, with the ``spcomm run`` that makes them the nodes of one run.

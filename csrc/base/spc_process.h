@@ -28,11 +28,13 @@ void spc_process_adopt_orphans(void);
  * (NULL: none) are left out. */
 uint32_t spc_process_children(int32_t *processes, uint32_t room, const char *spared);
 
-/* Threads of this process, including the caller, but no joined thread; 0 if unknown. */
+/* Threads of this process, including the caller, but no joined thread; 0 if unknown. Linux without /proc tells one from
+ * several only: these count as two. */
 uint32_t spc_process_threads(void);
 
 /* Other threads of this process that may continue by themselves: all except threads that wait without a time limit
- * until another thread of this process wakes them, as idle ones of a pool do. 1 on Linux without /proc; 0 elsewhere. */
+ * until another thread of this process wakes them, as idle ones of a pool do. On Linux without /proc all other threads
+ * count as one, and UINT32_MAX means unknown; 0 elsewhere. */
 uint32_t spc_process_busy_threads(void);
 
 /* Whether a timer of this process is armed, as far as can be known. */

@@ -16,6 +16,7 @@ struct spc_deadlock {
     uint32_t nodes;
     uint32_t slots;
     bool finds_vain;
+    uint32_t overlooked; /* doubts */
     uint32_t blocked; /* as of the last look */
     uint32_t proven;
     uint32_t *stuck;   /* of the last look */
@@ -55,6 +56,10 @@ void spc_deadlock_destroy(spc_deadlock_t *deadlock) {
 
 void spc_deadlock_find_vain(spc_deadlock_t *deadlock) {
     deadlock->finds_vain = true;
+}
+
+void spc_deadlock_overlook(spc_deadlock_t *deadlock, uint32_t doubts) {
+    deadlock->overlooked = doubts;
 }
 
 static const spc_board_shared_t *board_of(const spc_deadlock_t *deadlock, uint32_t rank) {
@@ -106,7 +111,7 @@ static bool is_no_candidate(const spc_deadlock_t *deadlock, uint32_t rank) {
     spc_board_entry_t entry;
     uint32_t stuck = deadlock->stuck[rank];
     return has_ended(deadlock, rank) || !spc_board_read(board_of(deadlock, rank), stuck, &entry)
-           || entry.doubts != 0 || entry.epoch != spc_status_epoch(deadlock->status)
+           || (entry.doubts & ~deadlock->overlooked) != 0 || entry.epoch != spc_status_epoch(deadlock->status)
            || is_roused(deadlock, rank, entry.word);
 }
 

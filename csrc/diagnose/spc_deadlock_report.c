@@ -48,17 +48,25 @@ static void write_who(const report_t *r) {
     fprintf(r->out, r->options->group != NULL ? " of the %u nodes%s" : " of %u", r->nodes, r->options->group);
 }
 
-/* "another thread or a timer": they may end the wait of the one node. */
+static uint32_t doubts_of(const report_t *r) {
+    uint32_t found = 0;
+    for (uint32_t rank = 0; rank < r->nodes; rank++) {
+        found |= r->known[rank] ? r->entry[rank].doubts : 0;
+    }
+    return found;
+}
+
+/* "another thread or a timer": they may end the waits. */
 static void write_doubts(const report_t *r) {
     static const struct {
         uint32_t doubt;
         const char *words;
-    } known[] = {{SPC_BOARD_THREADS, "another thread"},
+    } known[] = {{SPC_BOARD_THREADS | SPC_BOARD_UNCOUNTED, "another thread"},
                  {SPC_BOARD_TIMER, "a timer"},
                  {SPC_BOARD_HANDLER, "a signal handler"}};
     const char *between = "";
     for (uint32_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if ((r->entry[0].doubts & known[i].doubt) != 0) {
+        if ((doubts_of(r) & known[i].doubt) != 0) {
             fprintf(r->out, "%s%s", between, known[i].words);
             between = " or ";
         }
@@ -68,7 +76,13 @@ static void write_doubts(const report_t *r) {
 static void write_headline(const report_t *r) {
     const char *group = r->options->group != NULL ? r->options->group : "";
     if (r->options->waited_s != 0) {
-        fprintf(r->out, "the node has been waiting for %" PRIu64 " s, and only ", r->options->waited_s);
+        if (r->nodes == 1) {
+            fputs("the node", r->out);
+        } else {
+            write_who(r);
+        }
+        fprintf(r->out, " %s been waiting for %" PRIu64 " s, and only ",
+                r->waits->known_count == 1 ? "has" : "have", r->options->waited_s);
         write_doubts(r);
         fputs(" of this program can end that\n", r->out);
     } else if (r->options->in_vain) {
@@ -420,6 +434,12 @@ static void say_near(const report_t *r, uint32_t rank) {
 }
 
 static bool say_what_one_node_shows(const report_t *r) {
+    if ((doubts_of(r) & SPC_BOARD_AT_END) != 0) {
+        say(r, "  The main program has ended, and threads of it still wait: the run ends when they do.\n"
+               "  Try: send what they wait for, or start them with daemon=True, so that they end with the "
+               "program.");
+        return true;
+    }
     for (uint32_t rank = 0; rank < r->nodes; rank++) {
         if (r->known[rank] && r->entry[rank].near_count != 0) {
             say_near(r, rank);

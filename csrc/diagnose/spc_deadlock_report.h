@@ -19,7 +19,7 @@ typedef struct spc_deadlock_report_options {
     bool in_vain; /* a warning: these waits never succeed, but other nodes still run, and may end */
     /* In place of the report's own on nodes that receive, where no message nearly matches; or NULL. */
     const char *advice;
-    /* A warning: one node has waited for so long, and its own program may end that; 0: no warning. */
+    /* A warning: these nodes have waited for so long, and only their own program may end that; 0: no warning. */
     uint64_t waited_s;
     bool has_launcher; /* there is a launcher, whose options may be named */
 } spc_deadlock_report_options_t;

@@ -49,6 +49,8 @@ typedef struct spc_fork_supervisor {
     uint64_t due_ns; /* until then no victim is blamed if a failure to blame may still come */
     uint64_t settle_ns, told_ns, kill_ns, look_ns; /* deadlines; SPC_NO_DEADLINE: none */
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
+    spc_deadlock_t
+        *stall; /* the same, whatever threads and timers of the program may do; NULL: warned already */
     char *deadlock_text; /* the report of the deadlock that ends the run; else NULL */
     size_t deadlock_text_bytes;
     bool has_told; /* the box process: that all nodes here have ended well */
@@ -314,35 +316,84 @@ static void consider(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-/* ---- looking for deadlocks: ends the run when nodes are proven to wait for ever */
-
-#define LOOK_NS 60000000 /* between two looks; two of them make a proof */
-
-/* Examines the waits of the nodes now and then, until the run is to end. */
-static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
-    if (!has_box(supervisor)
-        && spc_deadlock_create(&supervisor->fork->segment, &supervisor->deadlock) == SPC_OK) {
-        supervisor->look_ns = spc_clock_now_ns() + LOOK_NS;
+/* Writes to stderr, even if a node has made it non-blocking; not for ever. */
+static void speak(const char *text, size_t bytes) {
+    struct pollfd room = {.fd = SPC_SPEAK, .events = POLLOUT};
+    while (bytes > 0) {
+        ssize_t done = write(SPC_SPEAK, text, bytes);
+        if (done < 0 && errno == EAGAIN && poll(&room, 1, SPC_SPEAK_MS) <= 0) {
+            return;
+        }
+        if (done == 0 || (done < 0 && errno != EINTR && errno != EAGAIN)) {
+            return; /* there is no reader */
+        }
+        text += done > 0 ? done : 0;
+        bytes -= done > 0 ? (size_t)done : 0;
     }
 }
 
-/* Runs before any node is told to end: the boards show the deadlock only until then. */
-static bool write_deadlock(spc_fork_supervisor_t *supervisor) {
-    const spc_deadlock_report_options_t options = {0};
-    spc_waits_t waits;
-    int status = spc_waits_read(&supervisor->fork->segment, supervisor->deadlock, &waits);
-    if (status != SPC_OK) { /* the nodes wait on: the next look finds them again */
-        return false;
+/* ---- looking for deadlocks: ends the run when nodes are proven to wait for ever */
+
+#define LOOK_NS 60000000 /* between two looks; two of them make a proof */
+#define STALL_S 5        /* as the launcher's --stall */
+
+/* Examines the waits of the nodes now and then, until the run is to end. */
+static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
+    if (has_box(supervisor)
+        || spc_deadlock_create(&supervisor->fork->segment, &supervisor->deadlock) != SPC_OK) {
+        return;
     }
-    FILE *out = open_memstream(&supervisor->deadlock_text, &supervisor->deadlock_text_bytes);
-    status = out != NULL ? spc_deadlock_report_write(&waits, &options, out) : SPC_ENOMEM;
-    bool failed = out == NULL || fclose(out) != 0 || status != SPC_OK;
+    supervisor->look_ns = spc_clock_now_ns() + LOOK_NS;
+    if (spc_deadlock_create(&supervisor->fork->segment, &supervisor->stall) == SPC_OK) {
+        spc_deadlock_overlook(supervisor->stall, SPC_BOARD_OWN_DOUBTS);
+    }
+}
+
+/* How long the last one of these nodes has been waiting. */
+static uint64_t waited_s(const spc_waits_t *waits) {
+    uint64_t now_ns = spc_clock_now_ns(), since_ns = 0;
+    for (uint32_t rank = 0; rank < waits->nodes; rank++) {
+        since_ns = waits->known[rank] && waits->entry[rank].since_ns > since_ns ? waits->entry[rank].since_ns
+                                                                                : since_ns;
+    }
+    return now_ns > since_ns ? (now_ns - since_ns) / UINT64_C(1000000000) : 0;
+}
+
+/* Writes the report of nodes that a look of `found` has found; `least_s`: only if all have waited for so long, as a
+ * warning. The caller frees the text. NULL: not now. */
+static char *report_of(const spc_fork_supervisor_t *supervisor, const spc_deadlock_t *found, uint64_t least_s,
+                       size_t *bytes) {
+    spc_deadlock_report_options_t options = {0};
+    spc_waits_t waits;
+    char *text = NULL;
+    if (spc_waits_read(&supervisor->fork->segment, found, &waits) != SPC_OK) {
+        return NULL; /* the nodes wait on: the next look finds them again */
+    }
+    options.waited_s = least_s != 0 ? waited_s(&waits) : 0;
+    FILE *out = options.waited_s >= least_s ? open_memstream(&text, bytes) : NULL;
+    bool failed = out == NULL || spc_deadlock_report_write(&waits, &options, out) != SPC_OK;
+    failed = (out != NULL && fclose(out) != 0) || failed;
     spc_waits_free(&waits);
     if (failed) {
-        free(supervisor->deadlock_text);
-        supervisor->deadlock_text = NULL;
+        free(text);
+        text = NULL;
     }
-    return !failed;
+    return text;
+}
+
+/* Warns once of what is no proof: a thread of the program, say, might end the waits. */
+static void warn_of_stall(spc_fork_supervisor_t *supervisor) {
+    size_t bytes = 0;
+    char *text = NULL;
+    if (supervisor->stall != NULL && spc_deadlock_look(supervisor->stall) != 0) {
+        text = report_of(supervisor, supervisor->stall, STALL_S, &bytes);
+    }
+    if (text != NULL) {
+        speak(text, bytes);
+        free(text);
+        spc_deadlock_destroy(supervisor->stall);
+        supervisor->stall = NULL;
+    }
 }
 
 static void spc_fork_look_for_deadlock(spc_fork_supervisor_t *supervisor) {
@@ -351,7 +402,14 @@ static void spc_fork_look_for_deadlock(spc_fork_supervisor_t *supervisor) {
         return;
     }
     supervisor->look_ns = now_ns + LOOK_NS;
-    if (spc_deadlock_look(supervisor->deadlock) != 0 && write_deadlock(supervisor)) {
+    if (spc_deadlock_look(supervisor->deadlock) == 0) {
+        warn_of_stall(supervisor);
+        return;
+    }
+    /* Written before any node is told to end: the boards show the deadlock only until then. */
+    supervisor->deadlock_text =
+        report_of(supervisor, supervisor->deadlock, 0, &supervisor->deadlock_text_bytes);
+    if (supervisor->deadlock_text != NULL) {
         spc_fork_end_run(supervisor, SIGTERM, -1);
     }
 }
@@ -706,22 +764,6 @@ static void end_orphans(uint64_t patience_ns) {
         (void)poll(NULL, 0, SPC_TRACKER_LOOK_MS);
     }
     kill_orphans(patience_ns, NULL);
-}
-
-/* Writes to stderr, even if a node has made it non-blocking; not for ever. */
-static void speak(const char *text, size_t bytes) {
-    struct pollfd room = {.fd = SPC_SPEAK, .events = POLLOUT};
-    while (bytes > 0) {
-        ssize_t done = write(SPC_SPEAK, text, bytes);
-        if (done < 0 && errno == EAGAIN && poll(&room, 1, SPC_SPEAK_MS) <= 0) {
-            return;
-        }
-        if (done == 0 || (done < 0 && errno != EINTR && errno != EAGAIN)) {
-            return; /* there is no reader */
-        }
-        text += done > 0 ? done : 0;
-        bytes -= done > 0 ? (size_t)done : 0;
-    }
 }
 
 /* Another box has ended the run: prints its sentence, after the output of the nodes here. */

@@ -26,7 +26,7 @@
 #define PUBLISHED_SLICE_NS UINT64_C(500000000) /* the board changes with each slice */
 
 /* A thread ends, a timer is disarmed, an idle thread is not idle yet: checked again before each sleep. */
-#define PASSING_DOUBTS ((uint32_t)(SPC_BOARD_THREADS | SPC_BOARD_TIMER | SPC_BOARD_HANDLER))
+#define PASSING_DOUBTS ((uint32_t)SPC_BOARD_OWN_DOUBTS)
 
 #ifdef SPC_WAIT_ENDLESS_SLICES
 #define HAS_FIRST_SLICE 0 /* no board would ever be published after it */
@@ -50,7 +50,7 @@ static uint32_t find_doubts(const spc_node_t *node, const spc_node_wait_t *wait,
         threads = (int32_t)spc_process_threads() - 1;
     }
     if (threads != 0) {
-        doubts |= SPC_BOARD_THREADS;
+        doubts |= threads > 0 ? SPC_BOARD_THREADS : SPC_BOARD_UNCOUNTED;
     }
     if (spc_process_has_timer()) {
         doubts |= SPC_BOARD_TIMER;
@@ -104,7 +104,7 @@ int spc_node_locate(spc_node_wait_t *wait) {
     if (node->annotate != NULL) {
         node->annotate(&entry);
     }
-    entry.doubts = find_doubts(node, wait, threads, own_signals);
+    entry.doubts |= find_doubts(node, wait, threads, own_signals);
     entry.since_ns = since_ns;
     node->entry = entry;
     node->located = wait;

@@ -41,6 +41,11 @@ enum {
     SPC_BOARD_TIMER = 4, /* a timer is armed */
     SPC_BOARD_HANDLER = 8, /* a signal has a handler of the program's own */
     SPC_BOARD_UNKNOWN = 16, /* the wait cannot name the nodes it needs */
+    SPC_BOARD_UNCOUNTED = 32, /* the system does not tell whether other threads run */
+    SPC_BOARD_AT_END = 64, /* with THREADS: the main program has ended, and Python waits for its threads */
+    /* Those that the program itself has made. */
+    SPC_BOARD_OWN_DOUBTS = SPC_BOARD_THREADS | SPC_BOARD_TIMER | SPC_BOARD_HANDLER | SPC_BOARD_UNCOUNTED
+        | SPC_BOARD_AT_END,
 };
 
 enum {

@@ -56,7 +56,7 @@ from spcomm._core import errors
 
 
 # Reasons why a wait may end without any action of a node: bits of `Wait.doubts`, as in spc_board.h.
-TIMED, THREADS, TIMER, HANDLER, UNKNOWN = 1, 2, 4, 8, 16
+TIMED, THREADS, TIMER, HANDLER, UNKNOWN, UNCOUNTED, AT_END = 1, 2, 4, 8, 16, 32, 64
 
 # A wait that has lasted at least some milliseconds: the node's status board entry as it is in memory, and the ranks of
 # the run that it waits for; for a send, the ranks that keep messages of it.

@@ -13,6 +13,7 @@ from spcomm._core.diagnose cimport open_memstream, spc_comm_report_wait
 from spcomm._core.libspc cimport (
     SPC_ANY_SOURCE,
     SPC_ANY_TAG,
+    SPC_BOARD_AT_END,
     SPC_BOARD_FILE_BYTES,
     SPC_BOARD_FUNCTION_BYTES,
     SPC_CONTEXT_USER,
@@ -118,21 +119,42 @@ cdef int32_t locate(void *argument, spc_board_entry_t *entry, uint64_t *own_sign
         copy_text(entry.function, SPC_BOARD_FUNCTION_BYTES, function.encode())
         entry.line = line
         own_signals[0] |= signals_of_python()
-        threads = len(sys._current_frames()) - 1
-        if threads == 1 and is_joined_by_main():
-            threads = 0
+        frames = sys._current_frames()
+        threads = len(frames) - 1
+        if threads > 0 and has_main_ended(frames):
+            if threads == 1 and is_joined_by_main(frames):
+                threads = 0
+            else:
+                entry.doubts |= SPC_BOARD_AT_END
         return threads if threads > 0 else <int32_t>spc_process_busy_threads()
     except BaseException as error:  # a signal handler raised meanwhile
         interrupt(<Handle>argument, error)
         return INT32_MIN
 
 
-cdef bint is_joined_by_main() except -1:
-    """Whether the main program has ended, and its thread only waits for this one, in the end of Python."""
+cdef bint has_main_ended(dict frames) except -1:
+    """Whether the main program has ended, and its thread is in the end of Python, where it waits for other threads."""
     threading = sys.modules.get("threading")
-    if threading is None or threading.main_thread().is_alive():
+    if threading is None:
         return False
-    return not threading.current_thread().daemon
+    main = threading.main_thread()
+    frame = frames.get(main.ident)
+    while frame is not None and frame.f_code is not threading._shutdown.__code__:
+        frame = frame.f_back
+    return frame is not None or not main.is_alive()
+
+
+cdef bint is_joined_by_main(dict frames) except -1:
+    """Whether the main thread, in the end of Python, only waits for this one. Pools have their threads joined first."""
+    threading = sys.modules["threading"]
+    main = threading.main_thread()
+    frame = frames.get(main.ident)
+    while main.is_alive() and frame is not None and frame.f_code.co_name in ("join", "_wait_for_tstate_lock"):
+        if frame.f_globals.get("__name__") != "threading" or frame.f_locals.get("timeout") not in (None, -1):
+            return False
+        frame = frame.f_back
+    is_joining = not main.is_alive() or frame is not frames.get(main.ident)
+    return is_joining and not threading.current_thread().daemon
 
 
 cdef uint64_t signals_of_python() except? 0:

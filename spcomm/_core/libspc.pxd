@@ -252,6 +252,7 @@ cdef extern from "segment/spc_trace.h" nogil:
 
 cdef extern from "segment/spc_board.h" nogil:
     enum:
+        SPC_BOARD_AT_END
         SPC_BOARD_FILE_BYTES
         SPC_BOARD_FUNCTION_BYTES
     ctypedef struct spc_board_entry_t:

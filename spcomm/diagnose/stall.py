@@ -2,7 +2,7 @@
 """SP102 and SP103: warnings that a run stands still, though it might go on."""
 
 from spcomm._core import diagnose as core
-from spcomm._core.diagnose import HANDLER, THREADS, TIMED, TIMER, Wait
+from spcomm._core.diagnose import AT_END, HANDLER, THREADS, TIMED, TIMER, UNCOUNTED, Wait
 from spcomm.text import aligned, ranks_text
 
 STALL = "SP102"
@@ -16,6 +16,7 @@ _DOUBTS = {
     THREADS: "has other threads, which may send or receive",
     TIMER: "has set a timer",
     HANDLER: "handles signals",
+    UNCOUNTED: "runs where the number of its threads is unknown (there is no /proc)",
 }
 
 
@@ -98,6 +99,13 @@ def _why(waits: "dict[int, Wait]", others: "dict[int, tuple[str, str]]", boxes: 
         else:
             advice = f"give {who} less to do at a time, or share the work more evenly"
         return f"Try: {advice}. To be warned later: --stall TIME."
+    ended = [rank for rank, wait in waits.items() if wait.doubts & AT_END]
+    if ended:
+        return (
+            f"The main program of {ranks_text(ended)} has ended, and threads of it still wait: the run ends when they "
+            "do.\n  Try: send what they wait for, or start them with threading.Thread(…, daemon=True), so that they "
+            "end with the program."
+        )
     doubts = sorted({bit for wait in waits.values() for bit in _DOUBTS if wait.doubts & bit})
     if doubts:
         why = " and ".join(_DOUBTS[bit] for bit in doubts)

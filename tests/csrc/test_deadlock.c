@@ -286,7 +286,7 @@ TEST(a_handler_may_do_anything_for_anybody) {
 /* ---- why a wait may end although nobody does anything ---- */
 
 TEST(a_doubt_is_no_proof) {
-    for (uint32_t doubt = SPC_BOARD_TIMED; doubt <= SPC_BOARD_UNKNOWN; doubt *= 2) {
+    for (uint32_t doubt = SPC_BOARD_TIMED; doubt <= SPC_BOARD_AT_END; doubt *= 2) {
         table_t *table = open_circle();
         table->entry[2].doubts = doubt;
         change(table, 2);
@@ -296,6 +296,19 @@ TEST(a_doubt_is_no_proof) {
         CHECK_PROVEN(table, 7u);
         close_table(table);
     }
+}
+
+/* For a warning: what the nodes wait for comes only if something of the program's own ends it. */
+TEST(a_doubt_is_overlooked) {
+    table_t *table = open_circle();
+    spc_deadlock_overlook(table->deadlock, SPC_BOARD_THREADS | SPC_BOARD_TIMER);
+    table->entry[2].doubts = SPC_BOARD_THREADS;
+    change(table, 2);
+    CHECK_PROVEN(table, 7u);
+    table->entry[2].doubts = SPC_BOARD_THREADS | SPC_BOARD_TIMED;
+    change(table, 2);
+    CHECK_NOTHING(table);
+    close_table(table);
 }
 
 TEST(an_unknown_wait_is_no_proof) {

@@ -282,6 +282,23 @@ TEST(headlines) {
     }
 }
 
+TEST(nodes_that_a_thread_may_help) {
+    told_t told = {.waits = {.nodes = 3}};
+    message(&told, 0, SPC_BOARD_RECEIVE, 1, 0);
+    message(&told, 1, SPC_BOARD_RECEIVE, 0, 0);
+    told.entry[1].doubts = SPC_BOARD_THREADS;
+    char *text = report_of(&told, (spc_deadlock_report_options_t){.waited_s = 6});
+    CHECK_STR(strtok(text, "\n"),
+              "spcomm: warning: nodes 0-1 of 3 have been waiting for 6 s, and only another thread "
+              "of this program can end that");
+    free(text);
+    told.entry[1].doubts |= SPC_BOARD_AT_END;
+    text = report_of(&told, (spc_deadlock_report_options_t){.waited_s = 6});
+    CHECK(strstr(text, "The main program has ended, and threads of it still wait") != NULL);
+    CHECK(strstr(text, "daemon=True") != NULL);
+    free(text);
+}
+
 TEST(a_node_alone) {
     static const struct {
         spc_board_kind_t kind;

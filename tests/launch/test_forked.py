@@ -56,6 +56,24 @@ def test_random_numbers_differ(forked):
     assert len(set(result.out.split())) == 8, result
 
 
+@pytest.mark.parametrize(
+    "text, names",
+    [
+        ("rng = numpy.random.default_rng(1)", "rng (program.py:2) was made before"),
+        (
+            "a, b = random.Random(3), numpy.random.RandomState(2)",
+            "a (program.py:2) and b (program.py:2) were made",
+        ),
+        ("keys = random.SystemRandom(); draw = random.random; state = numpy.random.mtrand._rand", ""),
+    ],
+)
+def test_generators_that_would_draw_the_same_are_named(forked, text, names):
+    head = f"import random, numpy\n{text}\n{HEAD}rng = random.Random(7)\n"
+    result = forked.nodes(2, "comm.barrier()\n", head)
+    assert result.code == 0 and (names in result.err if names else result.err == ""), result
+    assert len(result.err.splitlines()) == bool(names), result
+
+
 def test_only_node_0_has_the_standard_input(forked):
     head = "import sys\nfirst = sys.stdin.readline()\n" + HEAD
     process = forked.begin(3, "print(comm.rank, sys.stdin.read().split())\n", head, stdin=subprocess.PIPE)

@@ -7,6 +7,8 @@ THREADS: int
 TIMER: int
 HANDLER: int
 UNKNOWN: int
+UNCOUNTED: int
+AT_END: int
 
 MOVES_DATA: range
 TYPES: dict[int, str]

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from spcomm._core import net
 from spcomm._core.errors import AuthenticationError, SpcommError, VersionError
 from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.loopback import LOOPBACK
 from spcomm.launch.base.usage import UsageError
 
 TYPE_CHECKING = False
@@ -33,7 +34,6 @@ _SHORT_S = 0.2  # without descriptors
 _AT_VERDICT = 5  # in a message
 _REFUSED = bytes([net.REFUSED])
 _ROLE_BYTES = 16  # of the signed bytes; HELLO and CHALLENGE follow
-LOOPBACK = "127.0.0.1"
 SECRET_BYTES = 32
 ROOM = 0  # the job of clients of the server itself (room.broker); their box is 0, too
 INTERCEPTED, NO_TLS = -1, -2  # outcomes beside those of `net`: an intermediary was found; TLS failed

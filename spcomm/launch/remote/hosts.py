@@ -12,11 +12,11 @@ import shlex
 import sys
 import time
 
+from spcomm.launch.base import loopback
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.groups import gather
 from spcomm.launch.cmdline.machines import HERE, tunnels, why
 from spcomm.launch.local.fork_client import ForkClient
-from spcomm.launch.remote import handshake
 from spcomm.launch.remote.box_proxy import CLOCK, LINES, LOOK, NOW, RemoteBox, RemoteSegment
 
 TYPE_CHECKING = False
@@ -321,7 +321,7 @@ def tell(groups: "list[Group]", transports: "TransportProcesses | None", listen:
     if listen is not None and said and transports is not None:
         how = (
             "it stays on this machine"
-            if transports.address[0] == handshake.LOOPBACK
+            if transports.address[0] == loopback.LOOPBACK
             else "connections are encrypted"
         )
         os.write(2, f"spcomm: boxes connect to {', '.join(sorted(said))}; {how}\n".encode())

@@ -140,7 +140,9 @@ class _Server:
             self._transports = TransportProcesses([self._run], link_timeout)  # type: ignore[list-item]
         except (OSError, UsageError) as error:
             self._end()
-            self._wire.send(("refused", f"boxes cannot be connected ({error})"))
+            self._wire.send(
+                ("refused", f"boxes cannot be connected: {str(error).removeprefix('spcomm run: ')}")
+            )
             return
         for transport in self._transports:
             self._loop.add(transport.fileno(), lambda transport=transport: self._hear(transport))

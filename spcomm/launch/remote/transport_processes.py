@@ -11,6 +11,7 @@ import _socket
 import os
 import select
 
+from spcomm.launch.base import loopback
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import Wire, opened
@@ -276,6 +277,9 @@ def _listen(address: str) -> "_socket.socket":
         raise UsageError(
             f"spcomm run: --listen {address} is not an address of this machine ({error}){without}"
         ) from None
+    if not_reached := loopback.trouble(listener.getsockname()):
+        listener.close()
+        raise UsageError(f"spcomm run: {not_reached}")
     handshake.require("spcomm run", listener)
     listener.listen(_BACKLOG)
     return listener

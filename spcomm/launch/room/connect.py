@@ -5,6 +5,7 @@ import _socket
 import time
 
 from spcomm._core import net
+from spcomm.launch.base import loopback
 from spcomm.launch.remote import handshake, versions
 from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.room.mac_framing import MacFrames
@@ -163,6 +164,9 @@ def unreachable(place: "tuple[str, int]", error: Exception) -> str:
         )
     if isinstance(error, ConnectionError):
         return f"{spelt(place)} closed the connection: it is not an spcomm server, or it is overloaded"
+    not_reached = loopback.trouble(place)
+    if not_reached:
+        return not_reached
     return f"{spelt(place)} cannot be reached ({getattr(error, 'strerror', None) or error})"
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 
 from spcomm.command_help import CommandHelp
+from spcomm.launch.base import loopback
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import join_code, prompt
 from spcomm.text import counted
@@ -99,10 +100,10 @@ def _port(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]":
             f"put both into the same network, and let that machine's firewall admit TCP port {address[1]}",
         ) from None
     except OSError as error:
-        raise _HopFailed(
-            f"no route to {address[0]} ({error.strerror or error})",
-            "whether both machines are in the same network",
-        ) from None
+        advice = "whether both machines are in the same network"
+        if loopback.trouble(address):
+            advice = f"{loopback.REMEDY}: the loopback device of this machine is down"
+        raise _HopFailed(f"no route to {address[0]} ({error.strerror or error})", advice) from None
     finally:
         sock.close()
 

@@ -8,6 +8,7 @@ import sys
 import time
 
 from spcomm.command_help import CommandHelp
+from spcomm.launch.base import loopback
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import values
 from spcomm.launch.room import join_code
@@ -128,7 +129,11 @@ def _seconds(text: str) -> float:
 def _listen(settings: Settings) -> "_socket.socket":
     from spcomm.launch.remote import handshake
 
-    host, port = settings.listen or ("0.0.0.0" if settings.room else handshake.LOOPBACK, PORT)
+    host, port = settings.listen or (loopback.ANYWHERE if settings.room else loopback.LOOPBACK, PORT)
+    if not_reached := loopback.trouble((host, port)):
+        if host != loopback.ANYWHERE:
+            raise UsageError(f"spcomm serve: {not_reached}")
+        _say(not_reached)
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     os.set_inheritable(listener.fileno(), False)
     try:

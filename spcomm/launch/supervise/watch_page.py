@@ -13,8 +13,9 @@ import os
 import select
 import time
 
-from spcomm.launch.base import wire
+from spcomm.launch.base import loopback, wire
 from spcomm.launch.base.process import signal_name
+from spcomm.launch.base.usage import UsageError
 from spcomm.launch.supervise.watch import states_text
 
 TYPE_CHECKING = False
@@ -43,7 +44,7 @@ class WatchPage:
     """The launcher's end of it."""
 
     def __init__(self, group: "Group", program: str) -> None:
-        """Raises `OSError` if there can be no socket that listens on 127.0.0.1."""
+        """Raises `OSError` if there can be no socket that listens on 127.0.0.1, `UsageError` if none reaches it."""
         from spcomm.launch.remote import transport_main
 
         self._size = group.size
@@ -52,7 +53,10 @@ class WatchPage:
         self._is_ready = True
         self._holds_up = b""  # a key of _HELD_UP
         listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-        listener.bind(("127.0.0.1", 0))
+        listener.bind((loopback.LOOPBACK, 0))
+        if not_reached := loopback.trouble(listener.getsockname()):
+            listener.close()
+            raise UsageError(f"spcomm run: --watch=browser: {not_reached}")
         listener.listen(64)
         token = os.urandom(32).hex()
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={token}"
