@@ -84,8 +84,8 @@ void spc_mpi_locate(char *text, size_t room) {
 
 /* ---- from one run to the next: a node of a Cluster ---- */
 
-/* What the program has made is the run's, and its handles end. A window's memory stays: variables may still refer to
- * it. */
+/* Objects that the program has made are the run's, and their handles end. A window's memory stays: variables may still
+ * refer to it. */
 static void end_run(void) {
     void *object;
     spc_mpi.world_errhandler = spc_mpi.world->errhandler;

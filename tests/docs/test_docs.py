@@ -60,7 +60,7 @@ def test_a_page_by_its_name(word, name):
     ("words", "said"),
     [
         (["deadlok"], "there is no page 'deadlok' (did you mean "),
-        (["99"], "there is no page '99' (the nearest is 11_prediction)"),
+        (["99"], "there is no page '99' (the nearest is 12_send_may_wait)"),
         (["zzzzzz"], "there is no page 'zzzzzz'; `spcomm docs` lists them"),
         (["cxx"], ""),
         (["run", "trace"], "give one page, not 2; `spcomm docs` lists them"),

@@ -30,9 +30,10 @@ def test_make_targets_exist():
     fail_with(complaints)
 
 
-def test_the_readme_shows_a_listing_and_its_output():
+@pytest.mark.parametrize("name", ["tutorial/listings/04_circle.py", "howto/listings/mpi_exchange.py"])
+def test_the_readme_shows_a_listing_and_its_output(name):
     """The listing and its output are run by test_listings.py."""
-    listing = ROOT / "docs" / "tutorial" / "listings" / "04_circle.py"
+    listing = ROOT / "docs" / name
     readme = (ROOT / "README.md").read_text()
     program = listing.read_text().partition("\n")[2]
     # As many lines as the file has: the report counts them.

@@ -67,8 +67,8 @@ IMPORTS = {
     "mpi": {"command_help"},
     "speedes": PUBLIC | {"_core.errors"},
     "rendering": PUBLIC,
-    "bench": PUBLIC | {"argument_parser", "command_help", "compiling", "launch", "config", "text"},
-    "learn": PUBLIC | {"argument_parser", "command_help", "launch", "config", "demo", "trace", "text"},
+    "bench": PUBLIC | {"argument_parser", "command_help", "compiling", "launch", "config", "mpi", "text"},
+    "learn": PUBLIC | {"argument_parser", "command_help", "launch", "config", "demo", "mpi", "trace", "text"},
     "docs": PUBLIC | {"cli", "command_help", "compiling", "demo", "diagnose", "learn", "text"},
     "model": PUBLIC | {"argument_parser", "bench", "command_help", "text"},
     "notebook": PUBLIC
@@ -113,6 +113,11 @@ EXCEPTIONS = {
         "spcomm.launch.base.report",
     ): "a node that was exec'ed tells its launcher of an uncaught exception",
     ("spcomm/forking.py", "spcomm.launch.base.report"): "a forked node tells its supervisor, in the same way",
+    ("spcomm/mpi/bindings.py", "spcomm.launch.cmdline.plan.Plan"): "a type: the launcher hands its plan over",
+    (
+        "spcomm/mpi/bindings.py",
+        "spcomm.launch.base.usage.UsageError",
+    ): "the launcher's own refusal of a program",
 }
 
 

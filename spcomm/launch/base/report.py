@@ -202,7 +202,8 @@ def kind_of(error: BaseException) -> "tuple[bytes, str]":
         bases = [base.__name__ for base in type(cause).__mro__ if base.__module__.startswith("spcomm")]
         if "ConnectionLostError" in bases:
             return CUT, type(error).__name__
-        if ("SpcommError" in bases and cause.is_consequence) or _is_mpi_consequence(cause):  # type: ignore[attr-defined]
+        is_own = "SpcommError" in bases and cause.is_consequence  # type: ignore[attr-defined]
+        if is_own or _is_mpi_consequence(cause):
             return LOST, type(error).__name__
         cause = cause.__cause__ or cause.__context__
     return RAISED, type(error).__name__

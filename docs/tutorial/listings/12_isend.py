@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+rank, size = comm.Get_rank(), comm.Get_size()
+right, left = (rank + 1) % size, (rank - 1) % size
+
+sending = comm.isend(rank, dest=right)
+theirs = comm.recv(source=left)
+sending.wait()
+print(f"rank {rank} got {theirs}")
