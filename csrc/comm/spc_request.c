@@ -143,7 +143,11 @@ bool spc_request_is_done(spc_request_t *request) {
         return true;
     }
     if (request->kind == SPC_REQUEST_BARRIER && spc_reduce_test(comm->reduce, request->phase)) {
-        complete(request, spc_comm_fuzzy_done(comm, request->phase));
+        int status;
+        do {
+            status = spc_comm_fuzzy_done(comm, request->phase);
+        } while (status == SPC_EAGAIN); /* perturbed, it may look away; but all have entered */
+        complete(request, status);
         return true;
     }
     return false;
