@@ -183,8 +183,8 @@ def conversions():
         handle, word = f"MPI_{name}", CONVERTED.get(name, name)
         for to, back in (("c2f", "f2c"), ("toint", "fromint")):
             integer = "MPI_Fint" if to == "c2f" else "int"
-            yield f"{integer} MPI_{word}_{to}({handle} handle)", "return (int)(intptr_t)handle;"
-            yield f"{handle} MPI_{word}_{back}({integer} number)", f"return ({handle})(intptr_t)number;"
+            yield integer, f"MPI_{word}_{to}", f"({handle} handle)", "return (int)(intptr_t)handle;"
+            yield handle, f"MPI_{word}_{back}", f"({integer} number)", f"return ({handle})(intptr_t)number;"
 
 
 def header(abi):
@@ -199,7 +199,11 @@ def header(abi):
     for function in functions():
         for is_large in (False, True)[: 1 + function.has_large]:
             lines += [function.prototype(prefix, is_large) + ";" for prefix in ("", "P")]
-    lines += [f"{prototype};" for prototype, _ in conversions()]
+    lines += [
+        f"{result} {prefix}{name}{parameters};"
+        for result, name, parameters, _ in conversions()
+        for prefix in ("", "P")
+    ]
     lines += [
         "",
         HERE_LINES,
@@ -339,7 +343,10 @@ def entries(abi):
     for function in functions():
         for is_large in (False, True)[: 1 + function.has_large]:
             lines.append(entry(function, is_large))
-    lines += [f"{prototype} {{\n    {body}\n}}" for prototype, body in conversions()]
+    lines += [
+        f"{result} P{name}{parameters} {{\n    {body}\n}}\nSPC_MPI_ALIAS({result}, {name}, {parameters})\n"
+        for result, name, parameters, body in conversions()
+    ]
     if abi == "mpich":
         lines.append("int *const MPI_UNWEIGHTED = (int *)8;\nint *const MPI_WEIGHTS_EMPTY = (int *)16;")
     return "\n".join([*lines, ""])

@@ -135,7 +135,8 @@ int spc_mpi_take_part(const spc_mpi_comm_t *comm, const spc_message_t *message, 
 /* Copies items of one type to items of another. */
 int spc_mpi_copy_part(const spc_mpi_comm_t *comm, spc_mpi_part_t from, spc_mpi_part_t to);
 
-/* Room for items of any type, at an address as MPI's; `memory` is to be freed. MPI_ERR_NO_MEM. */
+/* Room for items of any type, with the holes at their ends, at an address as MPI's; `memory` is to be freed.
+ * MPI_ERR_NO_MEM. */
 typedef struct spc_mpi_items {
     spc_mpi_part_t part;
     void *memory;

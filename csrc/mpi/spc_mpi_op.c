@@ -199,7 +199,8 @@ static bool combine_complex(MPI_Op op, const long double complex *left, long dou
             const bool is_equal = left[i].value == right[i].value;                                     \
             const bool wins = least ? left[i].value < right[i].value : left[i].value > right[i].value; \
             if (wins || (is_equal && left[i].index < right[i].index)) {                                \
-                right[i] = left[i];                                                                    \
+                right[i].value = left[i].value;                                                        \
+                right[i].index = left[i].index;                                                        \
             }                                                                                          \
         }                                                                                              \
     }

@@ -228,8 +228,11 @@ static int combine_in_core(const spc_mpi_collective_t *call) {
 int spc_mpi_items_create(const spc_mpi_comm_t *comm, MPI_Count count, const spc_mpi_type_t *type,
                          spc_mpi_items_t *items) {
     const MPI_Count distance = count > 0 ? (count - 1) * type->extent : 0;
-    const MPI_Count low = type->true_lb + (distance < 0 ? distance : 0);
-    const MPI_Count length = type->true_extent + (distance < 0 ? -distance : distance);
+    /* With the holes at both ends of an item: an operator of the program may copy whole structs. */
+    const MPI_Count lb = type->lb < type->true_lb ? type->lb : type->true_lb;
+    const MPI_Count ub = type->lb + type->extent, true_ub = type->true_lb + type->true_extent;
+    const MPI_Count low = lb + (distance < 0 ? distance : 0);
+    const MPI_Count length = (ub > true_ub ? ub : true_ub) - lb + (distance < 0 ? -distance : distance);
     items->memory = calloc(1, (size_t)length + 1);
     if (items->memory == NULL) {
         return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for %lld items", (long long)count);

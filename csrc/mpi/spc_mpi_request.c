@@ -254,8 +254,11 @@ int spc_mpi_get_count(const MPI_Status *status, MPI_Datatype datatype, MPI_Count
 int spc_mpi_status_set_elements(MPI_Status *status, MPI_Datatype datatype, MPI_Count count) {
     spc_mpi_type_t *type;
     SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
-    const MPI_Count one = type->element != NULL ? type->element->size : type->size;
-    spc_mpi_status_set(status, status->MPI_SOURCE, status->MPI_TAG, count * one, was_cancelled(status));
+    const spc_mpi_type_t *element = type->element != NULL ? type->element : type;
+    const MPI_Count bytes = element->value_size == 0
+                                ? count * element->size
+                                : count / 2 * element->size + count % 2 * element->value_size;
+    spc_mpi_status_set(status, status->MPI_SOURCE, status->MPI_TAG, bytes, was_cancelled(status));
     return MPI_SUCCESS;
 }
 

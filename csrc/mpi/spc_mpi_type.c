@@ -72,6 +72,7 @@ static void start_pair(MPI_Datatype handle, const char *name, MPI_Count value_si
     spc_mpi_loop_add_block(loop, index_at, sizeof(int));
     spc_mpi_loop_release(made->loop);
     made->true_extent = index_at + (MPI_Count)sizeof(int);
+    made->value_size = value_size;
     made->loop = spc_mpi_loop_simplify(loop);
 }
 
@@ -88,7 +89,7 @@ static void start_pair(MPI_Datatype handle, const char *name, MPI_Count value_si
     X(UNSIGNED, unsigned, UINT32)                         \
     X(LONG, long, INT64)                                  \
     X(UNSIGNED_LONG, unsigned long, UINT64)               \
-    X(LONG_LONG, long long, INT64)                        \
+    X(LONG_LONG_INT, long long, INT64)                    \
     X(UNSIGNED_LONG_LONG, unsigned long long, UINT64)     \
     X(FLOAT, float, FLOAT32)                              \
     X(DOUBLE, double, FLOAT64)                            \
@@ -103,7 +104,7 @@ static void start_pair(MPI_Datatype handle, const char *name, MPI_Count value_si
     X(UINT16_T, uint16_t, UINT16)                         \
     X(UINT32_T, uint32_t, UINT32)                         \
     X(UINT64_T, uint64_t, UINT64)                         \
-    X(C_FLOAT_COMPLEX, float complex, COMPLEX64)          \
+    X(C_COMPLEX, float complex, COMPLEX64)                \
     X(C_DOUBLE_COMPLEX, double complex, COMPLEX128)       \
     X(C_LONG_DOUBLE_COMPLEX, long double complex, NONE)   \
     X(AINT, MPI_Aint, INT64)                              \

@@ -34,6 +34,7 @@ struct spc_mpi_type {
     MPI_Count lb, extent;
     MPI_Count true_lb, true_extent;
     MPI_Count alignment; /* of its most aligned element */
+    MPI_Count value_size; /* of a builtin pair of a value and its index; 0: it is none */
     uint32_t core;                 /* the spc_type_t of each element, or SPC_TYPE_NONE */
     const spc_mpi_type_t *element; /* the builtin type of each element; NULL: they differ */
     spc_mpi_loop_t *loop;

@@ -65,13 +65,25 @@ int spc_mpi_type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MP
 
 /* ---- elements of a received message ---- */
 
+/* Elements of a builtin type, of which a pair has two; what is left of the bytes is less than one. */
+static MPI_Count count_builtin(const spc_mpi_type_t *type, MPI_Count *bytes) {
+    const MPI_Count items = *bytes / type->size;
+    *bytes %= type->size;
+    if (type->value_size == 0) {
+        return items;
+    }
+    const bool has_value = *bytes >= type->value_size;
+    *bytes -= has_value ? type->value_size : 0;
+    return 2 * items + has_value;
+}
+
 /* The builtin elements in the first `bytes` of an item; what is left of them is less than one. */
 static MPI_Count count_elements(const spc_mpi_type_t *type, MPI_Count *bytes) {
     if (type->element != NULL) {
-        const MPI_Count one = type->element->size;
         const MPI_Count there = *bytes < type->size ? *bytes : type->size;
-        const MPI_Count count = one != 0 ? there / one : 0;
-        *bytes -= count * one;
+        MPI_Count left = there;
+        const MPI_Count count = type->size != 0 ? count_builtin(type->element, &left) : 0;
+        *bytes -= there - left;
         return count;
     }
     const spc_mpi_contents_t *contents = &type->contents;
@@ -102,7 +114,8 @@ int spc_mpi_get_elements(const MPI_Status *status, MPI_Datatype datatype, MPI_Co
         return MPI_SUCCESS;
     }
     if (type->element != NULL && type->element->size != 0) {
-        *count = left % type->element->size == 0 ? left / type->element->size : MPI_UNDEFINED;
+        *count = count_builtin(type->element, &left);
+        *count = left == 0 ? *count : MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
     MPI_Count one = type->size;
