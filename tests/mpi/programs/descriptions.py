@@ -33,6 +33,19 @@ def contents():
     made.Free()
 
 
+def pairs():
+    """A pair has two elements, its value and its index; a status may have a value without one."""
+    status, items = MPI.Status(), bytearray(32)
+    request = MPI.COMM_SELF.Irecv([items, 2, MPI.DOUBLE_INT], source=0)
+    MPI.COMM_SELF.Send([bytearray(32), 2, MPI.DOUBLE_INT], dest=0)
+    request.Wait(status)
+    assert (status.Get_count(MPI.DOUBLE_INT), status.Get_elements(MPI.DOUBLE_INT)) == (2, 4)
+    for elements in (0, 1, 5):
+        status.Set_elements(MPI.DOUBLE_INT, elements)
+        assert status.Get_elements(MPI.DOUBLE_INT) == elements
+    assert status.Get_count(MPI.DOUBLE_INT) == MPI.UNDEFINED
+
+
 def parametrized():
     for digits, bytes_ in ((1, 1), (3, 2), (9, 4), (10, 8), (18, 8)):
         made = MPI.Datatype.Create_f90_integer(digits)
@@ -103,6 +116,7 @@ def error_classes():
 
 
 contents()
+pairs()
 parametrized()
 representations()
 error_classes()
