@@ -214,10 +214,12 @@ int spc_mpi_check(const spc_mpi_comm_t *comm, int status) {
 }
 
 int spc_mpi_left_out(const char *call) {
+    const bool spawns = strncmp(call, "MPI_Comm_spawn", strlen("MPI_Comm_spawn")) == 0;
     spc_mpi_call = call;
-    return spc_mpi_fail(
-        NULL, MPI_ERR_UNSUPPORTED_OPERATION,
-        "spcomm does not have this function; spcomm's guide on MPI programs lists what it has");
+    return spc_mpi_fail(NULL, MPI_ERR_UNSUPPORTED_OPERATION, "spcomm does not have this function; %s",
+                        spawns ? "all processes start together: spcomm run -n N PROGRAM, and for a pool of "
+                                 "mpi4py.futures spcomm run -n N -m mpi4py.futures PROGRAM"
+                               : "spcomm's guide on MPI programs lists what it has");
 }
 
 /* ---- queries ---- */

@@ -3,6 +3,7 @@
 
 import importlib.util
 import re
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +44,14 @@ def test_a_call_of_one_ends_with_one_sentence(python_program):
     assert result.code == 1, result
     sentences = [line for line in result.err.splitlines() if "MPI_Open_port: spcomm does not have" in line]
     assert len(sentences) == 1, result
+
+
+def test_a_pool_says_how_to_start_it(python_program):
+    result = python_program("pool.py", 1)
+    assert "spcomm run -n N -m mpi4py.futures PROGRAM" in result.err, result
+
+
+@pytest.mark.parametrize("options", [(), ("--boxes", 2)])
+def test_a_pool_has_the_nodes_as_its_workers(launch, mpi4py, options):
+    result = launch("-n", 3, *options, "-m", "mpi4py.futures", Path(__file__).parent / "programs" / "pool.py")
+    assert (result.code, result.lines) == (0, [str([number * number for number in range(10)])]), result
