@@ -193,7 +193,10 @@ class BuildExtensions(build_ext):
             f"-Wl,-rpath,{BESIDE}/../_core",
             str(Path(core.build_clib, CORE_NAME)),
         ]
-        names = ["-install_name", f"@rpath/{name}"] if MACOS else [f"-Wl,-soname,{name}"]
+        # A name that nothing defines ends the build, as it always does on macOS, and not the program that calls it.
+        names = (
+            ["-install_name", f"@rpath/{name}"] if MACOS else [f"-Wl,-soname,{name}", "-Wl,--no-undefined"]
+        )
         self.compiler.link_shared_object(
             objects, str(folder / name), extra_postargs=[*to_core, *LINK, *names]
         )

@@ -258,8 +258,8 @@ int spc_mpi_check_operands(const spc_mpi_comm_t *comm, MPI_Op op, const spc_mpi_
 
 /* ---- combining ---- */
 
-static void call_own(const op_t *own, const void *left, void *right, MPI_Count count,
-                     const spc_mpi_type_t *type) {
+static void call_function(const op_t *own, const void *left, void *right, MPI_Count count,
+                          const spc_mpi_type_t *type) {
     MPI_Datatype handle = type->handle;
     if (own->function == NULL) {
         own->large_function((void *)(uintptr_t)left, right, &count, &handle);
@@ -271,6 +271,15 @@ static void call_own(const op_t *own, const void *left, void *right, MPI_Count c
         own->function(spc_mpi_item(left, done, type), spc_mpi_item(right, done, type), &now, &handle);
         done += length;
     }
+}
+
+/* The function may ask about the type, which the program may have freed: a persistent request still uses it. */
+static void call_own(const op_t *own, const void *left, void *right, MPI_Count count,
+                     const spc_mpi_type_t *type) {
+    const spc_mpi_type_t *outer = spc_mpi_combined_type;
+    spc_mpi_combined_type = type;
+    call_function(own, left, right, count, type);
+    spc_mpi_combined_type = outer;
 }
 
 /* Elements with holes between them: as dense ones, and back. */

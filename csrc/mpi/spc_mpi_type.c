@@ -183,10 +183,19 @@ void spc_mpi_types_start(void) {
 
 /* ---- objects ---- */
 
+_Thread_local const spc_mpi_type_t *spc_mpi_combined_type;
+
+/* NULL: the program has no handle of it any more. */
+static spc_mpi_type_t *find_made(MPI_Datatype handle) {
+    spc_mpi_type_t *made = spc_mpi_handle_find(SPC_MPI_TYPE, (intptr_t)handle);
+    const bool is_freed = made != NULL && made->is_freed && made != spc_mpi_combined_type;
+    return is_freed ? NULL : made;
+}
+
 int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type) {
     *type = find_builtin(handle);
     if (*type == NULL) {
-        *type = spc_mpi_handle_find(SPC_MPI_TYPE, (intptr_t)handle);
+        *type = find_made(handle);
     }
     if (*type == NULL) {
         return spc_mpi_fail(comm, MPI_ERR_TYPE,
@@ -217,6 +226,7 @@ void spc_mpi_type_release(spc_mpi_type_t *type) {
         || atomic_fetch_sub_explicit(&type->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
+    spc_mpi_handle_free(SPC_MPI_TYPE, (intptr_t)type->handle);
     spc_mpi_loop_release(type->loop);
     free_contents(&type->contents);
     free(type);
@@ -307,6 +317,11 @@ static int publish(spc_mpi_type_t *made, int combiner, const given_t *given, MPI
         return no_memory();
     }
     made->handle = (MPI_Datatype)spc_mpi_handle_create(SPC_MPI_TYPE, made);
+    if ((intptr_t)made->handle == 0) {
+        spc_mpi_type_release(made);
+        return spc_mpi_fail(NULL, MPI_ERR_NO_MEM,
+                            "there are too many datatypes: free some with MPI_Type_free");
+    }
     *handle = made->handle;
     return MPI_SUCCESS;
 }

@@ -26,8 +26,9 @@ typedef struct spc_mpi_contents {
 } spc_mpi_contents_t;
 
 struct spc_mpi_type {
-    _Atomic int references;
-    MPI_Datatype handle;
+    _Atomic int references; /* the program's, and those of requests, files and other types */
+    bool is_freed; /* the program has no handle any more, but others still use it */
+    MPI_Datatype handle; /* its own until the last reference goes: an operator may be given it */
     bool is_builtin;
     bool is_dense; /* one block from the beginning to the end of its extent */
     MPI_Count size;
@@ -35,7 +36,7 @@ struct spc_mpi_type {
     MPI_Count true_lb, true_extent;
     MPI_Count alignment; /* of its most aligned element */
     MPI_Count value_size; /* of a builtin pair of a value and its index; 0: it is none */
-    uint32_t core;                 /* the spc_type_t of each element, or SPC_TYPE_NONE */
+    uint32_t core; /* the spc_type_t of each element, or SPC_TYPE_NONE */
     const spc_mpi_type_t *element; /* the builtin type of each element; NULL: they differ */
     spc_mpi_loop_t *loop;
     spc_mpi_contents_t contents;
@@ -44,6 +45,9 @@ struct spc_mpi_type {
 };
 
 void spc_mpi_types_start(void); /* the builtin ones; before any other call */
+
+/* The type whose items the program's operator combines in this thread; else NULL. It may have been freed. */
+extern _Thread_local const spc_mpi_type_t *spc_mpi_combined_type __attribute__((tls_model("initial-exec")));
 
 /* MPI_SUCCESS and the object, or MPI_ERR_TYPE by the error handler of `comm`, which may be NULL. */
 int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type);

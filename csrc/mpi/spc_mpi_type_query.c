@@ -19,8 +19,11 @@ int spc_mpi_type_free(MPI_Datatype *datatype) {
     if (type->is_builtin) {
         return spc_mpi_fail(NULL, MPI_ERR_TYPE, "%s is predefined: it cannot be freed", type->name);
     }
+    if (type->is_freed) { /* by its operator, in a request that outlives it */
+        return spc_mpi_fail(NULL, MPI_ERR_TYPE, "the program has freed the datatype already");
+    }
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)*datatype, &type->attributes));
-    spc_mpi_handle_free(SPC_MPI_TYPE, (intptr_t)*datatype);
+    type->is_freed = true;
     spc_mpi_type_release(type);
     *datatype = MPI_DATATYPE_NULL;
     return MPI_SUCCESS;
