@@ -313,7 +313,8 @@ static int combine_here(const spc_mpi_collective_t *call) {
 static bool keeps_logical_values(const spc_mpi_collective_t *call, int operator) {
     const bool is_logical =
         operator == SPC_LOGICAL_AND || operator == SPC_LOGICAL_OR || operator == SPC_LOGICAL_XOR;
-    return is_logical && (call->comm->size == 1 || call->kind == SPC_MPI_SCAN || call->kind == SPC_MPI_EXSCAN);
+    return is_logical
+           && (call->comm->size == 1 || call->kind == SPC_MPI_SCAN || call->kind == SPC_MPI_EXSCAN);
 }
 
 int spc_mpi_reduction_run(const spc_mpi_collective_t *call) {
