@@ -134,7 +134,7 @@ static void forget_groupings(spc_comm_t *comm) {
     }
 }
 
-/* Tells the members, this node included, that it sends nothing more in this communicator: no call is inside it any more.
+/* Tells the members, this node included, that it sends nothing more in this communicator: no call is inside it now.
  * With members in other boxes, nobody could know when the last frame of the others has come: then the number stays
  * taken. Without memory or after the node's end, too. */
 static void give_up_number(spc_comm_t *comm) {

@@ -4,10 +4,10 @@
  *
  * Splitting is one or two collectives of the parent and one message. In the collective every node gives color, key and
  * a number that it has free; the largest is chosen, and if not all nodes gave it, all try to reserve it and give a
- * number again. A node reserves a number before it gives it, so that two threads which split two communicators at once
+ * number again. A node reserves a number before it gives it, so that two threads that split two communicators at once
  * never end up with the same one. All numbers have their turn before one is used again, and that only when no late
- * message of its former communicator can come any more (spc_numbers.h): the search goes on from the last number that was
- * agreed upon, and once begins again, at 1.
+ * message of its former communicator can come any more (spc_numbers.h): the search goes on from the last number that
+ * was agreed upon, and once begins again, at 1.
  *
  * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there like any
  * large message. They hold the block as long as they have the communicator, so it is freed when the last member has
@@ -59,8 +59,8 @@ static void give_back(spc_comm_t *comm, const spc_splitting_t *splitting) {
     }
 }
 
-/* Reserves this number or, if it is taken already, the next free one; 0: one whose turn it is. The one that was reserved
- * before is free: no node has got it agreed upon. */
+/* Reserves this number or, if it is taken already, the next free one; 0: one whose turn it is. The one that was
+ * reserved before is free: no node has got it agreed upon. */
 static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t number) {
     spc_node_t *node = comm->node;
     pthread_mutex_lock(&node->lock);

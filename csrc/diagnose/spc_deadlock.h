@@ -49,7 +49,7 @@ void spc_deadlock_destroy(spc_deadlock_t *deadlock);
 /* Called before the first look, to find nodes that wait in vain, until a wait of one of them fails. */
 void spc_deadlock_find_vain(spc_deadlock_t *deadlock);
 
-/* Called before the first look, to find nodes that wait for ever unless something of these doubts (spc_board) ends it. */
+/* Called before the first look, to find nodes that wait for ever unless one of these doubts (spc_board) ends it. */
 void spc_deadlock_overlook(spc_deadlock_t *deadlock, uint32_t doubts);
 
 /* The number of nodes proven to wait for ever: 0, until two looks in a row have found the same ones. */

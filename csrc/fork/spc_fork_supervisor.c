@@ -349,7 +349,7 @@ static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-/* How long the last one of these nodes has been waiting. */
+/* The time for which the last one of these nodes has been waiting. */
 static uint64_t waited_s(const spc_waits_t *waits) {
     uint64_t now_ns = spc_clock_now_ns(), since_ns = 0;
     for (uint32_t rank = 0; rank < waits->nodes; rank++) {

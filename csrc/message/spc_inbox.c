@@ -405,8 +405,8 @@ static void open_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count) {
     }
 }
 
-/* Of a communicator that its sender has destroyed: no further message of it comes in this row. If none comes in any,
- * its number is free, and the next communicator of that number begins with open contexts. */
+/* The sender has destroyed this communicator: no further message of it comes in this row. If none comes in any, its
+ * number is free, and the next communicator of that number begins with open contexts. */
 static void hear_last(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
     const uint32_t number = slot->context / SPC_CONTEXT_KINDS;
     if (inbox->options.numbers != NULL && spc_numbers_note_last(inbox->options.numbers, number)) {

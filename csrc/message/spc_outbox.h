@@ -67,8 +67,8 @@ int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t 
                     uint16_t context, int32_t tag, const spc_payload_t *payload);
 
 /* Announces or queues to each of these nodes, behind all messages that were sent to it before, that this node sends no
- * more with the contexts of a communicator (SPC_SLOT_LAST); `context` is any of them without a limit. Without memory some
- * of them do not hear it. */
+ * more with the contexts of a communicator (SPC_SLOT_LAST); `context` is any of them without a limit. Without memory
+ * some of them do not hear it. */
 void spc_outbox_send_last(spc_outbox_t *outbox, const uint32_t *destinations, uint32_t destination_count,
                           uint16_t context);
 
