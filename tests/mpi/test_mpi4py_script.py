@@ -57,7 +57,7 @@ RIGHT = """
 test_outcomes.Test.test_error     always       it raises
 test_outcomes.Test.test_failure   n=1,2        1 is not 2
 test_outcomes.Test.test_subtests  one box      1 is not 0
-test_waits.*                      n=2          nobody sends
+test_waits.Test.test_[bc]         n=2          nobody sends
 test_broken                       always       it has no tests
 test_outcomes.Test.test_pass      n=3          concerns no run here
 test_outcomes.Test.test_pass      boxes        concerns no run here
@@ -98,7 +98,7 @@ def test_outcomes_that_are_listed(script):
         ("one box", "boxes  ", "failed: test_outcomes.Test.test_subtests"),
         ("n=3 ", "n=2 ", "passed, although it is listed: test_outcomes.Test.test_pass"),
         ("test_error ", "test_other ", "error: test_outcomes.Test.test_error"),
-        ("Test.test_error ", "Skipped.*       ", "passed, although it is listed: test_outcomes.Skipped.*"),
+        ("Test.test_error ", "Skipped.*       ", "skipped, although it is listed: test_outcomes.Skipped.*"),
         ("test_error ", "test_gone  ", "there is no such test: test_outcomes.Test.test_gone"),
     ],
 )
