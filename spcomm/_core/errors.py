@@ -223,8 +223,9 @@ def wrong_shape(source: int, tag: int, shape: "tuple[int, ...]", out: "tuple[int
 # ---- what went wrong in a call
 
 
-_RECEIVING = ("recv", "probe", "sendrecv")
-_SYNCHRONOUS = "ssend("
+_RECEIVING = ("recv", "probe", "sendrecv", "MPI_Recv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv")
+_SYNCHRONOUS = ("ssend(", "MPI_Ssend", "MPI_Send")  # of MPI: with --rendezvous
+_COMPLETING = ("MPI_Wait", "MPI_Test")  # of requests of any kind
 _LIVE = 1  # this node has closed the communicator, but not ended
 _STATES = {2: "finished", 3: "died"}
 
@@ -264,7 +265,9 @@ def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None")
     how = how_ended(state, reason, note)
     advice = ""
     found, consequence = f"node {culprit} {how}", "It will send nothing more, and no such message is left"
-    if call.startswith(_SYNCHRONOUS):
+    if call.startswith(_COMPLETING):
+        consequence = "The request can't be completed any more"
+    elif call.startswith(_SYNCHRONOUS) and not receiving:
         consequence = "It has not received the message"
     elif receiving and "source=ANY" in call:
         found = "all other nodes have ended without sending such a message"
@@ -276,7 +279,7 @@ def _lost(call: str, culprit: int, state: int, reason: int, note: "Note | None")
             "Its message cannot come any more" if receiving else "This call cannot complete without it"
         )
     elif not receiving:
-        name = call.partition("(")[0]
+        name = call.partition("(")[0].removesuffix("_c")  # MPI_Bcast_c is MPI_Bcast of large counts
         consequence = f"It will call nothing more, but all nodes must call {name}()"
         advice = f"\n  Try: let node {culprit} call {name}(), too; it may have left a loop early, or skipped a branch."
     error = NodeLostError(f"{call}: {found}.\n{consequence}.{advice}     (spcomm explain SP104)")

@@ -72,6 +72,21 @@ def test_what_does_not_fit_into_out_can_be_received_without():
         assert "It stays queued: receive it without out" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("MPI_Recv_c", "It will send nothing more, and no such message is left."),
+        ("MPI_Mprobe", "It will send nothing more, and no such message is left."),
+        ("MPI_Sendrecv_c", "It will send nothing more, and no such message is left."),
+        ("MPI_Ssend_c", "It has not received the message."),
+        ("MPI_Waitall", "The request can't be completed any more."),
+        ("MPI_Bcast_c", "It will call nothing more, but all nodes must call MPI_Bcast()."),
+    ],
+)
+def test_who_is_missed_by_a_call_of_mpi(call, words):
+    assert f"node 1 has finished.\n{words}" in str(failure("SPC_EFINISHED", call, state=2))
+
+
 def test_who_is_missed():
     text = str(failure("SPC_EFINISHED", "barrier()", state=2))
     assert "It will call nothing more, but all nodes must call barrier().\n  Try: let node" in text
