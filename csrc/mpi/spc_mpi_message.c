@@ -188,7 +188,9 @@ static uint8_t unexpected_format(uint8_t format, const spc_mpi_type_t *type) {
 
 /* With the node's lock, by spc_request_receive and every wait of the node. Texts come later, at completion. */
 static void deliver(spc_request_t *core, spc_message_t *message) {
+    static uint64_t delivered; /* under the node's lock, as its caller is */
     spc_mpi_request_t *request = (spc_mpi_request_t *)core;
+    request->delivered = ++delivered;
     const MPI_Count room = request->count * request->type->size;
     request->bytes = (MPI_Count)spc_message_data_bytes(message);
     request->source = spc_mpi_from_core(request->comm, message->source);

@@ -129,6 +129,7 @@ spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *
     made->tag = MPI_ANY_TAG;
     made->bytes = 0;
     made->format = 0;
+    made->delivered = 0;
     made->start = NULL;
     made->arguments = NULL;
     made->release = NULL;
@@ -570,14 +571,21 @@ static void list_end(open_list_t *list) {
     }
 }
 
-/* The first one that is done; -1: none. */
+/* One that is done, of receives the one whose message was delivered first; -1: none. Programs that count the senders'
+ * last messages, and then cancel the receives that are left, rely on this order. */
 static int find_done(const open_list_t *list) {
+    const spc_mpi_request_t *first = NULL;
+    int which = -1;
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->cores[i] != NULL && spc_request_is_done(list->cores[i])) {
-            return (int)i;
+            const spc_mpi_request_t *request = (const spc_mpi_request_t *)list->cores[i];
+            if (first == NULL || request->delivered < first->delivered) {
+                first = request;
+                which = (int)i;
+            }
         }
     }
-    return -1;
+    return which;
 }
 
 static int look_for_any(const open_list_t *list) {
@@ -595,8 +603,9 @@ static int look_for_any(const open_list_t *list) {
 static int wait_for_any(const open_list_t *list, int *which) {
     uint32_t found = 0;
     const int status = spc_request_wait_any(list->cores, list->count, SPC_NO_DEADLINE, &found);
-    *which = (int)found;
-    return spc_mpi_check(NULL, status);
+    SPC_MPI_TRY(spc_mpi_check(NULL, status));
+    *which = find_done(list);
+    return MPI_SUCCESS;
 }
 
 static int complete_at(int index, MPI_Request requests[], MPI_Status *status) {

@@ -26,6 +26,7 @@ struct spc_mpi_request {
     int source;
     int tag;
     MPI_Count bytes;
+    uint64_t delivered; /* the number of receives whose messages had come, with this one; 0: it has none */
     uint8_t format; /* of a message whose elements are of another type; 0: they are as expected */
     void *buffer;
     MPI_Count count;
