@@ -32,30 +32,61 @@ typedef struct outgoing {
     spc_mpi_comm_t *comm;
     spc_mpi_type_t *type;
     spc_mpi_payload_t payload;
-    int32_t destination; /* rank of the core */
+    spc_block_shared_t *block; /* of this node's arena, which has the data; NULL: `payload` has them */
+    int32_t destination;       /* rank of the core */
     int tag;
 } outgoing_t;
 
+/* Many items with holes between them are packed once, into the memory that becomes the message. False: there is no
+ * room for it now, or the run changes how messages travel. */
+static bool pack_into_block(const void *buf, MPI_Count count, outgoing_t *send) {
+    const spc_mpi_type_t *type = send->type;
+    spc_comm_t *core = send->comm->core;
+    if (type->is_dense || count <= 0 || type->size <= 0 || count > INT64_MAX / type->size
+        || count * type->size <= SPC_EAGER_BYTES || core->config->perturb != 0
+        || spc_comm_take_block(core, (uint64_t)(count * type->size), &send->block) != SPC_OK) {
+        send->block = NULL;
+        return false;
+    }
+    const MPI_Count bytes = spc_mpi_type_pack(buf, count, type, spc_block_payload(send->block));
+    send->payload.core = (spc_payload_t){.data_bytes = (uint64_t)bytes, .format = spc_mpi_format(type)};
+    return true;
+}
+
 /* MPI_PROC_NULL: there is nothing to send, and `payload` is empty. */
 static int prepare_send(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
-                        MPI_Comm comm, outgoing_t *send) {
+                        MPI_Comm comm, way_t way, outgoing_t *send) {
     send->payload.copy = NULL;
+    send->block = NULL;
     send->tag = tag;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &send->comm));
     SPC_MPI_TRY(spc_mpi_get_type(send->comm, datatype, &send->type));
     SPC_MPI_TRY(spc_mpi_check_rank(send->comm, "dest", dest, false));
     SPC_MPI_TRY(check_tag(send->comm, tag, false));
     send->destination = spc_mpi_to_core(send->comm, dest);
-    if (dest == MPI_PROC_NULL) {
+    if (dest == MPI_PROC_NULL || (way != SYNCHRONOUS && pack_into_block(buf, count, send))) {
         return MPI_SUCCESS;
     }
     return spc_mpi_payload_begin(send->comm, buf, count, send->type, &send->payload);
+}
+
+static int send_block(outgoing_t *send) {
+    spc_comm_t *core = send->comm->core;
+    const int status = spc_comm_move_block(core, send->destination, SPC_CONTEXT_USER, send->tag,
+                                           &send->payload.core, SPC_NO_DEADLINE, &send->block);
+    if (send->block != NULL) {
+        spc_comm_release_block(core, send->block);
+    }
+    return spc_mpi_check(send->comm, status);
 }
 
 static int send_now(outgoing_t *send, way_t way) {
     spc_comm_t *core = send->comm->core;
     const spc_payload_t *payload = &send->payload.core;
     int status;
+    if (send->block != NULL) {
+        return send_block(send);
+    }
     switch (way) {
     case AHEAD:
         status = spc_comm_send_ahead(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload,
@@ -79,7 +110,7 @@ static int send_now(outgoing_t *send, way_t way) {
 static int send(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                 way_t way) {
     outgoing_t outgoing;
-    SPC_MPI_TRY(prepare_send(buf, count, datatype, dest, tag, comm, &outgoing));
+    SPC_MPI_TRY(prepare_send(buf, count, datatype, dest, tag, comm, way, &outgoing));
     return dest == MPI_PROC_NULL ? MPI_SUCCESS : send_now(&outgoing, way);
 }
 
@@ -119,7 +150,7 @@ static int begin_send(const void *buf, MPI_Count count, MPI_Datatype datatype, i
                       MPI_Comm comm, way_t way, MPI_Request *handle) {
     outgoing_t outgoing;
     *handle = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(prepare_send(buf, count, datatype, dest, tag, comm, &outgoing));
+    SPC_MPI_TRY(prepare_send(buf, count, datatype, dest, tag, comm, way, &outgoing));
     if (dest == MPI_PROC_NULL
         || (way != SYNCHRONOUS && !(way == STANDARD && waits_for_receiver(&outgoing)))) {
         SPC_MPI_TRY(dest == MPI_PROC_NULL ? MPI_SUCCESS : send_now(&outgoing, AHEAD));
