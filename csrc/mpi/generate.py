@@ -128,9 +128,25 @@ def parameter(text):
 
 
 def defined():
-    """The implementations that csrc/mpi has. Another function of the list is left out, whatever the list says."""
+    """The names of the implementations that csrc/mpi has: in column 1, or after their type there."""
     texts = (path.read_text() for path in HERE.glob("*.c"))
-    return {name for text in texts for name in re.findall(r"^\w[\w *]*?(spc_mpi_\w+)\(", text, re.MULTILINE)}
+    return {
+        name
+        for text in texts
+        for name in re.findall(r"^(?:\w[\w *]*?)?\b(spc_mpi_\w+)\(", text, re.MULTILINE)
+    }
+
+
+def check_defined(function, there):
+    """End with a sentence if the list and the sources differ on whether a function is left out."""
+    if function.is_variadic or function.is_left_out != (function.inner in there):
+        return
+    if function.is_left_out:
+        sys.exit(f"csrc/mpi/functions.txt: {function.name} is left out (- ), but {function.inner} is defined")
+    sys.exit(
+        f"csrc/mpi/functions.txt: {function.name} has no implementation: no source in csrc/mpi defines "
+        f"{function.inner}(...); define it, or leave the function out (- {function.name})"
+    )
 
 
 def functions():
@@ -140,8 +156,11 @@ def functions():
         if match:
             left_out, result, name, words = match.groups()
             parameters = tuple(parameter(word) for word in words.split(", ") if word)
-            is_there = f"spc_mpi_{name.lower()}" in there or "..." in words
-            yield Function(name, result or "int", parameters, left_out is not None or not is_there)
+            function = Function(name, result or "int", parameters, left_out is not None)
+            check_defined(function, there)
+            yield function
+        elif line and not line.startswith("#"):
+            sys.exit(f"csrc/mpi/functions.txt: cannot be read: {line}")
 
 
 def constants(abi):
@@ -313,6 +332,65 @@ def is_wide_list(parameter, is_large):
     return is_large
 
 
+# Arrays, and the parameters that may be their length.
+LENGTHS = {
+    **dict.fromkeys(("ranks", "ranks1", "ranks2", "ranges", "degrees"), ("n",)),
+    **dict.fromkeys(("dims", "periods", "coords"), ("ndims", "maxdims")),
+    **dict.fromkeys(("array_of_requests", "array_of_indices"), ("count", "incount")),
+    **dict.fromkeys(("array_of_blocklengths", "array_of_displacements", "array_of_types"), ("count",)),
+    **dict.fromkeys(
+        ("array_of_gsizes", "array_of_distribs", "array_of_dargs", "array_of_psizes"), ("ndims",)
+    ),
+    **dict.fromkeys(("array_of_sizes", "array_of_subsizes", "array_of_starts"), ("ndims",)),
+    "sources": ("n", "indegree", "maxindegree"),
+    "destinations": ("outdegree", "maxoutdegree"),
+    "neighbors": ("maxneighbors",),
+    "indx": ("nnodes", "maxindex"),
+    "edges": ("maxedges",),
+    "array_of_integers": ("max_integers",),
+    "array_of_addresses": ("max_addresses",),
+    "array_of_large_counts": ("max_large_counts",),
+    "array_of_datatypes": ("max_datatypes",),
+}
+# Pointers that may be NULL, because it means something or nothing is read there.
+MAY_BE_NULL = {
+    "argc", "argv", "weights", "sourceweights", "destweights", "sendbuf", "recvbuf", "buf", "buffer", "inbuf", "outbuf",
+    "base", "location", "origin_addr", "result_addr", "compare_addr", "extra_state", "inoutbuf",
+    "array_of_statuses", "free_fn", "cancel_fn", "recvcounts", "sendcounts", "displs", "sdispls", "rdispls",
+}  # fmt: skip
+ATTRIBUTE_FUNCTION = re.compile(r"(copy|delete)(_attr)?_fn")
+
+
+def refused_null(function, parameter):
+    """The condition under which NULL for this parameter is a mistake; "" if it never is."""
+    name, kind = parameter.name, parameter.small
+    lengths = [p.name for p in function.parameters if p.name in LENGTHS.get(name, ())]
+    if lengths:
+        return f"{name} == NULL && {lengths[0]} > 0"
+    is_read = function.name.startswith("Status_") or (name == "status" and kind.startswith("const"))
+    if is_read and name == "status":
+        return "status == NULL || status == MPI_STATUS_IGNORE"
+    if kind == "MPI_Status *" or (function.name == "Init_thread" and name == "provided"):
+        return ""
+    if name == "datarep":
+        return "datarep == NULL"
+    if name in MAY_BE_NULL or ATTRIBUTE_FUNCTION.search(name) or "[" in kind or "*" not in kind:
+        return ""
+    if name == "attribute_val" and ("_set_" in function.name or function.name == "Attr_put"):
+        return ""
+    return f"{name} == NULL"
+
+
+def checks(function):
+    """Statements that refuse pointers and handles which no implementation could use."""
+    for parameter in function.parameters:
+        condition = refused_null(function, parameter)
+        if condition:
+            yield f'SPC_MPI_REFUSE({condition}, "{parameter.name}");'
+        if parameter.kind == "MPI_Info" and not function.name.startswith("Info_"):
+            yield f"SPC_MPI_CHECK_INFO({parameter.name});"
+
+
 def entry(function, is_large):
     name = f"MPI_{function.name}{'_c' if is_large else ''}"
     prototype = function.prototype("P", is_large)
@@ -329,11 +407,13 @@ def entry(function, is_large):
         after = "".join(f"{step}\n    " for _, _, step in steps if step)
         if function.result != "int":
             body = f"return {call};"
-        elif after:
-            body = f'spc_mpi_enter("{name}");\n    {before}const int code = {call};\n    {after}'
-            body += "return spc_mpi_leave(code);"
         else:
-            body = f'spc_mpi_enter("{name}");\n    {before}return spc_mpi_leave({call});'
+            refusals = "".join(f"{check}\n    " for check in checks(function))
+            body = f'spc_mpi_enter("{name}");\n    {refusals}{before}'
+            if after:
+                body += f"const int code = {call};\n    {after}return spc_mpi_leave(code);"
+            else:
+                body += f"return spc_mpi_leave({call});"
     parameters = prototype.partition("(")[2][:-1]
     return f"{prototype} {{\n    {body}\n}}\nSPC_MPI_ALIAS({function.result}, {name}, ({parameters}))\n"
 

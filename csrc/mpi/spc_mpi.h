@@ -167,6 +167,23 @@ static inline int spc_mpi_leave(int code) {
     return code;
 }
 
+/* Of entry points: an argument that no implementation could use. */
+#define SPC_MPI_REFUSE(condition, name)                      \
+    do {                                                     \
+        if (__builtin_expect((condition), 0)) {              \
+            return spc_mpi_leave(spc_mpi_refuse_null(name)); \
+        }                                                    \
+    } while (0)
+#define SPC_MPI_CHECK_INFO(info)                                                                      \
+    do {                                                                                              \
+        if (__builtin_expect((info) != MPI_INFO_NULL && !spc_mpi_is_info(info), 0)) {                 \
+            return spc_mpi_leave(                                                                     \
+                spc_mpi_fail(NULL, MPI_ERR_INFO, "%s is no handle of an info, or was freed", #info)); \
+        }                                                                                             \
+    } while (0)
+int spc_mpi_refuse_null(const char *name);
+bool spc_mpi_is_info(MPI_Info info);
+
 /* A function that is not in this library. */
 int spc_mpi_left_out(const char *call);
 

@@ -323,6 +323,10 @@ static int get_info(MPI_Info handle, info_t **info) {
                                                       : "info is no handle of an info, or was freed");
 }
 
+bool spc_mpi_is_info(MPI_Info info) {
+    return info == MPI_INFO_ENV || spc_mpi_handle_find(SPC_MPI_INFO, (intptr_t)info) != NULL;
+}
+
 static int get_own_info(MPI_Info handle, info_t **info) {
     SPC_MPI_TRY(get_info(handle, info));
     return *info != &environment

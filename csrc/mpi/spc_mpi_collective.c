@@ -68,6 +68,8 @@ static int set_lists(spc_mpi_side_t *side, const spc_mpi_comm_t *comm, const cha
             return spc_mpi_fail(comm, MPI_ERR_COUNT, "%scounts[%d]=%lld: a count cannot be negative", role,
                                 peer, (long long)count);
         }
+        const spc_mpi_part_t part = spc_mpi_part(side, peer);
+        SPC_MPI_TRY(spc_mpi_check_buffer(comm, "a buffer", part.at, part.count, part.type));
     }
     return MPI_SUCCESS;
 }
@@ -83,7 +85,11 @@ static int set_side(spc_mpi_side_t *side, const spc_mpi_comm_t *comm, const char
     } else {
         SPC_MPI_TRY(spc_mpi_get_type(comm, given->type, &side->type));
     }
-    return given->counts != NULL ? set_lists(side, comm, role, given) : check_count(comm, role, given->count);
+    if (given->counts != NULL) {
+        return set_lists(side, comm, role, given);
+    }
+    SPC_MPI_TRY(check_count(comm, role, given->count));
+    return spc_mpi_check_buffer(comm, "a buffer", side->buffer, side->count, side->type);
 }
 
 static int begin(spc_mpi_collective_t *call, spc_mpi_collective_kind_t kind, int root, MPI_Comm comm) {

@@ -213,6 +213,10 @@ int spc_mpi_check(const spc_mpi_comm_t *comm, int status) {
     return spc_mpi_fail(comm, class_of_status(status), "%s", text);
 }
 
+int spc_mpi_refuse_null(const char *name) {
+    return spc_mpi_fail(NULL, MPI_ERR_ARG, "%s is NULL, and the call needs memory there", name);
+}
+
 int spc_mpi_left_out(const char *call) {
     const bool spawns = strncmp(call, "MPI_Comm_spawn", strlen("MPI_Comm_spawn")) == 0;
     spc_mpi_call = call;

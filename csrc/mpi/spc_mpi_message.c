@@ -42,7 +42,7 @@ typedef struct outgoing {
 static bool pack_into_block(const void *buf, MPI_Count count, outgoing_t *send) {
     const spc_mpi_type_t *type = send->type;
     spc_comm_t *core = send->comm->core;
-    if (type->is_dense || count <= 0 || type->size <= 0 || count > INT64_MAX / type->size
+    if (type->is_dense || buf == NULL || count <= 0 || type->size <= 0 || count > INT64_MAX / type->size
         || count * type->size <= SPC_EAGER_BYTES || core->config->perturb != 0
         || spc_comm_take_block(core, (uint64_t)(count * type->size), &send->block) != SPC_OK) {
         send->block = NULL;
@@ -245,6 +245,7 @@ int spc_mpi_post(void *buffer, MPI_Count count, int source, int tag, spc_mpi_req
         atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it yet */
         return MPI_SUCCESS;
     }
+    SPC_MPI_TRY(spc_mpi_check_buffer(comm, "buf", buffer, count, type));
     const MPI_Count room = count * type->size;
     request->buffer = buffer;
     request->count = count;
@@ -323,6 +324,7 @@ int spc_mpi_recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, 
         spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
         return MPI_SUCCESS;
     }
+    SPC_MPI_TRY(spc_mpi_check_buffer(found, "buf", buf, count, type));
     const MPI_Count room = count * type->size;
     spc_sink_t sink = {.data_bytes = (uint64_t)room, .format = spc_mpi_format(type)};
     sink.data = room >= STREAM_BYTES && type->is_dense ? buf : NULL;
@@ -481,6 +483,7 @@ int spc_mpi_mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message
     spc_mpi_comm_t *comm = matched->comm;
     SPC_MPI_TRY(spc_mpi_get_type(comm, datatype, &type));
     SPC_MPI_TRY(check_receive(comm, count, MPI_ANY_SOURCE, MPI_ANY_TAG));
+    SPC_MPI_TRY(spc_mpi_check_buffer(comm, "buf", buf, count, type));
     spc_mpi_handle_free(SPC_MPI_MESSAGE, (intptr_t)*message);
     *message = MPI_MESSAGE_NULL;
     const int code = open_message(comm, &matched->message, false, buf, count, type, status);

@@ -405,5 +405,7 @@ int spc_mpi_reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count, MPI
         return spc_mpi_fail(NULL, MPI_ERR_BUFFER,
                             "MPI_IN_PLACE is no buffer here; inoutbuf gets the result anyway");
     }
+    SPC_MPI_TRY(spc_mpi_check_buffer(NULL, "inbuf", inbuf, count, type));
+    SPC_MPI_TRY(spc_mpi_check_buffer(NULL, "inoutbuf", inoutbuf, count, type));
     return spc_mpi_combine(NULL, op, inbuf, inoutbuf, count, type);
 }

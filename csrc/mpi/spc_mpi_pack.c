@@ -239,6 +239,21 @@ static void copy_loop(cursor_t *cursor, char *place, const spc_mpi_loop_t *loop)
     }
 }
 
+enum { NO_ADDRESS_BELOW = 4096 };
+
+static inline bool is_nowhere(const void *buffer, MPI_Count count, const spc_mpi_type_t *type) {
+    return __builtin_expect((uintptr_t)buffer < NO_ADDRESS_BELOW, 0) && count > 0 && type->size > 0
+           && type->true_lb >= 0 && type->true_lb < NO_ADDRESS_BELOW;
+}
+
+int spc_mpi_check_buffer(const spc_mpi_comm_t *comm, const char *role, const void *buffer, MPI_Count count,
+                         const spc_mpi_type_t *type) {
+    return !is_nowhere(buffer, count, type)
+               ? MPI_SUCCESS
+               : spc_mpi_fail(comm, MPI_ERR_BUFFER, "%s is NULL, and the call has %lld items there", role,
+                              (long long)count);
+}
+
 MPI_Count spc_mpi_type_pack(const void *buffer, MPI_Count count, const spc_mpi_type_t *type, void *packed) {
     const MPI_Count bytes = count * type->size;
     if (bytes == 0) {
@@ -255,7 +270,7 @@ MPI_Count spc_mpi_type_pack(const void *buffer, MPI_Count count, const spc_mpi_t
 
 void spc_mpi_type_unpack(const void *packed, MPI_Count bytes, void *buffer, MPI_Count count,
                          const spc_mpi_type_t *type) {
-    if (bytes == 0) {
+    if (bytes == 0 || is_nowhere(buffer, count, type)) {
         return;
     }
     if (type->is_dense) {
@@ -342,6 +357,7 @@ int spc_mpi_payload_begin(const spc_mpi_comm_t *comm, const void *buffer, MPI_Co
     if (count < 0) {
         return spc_mpi_fail(comm, MPI_ERR_COUNT, "count=%lld: a count cannot be negative", (long long)count);
     }
+    SPC_MPI_TRY(spc_mpi_check_buffer(comm, "the buffer", buffer, count, type));
     const void *data = buffer;
     if (!type->is_dense && count * type->size != 0) {
         payload->copy = malloc((size_t)(count * type->size));
@@ -364,7 +380,7 @@ static int check_room(const spc_mpi_comm_t *comm, MPI_Count count, const spc_mpi
     if (count < 0) {
         return spc_mpi_fail(comm, MPI_ERR_COUNT, "count=%lld: a count cannot be negative", (long long)count);
     }
-    if (position < 0 || position > room || count * type->size > room - position) {
+    if (position < 0 || position > room || (type->size > 0 && count > (room - position) / type->size)) {
         return spc_mpi_fail(comm, MPI_ERR_TRUNCATE,
                             "%lld items take %lld bytes, and the buffer has %lld from position %lld on",
                             (long long)count, (long long)(count * type->size), (long long)(room - position),
@@ -380,6 +396,7 @@ int spc_mpi_pack(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, vo
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     SPC_MPI_TRY(spc_mpi_get_type(found, datatype, &type));
     SPC_MPI_TRY(check_room(found, incount, type, outsize, *position));
+    SPC_MPI_TRY(spc_mpi_check_buffer(found, "inbuf", inbuf, incount, type));
     *position += spc_mpi_type_pack(inbuf, incount, type, (char *)outbuf + *position);
     return MPI_SUCCESS;
 }
@@ -391,6 +408,7 @@ int spc_mpi_unpack(const void *inbuf, MPI_Count insize, MPI_Count *position, voi
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     SPC_MPI_TRY(spc_mpi_get_type(found, datatype, &type));
     SPC_MPI_TRY(check_room(found, outcount, type, insize, *position));
+    SPC_MPI_TRY(spc_mpi_check_buffer(found, "outbuf", outbuf, outcount, type));
     spc_mpi_type_unpack((const char *)inbuf + *position, outcount * type->size, outbuf, outcount, type);
     *position += outcount * type->size;
     return MPI_SUCCESS;
@@ -450,6 +468,7 @@ int spc_mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count inco
     SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
     SPC_MPI_TRY(check_external(datarep, type));
     SPC_MPI_TRY(check_room(NULL, incount, type, outsize, *position));
+    SPC_MPI_TRY(spc_mpi_check_buffer(NULL, "inbuf", inbuf, incount, type));
     char *packed = (char *)outbuf + *position;
     *position += spc_mpi_type_pack(inbuf, incount, type, packed);
     if (IS_LITTLE_ENDIAN) {

@@ -51,6 +51,24 @@ static int check_length(const spc_mpi_collective_t *call) {
                               (long long)call->send.count, type->name);
 }
 
+/* The result of this node: in a Reduce_scatter its own part of all. */
+static spc_mpi_part_t result_of(const spc_mpi_collective_t *call) {
+    const spc_mpi_side_t *recv = &call->recv;
+    const MPI_Count count = recv->is_listed ? spc_mpi_count(recv->counts, call->comm->rank) : recv->count;
+    return (spc_mpi_part_t){recv->buffer, count, recv->type};
+}
+
+static int check_buffers(const spc_mpi_collective_t *call) {
+    const spc_mpi_side_t *send = &call->send;
+    if (send->is_used) {
+        SPC_MPI_TRY(spc_mpi_check_buffer(call->comm, "sendbuf", send->buffer, send->count, send->type));
+    }
+    const bool has_result = call->recv.is_used && !(call->kind == SPC_MPI_EXSCAN && call->comm->rank == 0);
+    const spc_mpi_part_t result = result_of(call);
+    return has_result ? spc_mpi_check_buffer(call->comm, "recvbuf", result.at, result.count, result.type)
+                      : MPI_SUCCESS;
+}
+
 int spc_mpi_prepare_reduction(spc_mpi_collective_t *call, spc_mpi_collective_kind_t kind, const void *sendbuf,
                               void *recvbuf, MPI_Count count, const spc_mpi_counts_t *counts,
                               MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm) {
@@ -77,14 +95,8 @@ int spc_mpi_prepare_reduction(spc_mpi_collective_t *call, spc_mpi_collective_kin
     call->send.buffer = call->is_in_place ? recvbuf : (void *)(uintptr_t)sendbuf;
     call->recv.buffer = recvbuf;
     call->recv.type = call->send.type;
-    return check_length(call);
-}
-
-/* The result of this node: in a Reduce_scatter its own part of all. */
-static spc_mpi_part_t result_of(const spc_mpi_collective_t *call) {
-    const spc_mpi_side_t *recv = &call->recv;
-    const MPI_Count count = recv->is_listed ? spc_mpi_count(recv->counts, call->comm->rank) : recv->count;
-    return (spc_mpi_part_t){recv->buffer, count, recv->type};
+    SPC_MPI_TRY(check_length(call));
+    return check_buffers(call);
 }
 
 /* ---- by the core ---- */

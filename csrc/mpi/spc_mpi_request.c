@@ -208,8 +208,13 @@ static int *hidden_words(MPI_Status *status) {
 #endif
 }
 
+/* NULL, too, which is another value in one of the ABIs. */
+static bool is_ignored(const MPI_Status *status) {
+    return status == MPI_STATUS_IGNORE || status == NULL;
+}
+
 void spc_mpi_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool is_cancelled) {
-    if (status == MPI_STATUS_IGNORE) {
+    if (is_ignored(status)) {
         return;
     }
     int *words = hidden_words(status);
@@ -230,13 +235,13 @@ static bool was_cancelled(const MPI_Status *status) {
 
 void spc_mpi_status_clear(MPI_Status *status) {
     spc_mpi_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-    if (status != MPI_STATUS_IGNORE) {
+    if (!is_ignored(status)) {
         status->MPI_ERROR = MPI_SUCCESS;
     }
 }
 
 static MPI_Status *nth(MPI_Status statuses[], int index) {
-    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[index];
+    return statuses == MPI_STATUSES_IGNORE || statuses == NULL ? MPI_STATUS_IGNORE : &statuses[index];
 }
 
 /* Whole items only; MPI_UNDEFINED for anything else. */
@@ -312,7 +317,7 @@ int spc_mpi_status_set_error(MPI_Status *status, int err) {
 /* The program's functions run at completion: `query` fills the status, `free_function` frees its state. */
 static int complete_generalized(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status *status) {
     MPI_Status spare;
-    MPI_Status *filled = status != MPI_STATUS_IGNORE ? status : &spare;
+    MPI_Status *filled = !is_ignored(status) ? status : &spare;
     spc_mpi_status_clear(filled);
     int code = request->query(request->extra_state, filled);
     if (request->free_function != NULL) {
@@ -425,7 +430,7 @@ int spc_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *statu
         spc_mpi_status_clear(status);
     } else if (found->query != NULL) {
         MPI_Status spare;
-        MPI_Status *filled = status != MPI_STATUS_IGNORE ? status : &spare;
+        MPI_Status *filled = !is_ignored(status) ? status : &spare;
         spc_mpi_status_clear(filled);
         return found->query(found->extra_state, filled);
     } else {
@@ -487,7 +492,7 @@ int spc_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arra
             first_code = code;
             first = i;
         }
-        if (status != MPI_STATUS_IGNORE && (code != MPI_SUCCESS || first_code != MPI_SUCCESS)) {
+        if (!is_ignored(status) && (code != MPI_SUCCESS || first_code != MPI_SUCCESS)) {
             status->MPI_ERROR = code;
         }
     }
@@ -675,7 +680,7 @@ static int complete_done(const open_list_t *list, MPI_Request requests[], int *o
             first_code = code;
             first = (int)i;
         }
-        if (status != MPI_STATUS_IGNORE && first_code != MPI_SUCCESS) {
+        if (!is_ignored(status) && first_code != MPI_SUCCESS) {
             status->MPI_ERROR = code;
         }
         indices[(*outcount)++] = (int)i;

@@ -54,6 +54,10 @@ int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_ty
 void spc_mpi_type_retain(spc_mpi_type_t *type);
 void spc_mpi_type_release(spc_mpi_type_t *type);
 
+/* MPI_ERR_BUFFER if items would lie at NULL; MPI_BOTTOM is right with a type of addresses. */
+int spc_mpi_check_buffer(const spc_mpi_comm_t *comm, const char *role, const void *buffer, MPI_Count count,
+                         const spc_mpi_type_t *type);
+
 /* Copies `count` items out of `buffer`, one after another without holes; returns the number of bytes. */
 MPI_Count spc_mpi_type_pack(const void *buffer, MPI_Count count, const spc_mpi_type_t *type, void *packed);
 

@@ -109,8 +109,14 @@ static int check_range(const target_t *target, MPI_Aint disp) {
     if (target->count * type->size == 0 || target->window->flavor == MPI_WIN_FLAVOR_DYNAMIC) {
         return MPI_SUCCESS;
     }
-    const MPI_Count start = disp * member->unit;
-    const MPI_Count last = (target->count - 1) * type->extent;
+    MPI_Count start, last;
+    if (__builtin_mul_overflow(disp, member->unit, &start) || start > INT64_MAX / 4 || start < INT64_MIN / 4
+        || __builtin_mul_overflow(target->count - 1, type->extent, &last) || last > INT64_MAX / 4
+        || last < INT64_MIN / 4) {
+        return spc_mpi_fail(target->window->comm, MPI_ERR_RMA_RANGE,
+                            "target_disp=%lld, target_count=%lld: no window is that large", (long long)disp,
+                            (long long)target->count);
+    }
     const MPI_Count low = start + type->true_lb + (last < 0 ? last : 0);
     const MPI_Count high = start + type->true_lb + type->true_extent + (last > 0 ? last : 0);
     if (low >= 0 && high <= member->size) {
@@ -144,6 +150,8 @@ static int check_items(const spc_mpi_window_t *window, const items_t *items, con
         return spc_mpi_fail(window->comm, MPI_ERR_COUNT, "count=%lld: a count cannot be negative",
                             (long long)items->count);
     }
+    SPC_MPI_TRY(spc_mpi_check_buffer(window->comm, "the origin's or result's address", items->buffer,
+                                     items->count, items->type));
     const MPI_Count here = items->count * items->type->size;
     const MPI_Count there = target->count * target->type->size;
     if (here != there) {
@@ -359,6 +367,9 @@ int spc_mpi_compare_and_swap(const void *origin_addr, const void *compare_addr, 
                             target.type->name);
     }
     SPC_MPI_TRY(find_target(window, target_rank, target_disp, &target));
+    SPC_MPI_TRY(spc_mpi_check_buffer(window->comm, "origin_addr", origin_addr, 1, target.type));
+    SPC_MPI_TRY(spc_mpi_check_buffer(window->comm, "compare_addr", compare_addr, 1, target.type));
+    SPC_MPI_TRY(spc_mpi_check_buffer(window->comm, "result_addr", result_addr, 1, target.type));
     return swap_if_equal(&target, origin_addr, compare_addr, result_addr);
 }
 
