@@ -7,4 +7,6 @@ the three kinds of cones an eye lacks. Each has the same name on a light page an
 
 QUEUED = "waiting for a core"
 COLORS = {"computing": "#2f6db0", "transferring": "#f0c23c", "waiting": "#d55e00", QUEUED: "#005029"}
+# The same for a terminal, as rich knows them: legible on light and dark ones, and with 16 colours (orange is 3, then).
+TERMINAL = {"computing": "bright_blue", "waiting": COLORS["waiting"], QUEUED: "green"}
 STARTING = "#b9c0ca"

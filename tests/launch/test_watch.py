@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`--watch`: the table at the terminal, what is printed above it, and what is left when it ends."""
 
+import importlib
 import os
 import re
 import signal
@@ -213,6 +214,27 @@ def test_the_table_fits_whatever_the_terminal(columns, lines, nodes):
     assert len(drawn) > 0 or lines == 1
     for line, width in drawn:
         assert len(line.decode()) == width
+
+
+COLORED = {
+    "xterm": {"COMPUTES": b"\x1b[94m", "WAITS": b"\x1b[33m", "QUEUES": b"\x1b[32m"},
+    "xterm-256color": {"COMPUTES": b"\x1b[94m", "WAITS": b"\x1b[38;5;166m", "QUEUES": b"\x1b[32m"},
+}
+
+
+@pytest.mark.parametrize("kind", COLORED)
+def test_states_have_the_colours_of_the_page(monkeypatch, kind):
+    table = importlib.reload(
+        pytest.importorskip("spcomm.launch.supervise.watch_table")
+    )  # rich keeps codes by style
+    from spcomm.launch.supervise import watch as watching
+
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.delenv("COLORTERM", raising=False)
+    for name, color in COLORED[kind].items():
+        state = getattr(watching, name)
+        drawn = table.drawing(True)([watching.Row(0, "0", state, 3.0)], 3.0, (100, 24))
+        assert color + state.encode() in drawn[-1][0], drawn
 
 
 def test_more_nodes_than_lines(launch):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Pictures by matplotlib, and what is said where there is none."""
 
+import colorsys
 import contextlib
 import errno
 import importlib.util
@@ -17,7 +18,7 @@ from pairwise import each
 from spcomm.trace import picture, raster
 from spcomm.trace.command import main
 from spcomm.trace.reader import parse
-from spcomm.trace.states import COLORS, QUEUED, STARTING
+from spcomm.trace.states import COLORS, QUEUED, STARTING, TERMINAL
 
 needed = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed"
@@ -92,6 +93,22 @@ def test_no_two_states_look_the_same(eye):
 def test_the_page_has_the_colours_of_pictures():
     places = palettes()
     assert places["light"] == places["picture"] != places["dark"]
+
+
+def hue(color):
+    """Of `#rrggbb`: 0 to 1, a circle."""
+    return colorsys.rgb_to_hsv(*(part / 255 for part in bytes.fromhex(color[1:])))[0]
+
+
+def test_a_terminal_has_the_colours_of_the_page():
+    """Those of --watch: its green was computing, which the page has for waits for a core."""
+    rich = pytest.importorskip("rich.color")
+    for state, name in TERMINAL.items():
+        mine = hue(rich.Color.parse(name).get_truecolor().hex)
+        away = {
+            other: min(abs(mine - hue(color)), 1 - abs(mine - hue(color))) for other, color in COLORS.items()
+        }
+        assert min(away, key=away.get) == state, (state, name, away)
 
 
 def test_columns_show_what_takes_most_of_them():

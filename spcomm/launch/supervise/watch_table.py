@@ -5,6 +5,7 @@ rich knows character widths and colours. Its tables take some milliseconds a lin
 have fixed widths, and the two others divide the rest of the line.
 """
 
+import os
 import re
 from collections.abc import Callable
 
@@ -15,16 +16,17 @@ from rich.style import Style
 from spcomm.launch.supervise import watch
 from spcomm.launch.supervise.watch import Row
 from spcomm.text import counted, duration_text
+from spcomm.trace.states import QUEUED, TERMINAL
 
 # Rows, seconds since the run began, columns and lines of the terminal -> lines, each with its width.
 Draw = Callable[[list[Row], float, tuple[int, int]], list[tuple[bytes, int]]]
 
 _PLAIN, _DIM, _BOLD = Style(), Style(dim=True), Style(bold=True)
 _STYLES = {
-    watch.COMPUTES: Style(color="green"),
-    watch.WAITS: Style(color="yellow"),
+    watch.COMPUTES: Style(color=TERMINAL["computing"]),
+    watch.WAITS: Style(color=TERMINAL["waiting"]),
     watch.POLLS: Style(color="magenta"),
-    watch.QUEUES: Style(color="cyan"),
+    watch.QUEUES: Style(color=TERMINAL[QUEUED]),
     watch.STOPPED: Style(color="red"),
     watch.ENDED: _DIM,
 }
@@ -38,7 +40,8 @@ _NUMBER = 8  # columns of a number, with its head
 
 def drawing(colors: bool) -> Draw:
     """Return the drawing function, with colours or without."""
-    system = ColorSystem.STANDARD if colors else None
+    many = "256color" in os.environ.get("TERM", "") or bool(os.environ.get("COLORTERM"))
+    system = (ColorSystem.EIGHT_BIT if many else ColorSystem.STANDARD) if colors else None
 
     def draw(rows: "list[Row]", seconds: float, size: "tuple[int, int]") -> "list[tuple[bytes, int]]":
         columns, lines = size
