@@ -206,6 +206,33 @@ static bool moves_data(const called_t *called, uint32_t size) {
     return true;
 }
 
+/* "global_sum()" of "global_sum() of a float". The caller frees it. */
+static char *name_of(const called_t *called) {
+    const char *words = called->note.words;
+    char *name = words[0] != '\0' ? strdup(words) : spc_call_text_collective(&called->signature);
+    char *of = name != NULL ? strstr(name, " of ") : NULL;
+    if (of != NULL) {
+        *of = '\0';
+    }
+    return name;
+}
+
+static bool differ_in_name(const called_t *called, uint32_t size) {
+    char *first = NULL;
+    bool found = false;
+    for (uint32_t rank = 0; rank < size && !found; rank++) {
+        char *name = called[rank].known ? name_of(&called[rank]) : NULL;
+        found = first != NULL && name != NULL && strcmp(first, name) != 0;
+        if (first == NULL) {
+            first = name;
+        } else {
+            free(name);
+        }
+    }
+    free(first);
+    return found;
+}
+
 static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doing) {
     uint64_t phase = 0;
     bool differ = false;
@@ -226,7 +253,10 @@ static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doi
         add(writer, " before its end. Finish that first, by the same call again.");
     } else {
         hear_calls(comm, phase, doing, called);
-        add(writer, "the nodes called different operations (collective call %llu of each node):",
+        add(writer, "the nodes %s (collective call %llu of each node):",
+            moves_data(called, comm->size) || differ_in_name(called, comm->size)
+                ? "called different operations"
+                : "gave different types or shapes",
             (unsigned long long)phase);
         add_groups(writer, comm, called);
         add(writer,

@@ -57,6 +57,7 @@ class Call:
         self.watch: Callable[[str], None] | None = None  # it gets the nodes' activity, as HTML
         self.failures = Failures()
         self._notes = ""  # of the failures, once there are `tracebacks`
+        self._figures: dict[int, list[bytes]] = {}  # by node, not shown yet
         self._over: dict[int, int] = {}  # nodes that have come back, or ended; for the watchdog
         self._watchdog: Watchdog | None = None
         self._is_killing = ""  # nodes are being killed: why
@@ -136,6 +137,7 @@ class Call:
         watch = self._begin_watch() if self.watch is not None else None
         while len(self._over) < nodes.size or nodes.signals_under_way:
             nodes.loop.turn()
+            self._show_figures()
             self._look_at_screen()
         if watch is not None:
             watch.stop()
@@ -208,13 +210,26 @@ class Call:
             self._over[node] = 0
         elif verb == "failed":
             self._failed(node, *rest)  # type: ignore[arg-type]
-        elif verb == "figure" and self.figure is not None:
-            self._nodes.screen.settle_node(node)
-            try:
-                self.figure(node, rest[0])  # type: ignore[arg-type]
-            except Exception as error:
-                self.figure = None
-                self._break(error)
+        elif verb == "figure":
+            self._figures.setdefault(node, []).append(rest[0])  # type: ignore[arg-type]
+
+    def _show_figures(self) -> None:
+        """In the order of the nodes: those of a node are held back until all before it have come back."""
+        for node in range(self._nodes.size):
+            for png in self._figures.pop(node, ()):
+                self._show_figure(node, png)
+            if node not in self._over:
+                return
+
+    def _show_figure(self, node: int, png: bytes) -> None:
+        if self.figure is None:
+            return
+        self._nodes.screen.settle_node(node)
+        try:
+            self.figure(node, png)
+        except Exception as error:
+            self.figure = None
+            self._break(error)
 
     def _failed(self, node: int, kind: bytes, detail: str, text: bytes, error: "bytes | None") -> None:
         self._over[node] = 0

@@ -260,7 +260,8 @@ class Cluster:
         grouped : bool, optional
             Show the output at the end, node by node, instead of as it comes.
         figure : callable, optional
-            Called as ``figure(rank, png)`` with each figure that matplotlib has open at the end of the code.
+            Called as ``figure(rank, png)`` with each figure that matplotlib has open at the end of the code, in
+            the order of the nodes.
         trace : str, optional
             A file to write a trace to, as ``spcomm run --trace`` does.
         watch : callable, optional

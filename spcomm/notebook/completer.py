@@ -86,6 +86,13 @@ def _matched(
     return _result(words, word, alone=True)
 
 
+def names_of_nodes(magics: "SpcommMagics | None", owner: str = "") -> "list[str]":
+    """Return the names of an owner on node 0, or of its variables; none if there are no nodes."""
+    cluster = magics.cluster if magics is not None else None
+    found = cluster._ask("names", owner) if cluster is not None else None
+    return [each for each in found or [] if isinstance(each, str)]  # type: ignore[union-attr]
+
+
 def _names_at(text: str, magics: "SpcommMagics") -> "tuple[list[str], str]":
     """Return the names that may end a text, and the letters of it that they replace."""
     found = _DOTTED.search(text)
@@ -94,10 +101,8 @@ def _names_at(text: str, magics: "SpcommMagics") -> "tuple[list[str], str]":
     owner, dot, word = found[0].rpartition(".")
     if owner == "comm":
         return _public(_comm_class()), word
-    cluster = magics.cluster
-    names = cluster._ask("names", owner) if cluster is not None else None
     own = ["comm"] if not dot else []
-    return own + [each for each in names or [] if isinstance(each, str)], word  # type: ignore[union-attr]
+    return own + names_of_nodes(magics, owner), word
 
 
 def _result(names: "list[str]", word: str, alone: bool = False) -> "SimpleMatcherResult":

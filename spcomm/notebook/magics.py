@@ -63,9 +63,16 @@ def unload_ipython_extension(shell: "InteractiveShell") -> None:
 def _show_name_error(
     shell: "InteractiveShell", kind: type, error: NameError, lines: object, tb_offset: "int | None" = None
 ) -> None:
-    """Show the traceback as always; a cell that uses `comm` in the notebook's own process gets a hint."""
-    if error.name == "comm" and "comm" not in shell.user_ns:
+    """Show the traceback as always; a cell that uses names of the nodes in the notebook's own process gets a hint."""
+    name = error.name
+    magics = shell.magics_manager.registry.get("SpcommMagics")
+    if name == "comm" and name not in shell.user_ns:
         error.add_note("comm exists on the nodes: begin the cell with %%spcomm")
+    elif name and name not in shell.user_ns and name in completer.names_of_nodes(magics):
+        error.add_note(
+            f"{name} exists on the nodes: begin the cell with %%spcomm, or take their values: "
+            f"{name} = %spcomm pull {name}"
+        )
     shell.showtraceback((kind, error, lines), tb_offset=tb_offset)
 
 

@@ -118,12 +118,14 @@ static void test_mismatches(void) {
                                  SPCOMM_FOREVER, values),
                 SPCOMM_EMISMATCH, "node 0: allreduce(op=SUM) of an array of float64, shape (2, 6)\n  node");
     CHECK(strstr(spcomm_last_error(), ": allreduce(op=SUM) of an array of int64, shape (2, 6)\nAll nodes"));
+    CHECK(strstr(spcomm_last_error(), ": the nodes gave different types or shapes (collective call "));
     CHECK_FAILS(spcomm_scan(comm, spcomm_array(values, 'f', 8, 2, rank == 0 ? shape : other), SPCOMM_MAX,
                             SPCOMM_FOREVER, values),
                 SPCOMM_EMISMATCH, "node 0: scan(op=MAX) of an array of float64, shape (2, 6)\n  node");
     CHECK_FAILS(spcomm_reduce(comm, spcomm_array(values, 'f', 8, 1, other), SPCOMM_MAX, rank == 0 ? 1 : 0,
                               SPCOMM_FOREVER, values),
                 SPCOMM_EMISMATCH, "node 0: reduce(op=MAX, root=1) of an array of float64, shape (3,)\n");
+    CHECK(strstr(spcomm_last_error(), ": the nodes called different operations (collective call "));
     const int64_t counts[64] = {[0] = rank == 0 ? 3 : 2, [1] = rank == 0 ? 0 : 1};
     CHECK_FAILS(spcomm_reduce_scatter(comm, spcomm_array(values, 'f', 8, 2, other), SPCOMM_MAX, counts,
                                       SPCOMM_FOREVER, values),

@@ -104,7 +104,18 @@ def test_figures_of_a_cell(cluster):
     found = []
     code = "import matplotlib.pyplot as plt\nplt.plot([comm.rank, 1])\nplt.figure()\nNone"
     cluster.execute(code, figure=lambda rank, png: found.append((rank, png[:4])))
-    assert sorted(found) == [(rank, b"\x89PNG") for rank in range(3) for _figure in range(2)]
+    assert found == [(rank, b"\x89PNG") for rank in range(3) for _figure in range(2)]
+    found.clear()
+    late = """
+if comm.rank < 2:
+    comm.recv(comm.rank + 1)
+plt.plot([1])
+plt.show()
+if comm.rank > 0:
+    comm.send("drawn", comm.rank - 1)
+"""
+    cluster.execute(late, figure=lambda rank, png: found.append(rank))
+    assert found == [0, 1, 2], "though they were drawn in the other order"
     found.clear()
     cluster.execute(
         "plt.plot([1]); plt.show(); plt.get_fignums()", figure=lambda *figure: found.append(figure)

@@ -229,6 +229,10 @@ def test_comm_outside_of_the_nodes_gets_a_hint(nodes):
     assert cell.ename == "NameError" and cell.error.count(hint) == 1, cell
     cell = nodes.run("unheard_of")
     assert cell.ename == "NameError" and "%%spcomm" not in cell.error, cell
+    nodes.run("%%spcomm\nmeasured = comm.rank")
+    cell = nodes.run("print(measured)")
+    hint = "measured exists on the nodes: begin the cell with %%spcomm, or take their values: "
+    assert cell.ename == "NameError" and cell.error.count(hint) == 1, cell
 
 
 def test_a_page_that_is_too_long_is_a_picture(nodes):
