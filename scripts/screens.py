@@ -8,7 +8,9 @@ are opened in Chromium and become a PNG.
 """
 
 import argparse
+import base64
 import getpass
+import io
 import itertools
 import os
 import re
@@ -427,6 +429,28 @@ def notebook(folder: Path) -> None:
     photographed("notebook", pages, folder, (900, 1000))
 
 
+def trees(folder: Path) -> None:
+    """The animation of a notebook, for the slides."""
+    import nbformat
+    from nbclient import NotebookClient
+    from PIL import Image, ImageSequence
+
+    made = nbformat.read(ROOT / "examples" / "notebooks" / "05_reductions.ipynb", as_version=4)
+    NotebookClient(made, timeout=GIVES_UP_S, kernel_name="python3").execute(cwd=folder)
+    outputs = [output for cell in made.cells for output in cell.get("outputs", [])]
+    pages = "".join(output.get("data", {}).get("text/html", "") for output in outputs)
+    found = re.search(r"data:image/gif;base64,([^\"]+)", pages)
+    assert found is not None, "the notebook shows no animation"
+    with Image.open(io.BytesIO(base64.b64decode(found[1]))) as movie:
+        frames = [
+            frame.convert("RGB").quantize(16, dither=Image.Dither.NONE)
+            for frame in ImageSequence.Iterator(movie)
+        ]
+    first, *rest = frames[::2]
+    target = PICTURES / "trees.gif"
+    first.save(target, save_all=True, append_images=rest, duration=300, loop=0, optimize=True)
+
+
 def room(folder: Path) -> None:
     listing("09_where.py", folder)
     with Terminal(folder, 116) as terminal:
@@ -445,8 +469,9 @@ def room(folder: Path) -> None:
 
 SCREENS = {
     screen.__name__: screen
-    for screen in (deadlock, timeline, fuzzy, notebook, learn, watch, live, panes, stats, room)
+    for screen in (deadlock, timeline, fuzzy, notebook, learn, watch, live, panes, stats, room, trees)
 }
+ANIMATED = {"trees"}  # one picture for light and dark pages
 
 
 def main() -> int:
@@ -462,7 +487,9 @@ def main() -> int:
             folder.mkdir()
             Path(place, "home").mkdir()
             SCREENS[name](folder)
-        print(*(f"{path.name} {path.stat().st_size / 1024:.0f} KiB" for path in PICTURES.glob(f"{name}-*")))
+        print(
+            *(f"{path.name} {path.stat().st_size / 1024:.0f} KiB" for path in PICTURES.glob(f"{name}[-.]*"))
+        )
     return 0
 
 

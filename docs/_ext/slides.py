@@ -21,7 +21,7 @@ STYLE = DOCS / "_ext" / "slides.css"
 LISTINGS = (DOCS / "tutorial" / "listings", DOCS / "teaching" / "listings")
 LONG = 22  # lines; longer programs stand in two columns
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
-KINDS = {".png": "image/png", ".svg": "image/svg+xml"}
+KINDS = {".gif": "image/gif", ".png": "image/png", ".svg": "image/svg+xml"}
 NAMED = re.compile(r"`(\w+)\.py\b[^`]*`")
 
 
