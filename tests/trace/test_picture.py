@@ -96,7 +96,7 @@ def test_the_page_has_the_colours_of_pictures():
 
 
 def hue(color):
-    """Of `#rrggbb`: 0 to 1, a circle."""
+    """Return the hue of `#rrggbb`: from 0 to 1, which is 0 again."""
     return colorsys.rgb_to_hsv(*(part / 255 for part in bytes.fromhex(color[1:])))[0]
 
 
