@@ -44,8 +44,7 @@ static void deliver(spc_node_t *node, spc_request_t *request, spc_message_t *mes
     complete(request, SPC_OK);
 }
 
-/* True: the request had its message, or can have none because memory is short. From the queues only: a message that
- * arrives meanwhile is not there for a later request before an earlier one has been asked. */
+/* True: the request had its message, or can have none because memory is short. */
 static bool claim_one(spc_node_t *node, spc_request_t **link) {
     spc_request_t *request = *link;
     spc_message_t message;
@@ -63,14 +62,84 @@ static bool claim_one(spc_node_t *node, spc_request_t **link) {
 }
 
 /* Threads of this node that wait for other requests look again. */
-static void claim(spc_node_t *node) {
-    (void)spc_inbox_drain(node->inbox);
-    for (spc_request_t **link = &node->posted; *link != NULL;) {
+static void claim_queued(spc_node_t *node) {
+    for (spc_request_t **link = &node->posted; *link != NULL && !spc_inbox_is_empty(node->inbox);) {
         if (claim_one(node, link)) {
             spc_inbox_note_stored(node->inbox);
         } else {
             link = &(*link)->next;
         }
+    }
+}
+
+typedef struct chosen {
+    spc_node_t *node;
+    spc_request_t **link; /* to the request that was chosen last */
+} chosen_t;
+
+static const spc_match_t *choose(void *argument, uint16_t context, int32_t source, int32_t tag) {
+    chosen_t *chosen = argument;
+    for (spc_request_t **link = &chosen->node->posted; *link != NULL; link = &(*link)->next) {
+        const spc_match_t *match = &(*link)->match;
+        if (match->context == context && (match->source == source || match->source == SPC_ANY_SOURCE)
+            && (match->tag == tag || match->tag == SPC_ANY_TAG)) {
+            chosen->link = link;
+            return match;
+        }
+    }
+    return NULL;
+}
+
+/* Takes arrivals of this source, or of any, each for the first request that it matches. */
+static void claim_from(spc_node_t *node, int32_t source) {
+    chosen_t chosen = {.node = node};
+    const spc_inbox_choice_t choice = {choose, &chosen};
+    spc_message_t message;
+    while (node->posted != NULL && spc_inbox_take_chosen(node->inbox, source, &choice, &message) == SPC_OK) {
+        spc_request_t *request = *chosen.link;
+        unlink_at(node, chosen.link);
+        deliver(node, request, &message);
+        spc_inbox_note_stored(node->inbox);
+    }
+}
+
+static bool any_source(const spc_node_t *node) {
+    const spc_request_t *request = node->posted;
+    while (request != NULL && request->match.source != SPC_ANY_SOURCE) {
+        request = request->next;
+    }
+    return request != NULL;
+}
+
+/* A receive alone takes its message as one that is called does. */
+static void claim_only(spc_node_t *node) {
+    spc_request_t *request = node->posted;
+    spc_message_t message;
+    if (spc_inbox_take(node->inbox, &request->match, &message) == SPC_OK) {
+        unlink_at(node, &node->posted);
+        deliver(node, request, &message);
+        spc_inbox_note_stored(node->inbox);
+    }
+}
+
+/* Messages in the queues have come before those in the rows. With known sources only their rows are looked at: the
+ * doorbell would cost another cache line. The node's leader drains all others. */
+static void claim(spc_node_t *node) {
+    if (node->posted->next == NULL) {
+        claim_only(node);
+        return;
+    }
+    claim_queued(node);
+    if (any_source(node)) {
+        claim_from(node, SPC_ANY_SOURCE);
+        return;
+    }
+    for (const spc_request_t *request = node->posted; request != NULL;) {
+        const int32_t source = request->match.source;
+        do { /* the next one of another source: it stays, whatever comes from this one */
+            request = request->next;
+        } while (request != NULL && request->match.source == source);
+        claim_from(node, source);
     }
 }
 
@@ -107,8 +176,7 @@ int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int3
     pthread_mutex_lock(&node->lock);
     node->claim = claim;
     post(node, request);
-    claim(node);
-    spc_node_unlock(node);
+    pthread_mutex_unlock(&node->lock);
     return SPC_OK;
 }
 
@@ -269,9 +337,27 @@ int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_
     return status;
 }
 
+/* As spc_comm_poll_recv. */
+static bool poll_receive(spc_request_t *request) {
+    spc_node_t *node = request->comm->node;
+    const uint32_t polls = atomic_load_explicit(&node->polls, memory_order_relaxed);
+    for (uint32_t i = 0;; i++) {
+        pthread_mutex_lock(&node->lock);
+        spc_node_claim(node);
+        spc_outbox_flush(node->outbox);
+        spc_node_unlock(node);
+        const bool is_done = atomic_load_explicit(&request->done, memory_order_acquire);
+        if (is_done || i >= polls) {
+            return is_done;
+        }
+        spc_cpu_relax();
+    }
+}
+
 int spc_request_wait(spc_request_t *request, uint64_t deadline_ns) {
     uint32_t which;
-    if (atomic_load_explicit(&request->done, memory_order_acquire)) {
+    if (atomic_load_explicit(&request->done, memory_order_acquire)
+        || (request->kind == SPC_REQUEST_RECEIVE && poll_receive(request))) {
         return request->status;
     }
     int status = spc_request_wait_any(&request, 1, deadline_ns, &which);
@@ -301,7 +387,8 @@ void spc_request_end(spc_request_t *request) {
         pthread_mutex_lock(&node->lock);
         spc_receipts_settle(node->receipts, (uint32_t)request->awaited.destination, request->awaited.number);
         pthread_mutex_unlock(&node->lock);
-    } else if (request->kind == SPC_REQUEST_RECEIVE) {
+    } else if (request->kind == SPC_REQUEST_RECEIVE
+               && !atomic_load_explicit(&request->done, memory_order_acquire)) {
         (void)spc_request_cancel(request);
     }
     request->kind = SPC_REQUEST_NONE;

@@ -476,10 +476,19 @@ static void take_asking(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shar
     spc_inbox_give_receipt(inbox, sender, inbox->row[sender].asked++);
 }
 
+/* The match of a posted receive that a slot's message is for; NULL: it is for none. */
+static const spc_match_t *choose(const spc_inbox_t *inbox, const spc_slot_shared_t *slot,
+                                 const spc_inbox_choice_t *choice) {
+    return choice->choose(choice->argument, spc_inbox_context(inbox, slot), slot->source, slot->tag);
+}
+
 /* Serves one row until it gives a match: directly from the slot, or by completing a message in parts. Others go into
- * the queue. At most one row-length. SPC_EAGAIN: nothing (more) there; `emptied` reports whether that is certain. */
-static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t *match,
-                         spc_message_t *message, bool *emptied) {
+ * the queue. At most one row-length. SPC_EAGAIN: nothing (more) there; `emptied` reports whether that is certain.
+ * Inline, so that a receive by `match` pays nothing for those by `choice`, one of which is NULL. */
+__attribute__((always_inline)) static inline int serve_row(spc_inbox_t *inbox, uint32_t sender,
+                                                           const spc_match_t *match,
+                                                           const spc_inbox_choice_t *choice,
+                                                           spc_message_t *message, bool *emptied) {
     spc_inbox_row_t *row = &inbox->row[sender];
     *emptied = false;
     for (uint32_t i = 0; i < row->reader.slots; i++) {
@@ -488,7 +497,10 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
             *emptied = true;
             return SPC_EAGAIN;
         }
-        bool wanted = slot_matches(inbox, slot, match);
+        if (choice != NULL) {
+            match = choose(inbox, slot, choice);
+        }
+        bool wanted = choice != NULL ? match != NULL : slot_matches(inbox, slot, match);
         if (wanted && !spc_slot_is_special(slot)) {
             spc_inbox_open_slot(inbox, sender, slot, message);
             spc_inbox_consume_slot(inbox, sender);
@@ -508,6 +520,11 @@ static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t 
         }
     }
     return SPC_EAGAIN;
+}
+
+static int take_from_row(spc_inbox_t *inbox, uint32_t sender, const spc_match_t *match,
+                         spc_message_t *message, bool *emptied) {
+    return serve_row(inbox, sender, match, NULL, message, emptied);
 }
 
 /* The first row from `from` on whose bell has rung; `senders` if none has. With many senders, several share a bit. */
@@ -599,6 +616,32 @@ int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *
         record(inbox, message);
     }
     return status;
+}
+
+typedef struct chosen {
+    const spc_inbox_choice_t *choice;
+    spc_message_t *message;
+} chosen_t;
+
+static int visit_to_choose(spc_inbox_t *inbox, uint32_t sender, void *argument, bool *emptied) {
+    const chosen_t *chosen = argument;
+    return serve_row(inbox, sender, NULL, chosen->choice, chosen->message, emptied);
+}
+
+int spc_inbox_take_chosen(spc_inbox_t *inbox, int32_t source, const spc_inbox_choice_t *choice,
+                          spc_message_t *message) {
+    bool emptied;
+    chosen_t chosen = {choice, message};
+    const int status = source != SPC_ANY_SOURCE ? visit_to_choose(inbox, (uint32_t)source, &chosen, &emptied)
+                                                : visit_rows(inbox, visit_to_choose, &chosen);
+    if (__builtin_expect(inbox->options.trace != NULL, 0) && status == SPC_OK) {
+        record(inbox, message);
+    }
+    return status;
+}
+
+bool spc_inbox_is_empty(const spc_inbox_t *inbox) {
+    return inbox->queue.length == 0;
 }
 
 int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {

@@ -79,6 +79,21 @@ void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted);
 /* As spc_inbox_take, from the queues only: drains nothing new. */
 int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
+/* Which of several receives a message is for, by its context, source and tag: that receive's match, or NULL. */
+typedef const spc_match_t *spc_inbox_choose_t(void *argument, uint16_t context, int32_t source, int32_t tag);
+typedef struct spc_inbox_choice {
+    spc_inbox_choose_t *choose;
+    void *argument;
+} spc_inbox_choice_t;
+
+/* As spc_inbox_take, for the receive that was chosen last. It does not look into the queues first: no message there is
+ * for one of these receives. From the row of one source, or from all rows whose bells have rung. */
+int spc_inbox_take_chosen(spc_inbox_t *inbox, int32_t source, const spc_inbox_choice_t *choice,
+                          spc_message_t *message);
+
+/* Whether the queues hold no message, and no part of one. */
+bool spc_inbox_is_empty(const spc_inbox_t *inbox);
+
 /* The source, tag and size of the message that would be taken; it stays. */
 int spc_inbox_peek(spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag,
                    uint64_t *length_bytes);

@@ -145,8 +145,9 @@ typedef struct spc_mpi {
 
 extern spc_mpi_t spc_mpi;
 
-/* The name of the MPI function that this thread is in. */
+/* The name of the MPI function that this thread is in, and the line that called it. */
 extern _Thread_local const char *spc_mpi_call __attribute__((tls_model("initial-exec")));
+extern _Thread_local spcomm_mpi_here_t spcomm_mpi_here __attribute__((tls_model("initial-exec")));
 
 /* ---- entry points ---- */
 
@@ -202,6 +203,9 @@ enum { SPC_MPI_PLACE_BYTES = 128 };
 /* Writes the line of the program that made this call, "ring.c:12"; empty if it is not known. In Python it costs some
  * microseconds. With no lock held. spc_mpi_start.c. */
 void spc_mpi_locate(char *text, size_t room);
+
+/* The same of a line that spcomm mpicc's macros have noted. */
+void spc_mpi_name_line(const spcomm_mpi_here_t *here, char *text, size_t room);
 
 /* Joins the run, with this level of threads: once. spc_mpi_start.c. */
 int spc_mpi_join(int required);

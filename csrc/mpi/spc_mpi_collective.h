@@ -53,6 +53,7 @@ typedef struct spc_mpi_collective {
     spc_mpi_side_t send;
     spc_mpi_side_t recv;
     MPI_Op op;
+    int core_op; /* the core's operator for the elements, or -1 */
     void *lists; /* memory of the call, freed by spc_mpi_collective_end */
 } spc_mpi_collective_t;
 

@@ -89,8 +89,11 @@ static int send_now(outgoing_t *send, way_t way) {
     }
     switch (way) {
     case AHEAD:
-        status = spc_comm_send_ahead(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload,
-                                     SPC_NO_DEADLINE);
+        status = spc_comm_try_send(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload);
+        if (status == SPC_EAGAIN) {
+            status = spc_comm_send_ahead(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload,
+                                         SPC_NO_DEADLINE);
+        }
         break;
     case SYNCHRONOUS:
         status =

@@ -88,7 +88,10 @@ int spc_mpi_prepare_reduction(spc_mpi_collective_t *call, spc_mpi_collective_kin
     call->is_in_place = has_input && sendbuf == MPI_IN_PLACE;
     SPC_MPI_TRY(spc_mpi_check_in_place(call, kind != SPC_MPI_REDUCE || spc_mpi_is_root(call)));
     SPC_MPI_TRY(spc_mpi_get_type(call->comm, datatype, &call->send.type));
-    SPC_MPI_TRY(spc_mpi_check_operands(call->comm, op, call->send.type));
+    call->core_op = spc_mpi_core_op(op, call->send.type);
+    if (call->core_op < 0) {
+        SPC_MPI_TRY(spc_mpi_check_operands(call->comm, op, call->send.type));
+    }
     SPC_MPI_TRY(set_counts(call, counts, count));
     call->send.is_used = has_input;
     call->recv.is_used = kind != SPC_MPI_REDUCE || spc_mpi_is_root(call);
@@ -122,7 +125,7 @@ static spc_collect_call_t describe(const spc_mpi_collective_t *call) {
     const uint32_t core = spc_mpi_core_type(type);
     const uint64_t hash = spc_layout_mix(spc_layout_mix(0, SPC_KIND_ARRAY), core);
     return (spc_collect_call_t){.operation = operation_of(call->kind),
-                                .operator = (spc_operator_t)spc_mpi_core_op(call->op, type),
+                                .operator = (spc_operator_t)call->core_op,
                                 .type = core,
                                 .root = call->kind == SPC_MPI_REDUCE ? (uint32_t)call->root : 0,
                                 .count = elements,
@@ -322,9 +325,9 @@ static int combine_here(const spc_mpi_collective_t *call) {
 }
 
 /* Some node's result is a single node's value. To the core that is x and x, 0 or 1; MPI combines it with nothing. */
-static bool keeps_logical_values(const spc_mpi_collective_t *call, int operator) {
-    const bool is_logical =
-        operator == SPC_LOGICAL_AND || operator == SPC_LOGICAL_OR || operator == SPC_LOGICAL_XOR;
+static bool keeps_logical_values(const spc_mpi_collective_t *call) {
+    const bool is_logical = call->core_op == SPC_LOGICAL_AND || call->core_op == SPC_LOGICAL_OR
+                            || call->core_op == SPC_LOGICAL_XOR;
     return is_logical
            && (call->comm->size == 1 || call->kind == SPC_MPI_SCAN || call->kind == SPC_MPI_EXSCAN);
 }
@@ -333,8 +336,7 @@ int spc_mpi_reduction_run(const spc_mpi_collective_t *call) {
     if (call->send.count == 0 || call->send.type->size == 0) {
         return spc_mpi_barrier_inside(call->comm);
     }
-    const int operator = spc_mpi_core_op(call->op, call->send.type);
-    return operator < 0 || keeps_logical_values(call, operator) ? combine_here(call) : combine_in_core(call);
+    return call->core_op < 0 || keeps_logical_values(call) ? combine_here(call) : combine_in_core(call);
 }
 
 /* ---- functions of MPI ---- */

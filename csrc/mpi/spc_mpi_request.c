@@ -10,13 +10,17 @@ spc_mpi_request_t spc_mpi_request_sent;
 
 /* ---- the pool ---- */
 
-/* A request in the pool keeps its handle; `is_used` says whether the handle is one of the program's. */
+/* A request in the pool keeps its handle; `is_used` says whether the handle is one of the program's. The thread that
+ * called MPI_Init, mostly the only one, has a pool of its own, without a lock: it alone reads and writes `own_pool`. */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static spc_mpi_request_t *pool;
+static spc_mpi_request_t *own_pool;
+static _Thread_local bool has_own_pool __attribute__((tls_model("initial-exec")));
 static spc_mpi_request_t *all_made; /* used or not */
 
 void spc_mpi_requests_start(void) {
     spc_mpi_request_t *sent = &spc_mpi_request_sent;
+    has_own_pool = true;
     atomic_init(&sent->core.done, true);
     sent->is_used = true;
     sent->source = MPI_ANY_SOURCE;
@@ -25,6 +29,11 @@ void spc_mpi_requests_start(void) {
 }
 
 static spc_mpi_request_t *take_from_pool(void) {
+    if (has_own_pool && own_pool != NULL) {
+        spc_mpi_request_t *own = own_pool;
+        own_pool = own->next_free;
+        return own;
+    }
     pthread_mutex_lock(&pool_lock);
     spc_mpi_request_t *taken = pool;
     if (taken != NULL) {
@@ -41,11 +50,24 @@ static spc_mpi_request_t *take_from_pool(void) {
     return taken;
 }
 
+static void give_to_pool(spc_mpi_request_t *request) {
+    if (has_own_pool) {
+        request->next_free = own_pool;
+        own_pool = request;
+        return;
+    }
+    pthread_mutex_lock(&pool_lock);
+    request->next_free = pool;
+    pool = request;
+    pthread_mutex_unlock(&pool_lock);
+}
+
 /* A program in C has noted its line already; in Python finding it takes time. */
 static void note_place(spc_mpi_request_t *request) {
     request->made_by = spc_mpi_call;
+    request->here = spcomm_mpi_here;
     request->place[0] = '\0';
-    if (spcomm_mpi_here.file != NULL || spc_mpi.is_strict) {
+    if (__builtin_expect(spc_mpi.is_strict, 0)) {
         spc_mpi_locate(request->place, sizeof(request->place));
     }
 }
@@ -53,6 +75,9 @@ static void note_place(spc_mpi_request_t *request) {
 static bool is_done(spc_mpi_request_t *request);
 
 static void report(spc_mpi_request_t *request) {
+    if (request->place[0] == '\0' && request->here.file != NULL) {
+        spc_mpi_name_line(&request->here, request->place, sizeof(request->place));
+    }
     const bool is_done = spc_request_is_done(&request->core);
     const int rank = (int)spc_mpi.node->rank;
     const char *at = request->place[0] != '\0' ? " at " : "";
@@ -69,6 +94,9 @@ static void report(spc_mpi_request_t *request) {
 }
 
 void spc_mpi_requests_report(void) {
+    if (all_made != NULL) {
+        spc_request_progress(spc_mpi.node); /* messages that have come are not missing */
+    }
     for (spc_mpi_request_t *request = all_made; request != NULL; request = request->next_made) {
         const bool is_waiting =
             request->is_used && request->core.kind == SPC_REQUEST_RECEIVE && !is_done(request);
@@ -150,10 +178,7 @@ void spc_mpi_request_destroy(spc_mpi_request_t *request) {
     free(request->arguments);
     request->arguments = NULL;
     request->is_used = false;
-    pthread_mutex_lock(&pool_lock);
-    request->next_free = pool;
-    pool = request;
-    pthread_mutex_unlock(&pool_lock);
+    give_to_pool(request);
 }
 
 int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle) {
@@ -171,6 +196,10 @@ int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle) {
 static int get_request(MPI_Request handle, spc_mpi_request_t **request) {
     *request = NULL;
     if (handle == MPI_REQUEST_NULL) {
+        return MPI_SUCCESS;
+    }
+    if (handle == spc_mpi_request_sent.handle) { /* most of those that a program waits for */
+        *request = &spc_mpi_request_sent;
         return MPI_SUCCESS;
     }
     *request = spc_mpi_handle_find(SPC_MPI_REQUEST, (intptr_t)handle);

@@ -45,7 +45,8 @@ struct spc_mpi_request {
     void *extra_state;
 
     const char *made_by; /* the MPI function that made it */
-    char place[SPC_MPI_PLACE_BYTES]; /* the line that called it; empty: not known */
+    spcomm_mpi_here_t here; /* in C: the line that called it; its file is NULL if it is not known */
+    char place[SPC_MPI_PLACE_BYTES]; /* the same as a text, for the report; empty: not known */
     spc_mpi_request_t *next_free;
     spc_mpi_request_t *next_made; /* all that were ever made */
 };

@@ -71,14 +71,17 @@ static void annotate(spc_board_entry_t *entry) {
     }
 }
 
+void spc_mpi_name_line(const spcomm_mpi_here_t *here, char *text, size_t room) {
+    const char *slash = strrchr(here->file, '/');
+    (void)snprintf(text, room, "%s:%d", slash != NULL ? slash + 1 : here->file, here->line);
+}
+
 void spc_mpi_locate(char *text, size_t room) {
-    const char *file = spcomm_mpi_here.file;
     text[0] = '\0';
     if (spc_api_binding.locate != NULL) {
         spc_api_binding.locate(text, room);
-    } else if (file != NULL) {
-        const char *slash = strrchr(file, '/');
-        (void)snprintf(text, room, "%s:%d", slash != NULL ? slash + 1 : file, spcomm_mpi_here.line);
+    } else if (spcomm_mpi_here.file != NULL) {
+        spc_mpi_name_line(&spcomm_mpi_here, text, room);
     }
 }
 

@@ -175,6 +175,11 @@ static inline int spc_node_take(spc_node_t *node, const spc_match_t *match, spc_
     if (__builtin_expect(node->posted == NULL, 1)) {
         return spc_inbox_take(node->inbox, match, message);
     }
+    if (match->source == SPC_ANY_SOURCE) {
+        (void)spc_inbox_drain(node->inbox);
+    } else {
+        (void)spc_inbox_drain_row(node->inbox, (uint32_t)match->source);
+    }
     node->claim(node);
     return spc_inbox_take_queued(node->inbox, match, message);
 }

@@ -63,6 +63,64 @@ TEST(in_order) {
     run_ranks(2, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, in_order_body);
 }
 
+/* ---- several sources: those of each come in its order, plain ones, long ones, and ones that want a receipt ---- */
+
+enum { EACH = 8 };
+
+static void send_several(spc_comm_t *comm, int rank, uint64_t round) {
+    spc_request_t asking[EACH] = {0};
+    for (uint64_t k = 0; k < EACH; k++) {
+        const uint64_t word = round * EACH + k, bytes = k % 3 == 2 ? 4000 : sizeof(word);
+        uint64_t content[500] = {word};
+        const spc_payload_t payload = {.data = content, .data_bytes = bytes, .format = SPC_FORMAT_RAW};
+        if (k % 4 == 1) {
+            CHECK_OK(spc_request_send(comm, 0, SPC_CONTEXT_USER, 1, &payload, SPC_NO_DEADLINE, &asking[k]));
+        } else {
+            CHECK_OK(spc_comm_send(comm, &(int32_t){0}, 1, SPC_CONTEXT_USER, 1, &payload, SPC_NO_DEADLINE));
+        }
+    }
+    send_content(comm, 0, 2, round + (uint64_t)rank, 100); /* no receive is posted for it */
+    for (int k = 0; k < EACH; k++) {
+        if (k % 4 == 1) {
+            CHECK_OK(spc_request_wait(&asking[k], SPC_NO_DEADLINE));
+            spc_request_end(&asking[k]);
+        }
+    }
+}
+
+static void several_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    for (uint64_t i = 0; i < (uint64_t)check_scale(100); i++) {
+        if (rank != 0) {
+            send_several(comm, rank, i);
+            continue;
+        }
+        posted_t posted[EACH][3];
+        for (int k = 0; k < EACH; k++) {
+            for (int32_t source = 1; source < size; source++) {
+                post(comm, source, 1, &posted[k][source]);
+            }
+        }
+        for (int k = EACH; k-- > 0;) {
+            for (int32_t source = 1; source < size; source++) {
+                uint64_t word;
+                CHECK_OK(spc_request_wait(&posted[k][source].request, SPC_NO_DEADLINE));
+                memcpy(&word, posted[k][source].content, sizeof(word));
+                CHECK(posted[k][source].source == source && word == i * EACH + (uint64_t)k);
+            }
+        }
+        for (int32_t source = 1; source < size; source++) {
+            recv_content(comm, source, 2, i + (uint64_t)source, 100);
+        }
+    }
+    comm_box_leave(comm);
+}
+
+TEST(several) {
+    run_ranks(3, (spc_config_t){0}, several_body);
+    run_ranks(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 2}, several_body);
+}
+
 /* ---- progress: a posted receive is served while its node waits for something else ---- */
 
 static void served_meanwhile_body(int rank, int size, void *box) {
