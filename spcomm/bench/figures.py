@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figures and tables of the four papers: the measurements that each needs, and what it shows of them.
 
-The papers' own numbers are in `papers.toml`; `plot` draws both.
+The papers' own numbers are in `papers.toml`; `plot` draws both. One figure more compares libraries of MPI.
 """
 
 import tomllib
@@ -13,7 +13,7 @@ from spcomm.bench.cases import sweep
 from spcomm.bench.cases.arrays import KIB, MIB
 from spcomm.bench.measure import PLAIN_C
 from spcomm.bench.results_file import Measurement
-from spcomm.bench.rows import HOT, MEMORY, TCP, Row, Sweep
+from spcomm.bench.rows import HOT, MEMORY, MPI_C, TCP, Row, Sweep
 from spcomm.bench.statistics import summarise
 
 TIME, RATE = "time", "rate"  # Panel.y: microseconds for one operation, or MB/s
@@ -174,6 +174,17 @@ FIGURES = (
         "The thesis's figure is the test itself, in pseudo-code; it has no numbers.",
     ),
     Figure("thesis-7", "Ping-pong test", "Latency thesis, figure 7", (Panel("pingpong", BYTES, TIME),)),
+    Figure(
+        "mpi",
+        "One program of MPI in C, on each library",
+        "Sweeps as in the OSU benchmarks",
+        (
+            Panel("mpi_pingpong", BYTES, TIME, title="Latency: half a ping-pong"),
+            Panel("mpi_stream", BYTES, RATE, title="Bandwidth: 64 messages in flight"),
+            Panel("mpi_allreduce", BYTES, TIME, title="MPI_Allreduce of doubles"),
+        ),
+        "It has no numbers of a paper. All libraries run the same program, mpi.c, and wait as they do by default.",
+    ),
 )
 LAYERS_ONLY = ("spcomm_c", "spcomm", "openmpi", "mpich", "c")  # in "Layers"
 FLOORS = {"one_way": "memcpy"}  # the operation in plain C that stands for another
@@ -210,7 +221,7 @@ DEFAULT = Extent(
     long_bytes=32 * KIB,
     rounds=3,
     seconds=0.03,
-    limit=140.0,
+    limit=150.0,
 )
 FULL = Extent(
     sizes=tuple(1 << power for power in range(21)),
@@ -238,6 +249,7 @@ def rows(extent: Extent) -> list[Row]:
         *sweep.rows((2,), Sweep(pairs, extent.sizes, [TCP])),
         *sweep.rows(extent.tcp_nodes, Sweep(["global_sum"], (), [TCP])),
         *(row for size in extent.sizes for row in in_c(size)),
+        *(row for size in (*extent.sizes, 4 * MIB) for row in of_mpi(size)),
     ]
     fitting = (row for row in found if row.operation != "all_to_all" or exchanged(row) <= MOST_EXCHANGED)
     return list({row.key: row for row in fitting}.values())
@@ -272,6 +284,28 @@ def in_c(size: int) -> list[Row]:
             is_sweep=True,
         )
         for program, way, operation, boxes in kinds
+    ]
+
+
+def of_mpi(size: int) -> list[Row]:
+    """Return the works of the program of MPI that are swept, with messages of that size."""
+    titles = {"pingpong": "ping-pong", "stream": "64 in flight", "allreduce": "allreduce"}
+    return [
+        Row(
+            f"mpi-sweep-{work}-{size}",
+            f"MPI in C, {title}, {sweep.size_text(size)}",
+            work,
+            2,
+            {"size": size},
+            program="mpi",
+            dialect=MPI_C,
+            operation=f"mpi_{work}",
+            size_bytes=size,
+            buffers=HOT,
+            is_sweep=True,
+        )
+        for work, title in titles.items()
+        if size >= sweep.DOUBLE or work != "allreduce"
     ]
 
 
