@@ -335,7 +335,7 @@ int spc_mpi_win_shared_query(MPI_Win win, int rank, MPI_Aint *size, MPI_Aint *di
     const bool is_here = member->memory_offset != 0 || rank == window->comm->rank;
     *size = is_here ? member->size : 0;
     *disp_unit = member->unit;
-    *(void **)baseptr = is_here ? member->base : NULL;
+    *(void **)baseptr = is_here && member->size != 0 ? member->base : NULL;
     return MPI_SUCCESS;
 }
 

@@ -28,6 +28,21 @@ static void check_attributes(MPI_Win window, const void *base) {
     CHECK(flag && *(int *)found == MPI_WIN_UNIFIED);
 }
 
+/* A node without memory has no address of it. */
+static void check_empty(int rank, int size) {
+    MPI_Win window;
+    long *memory;
+    const MPI_Aint bytes = rank % 2 == 0 ? (MPI_Aint)sizeof(long) : 0;
+    MPI_Win_allocate_shared(bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    for (int node = 0; node < size; node++) {
+        MPI_Aint there;
+        int unit;
+        MPI_Win_shared_query(window, node, &there, &unit, &memory);
+        CHECK((there != 0) == (node % 2 == 0) && (memory != NULL) == (node % 2 == 0));
+    }
+    MPI_Win_free(&window);
+}
+
 int main(void) {
     int size, rank;
     long *memory, one = 1;
@@ -62,6 +77,7 @@ int main(void) {
     CHECK(error_class == MPI_ERR_RMA_SYNC);
     MPI_Win_free(&window);
     CHECK(window == MPI_WIN_NULL);
+    check_empty(rank, size);
     MPI_Finalize();
     return 0;
 }
