@@ -2,6 +2,9 @@
 /*
  * Files: opening and closing, sizes, views, pointers, error handlers.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "mpi/spc_mpi_file.h"
 
 #include <errno.h>
@@ -72,12 +75,74 @@ static int fail_amode(const char *name, int amode, const char *why) {
 }
 
 int spc_mpi_file_check_shared(const spc_mpi_file_t *file) {
-    return file->shared != NULL
+    return file->shared != NULL || file->pointer >= 0
                ? MPI_SUCCESS
-               : spc_mpi_fail(
-                     file->comm, MPI_ERR_UNSUPPORTED_OPERATION,
-                     "%s: a shared file pointer needs memory that all its nodes share, and there is none",
-                     file->name);
+               : spc_mpi_fail(file->comm, MPI_ERR_UNSUPPORTED_OPERATION,
+                              "%s: a shared file pointer needs memory that all its nodes share, or a folder "
+                              "of the file in "
+                              "which all of them may make files",
+                              file->name);
+}
+
+/* ---- the shared pointer ---- */
+
+/* The system's lock holds off other processes, and the mutex the threads of this one. */
+static int change_pointer(const spc_mpi_file_t *file, bool adds, MPI_Offset number, MPI_Offset *before) {
+    static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = sizeof(*before)};
+    int error = 0;
+    *before = 0;
+    pthread_mutex_lock(&threads);
+    while (fcntl(file->pointer, F_SETLKW, &lock) != 0 && error == 0) {
+        error = errno == EINTR ? 0 : errno;
+    }
+    if (error == 0 && pread(file->pointer, before, sizeof(*before), 0) < 0) {
+        error = errno;
+    }
+    const MPI_Offset after = adds ? *before + number : number;
+    if (error == 0 && after != *before && pwrite(file->pointer, &after, sizeof(after), 0) != sizeof(after)) {
+        error = errno;
+    }
+    lock.l_type = F_UNLCK;
+    (void)fcntl(file->pointer, F_SETLK, &lock);
+    pthread_mutex_unlock(&threads);
+    return error == 0 ? MPI_SUCCESS : spc_mpi_file_fail(file, error);
+}
+
+int spc_mpi_file_add_shared(const spc_mpi_file_t *file, MPI_Offset more, MPI_Offset *before) {
+    if (file->shared == NULL) {
+        return change_pointer(file, true, more, before);
+    }
+    *before = atomic_fetch_add_explicit(file->shared, more, memory_order_relaxed);
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_file_set_shared(const spc_mpi_file_t *file, MPI_Offset to) {
+    MPI_Offset before;
+    if (file->shared == NULL) {
+        return change_pointer(file, false, to, &before);
+    }
+    atomic_store_explicit(file->shared, to, memory_order_relaxed);
+    return MPI_SUCCESS;
+}
+
+/* A file beside this one, whose name is gone when all have opened it. */
+static int make_pointer_file(spc_mpi_file_t *file) {
+    char name[4096] = "";
+    if (file->comm->rank == 0) {
+        const int length = snprintf(name, sizeof(name), "%s.pointer-XXXXXX", file->name);
+        file->pointer = length < (int)sizeof(name) ? mkostemp(name, O_CLOEXEC) : -1;
+        name[0] = file->pointer >= 0 ? name[0] : '\0';
+    }
+    SPC_MPI_TRY(spc_mpi_bcast_bytes(file->comm, name, sizeof(name), 0));
+    if (file->comm->rank != 0 && name[0] != '\0') {
+        file->pointer = open(name, O_RDWR | O_CLOEXEC);
+    }
+    SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
+    if (file->comm->rank == 0 && file->pointer >= 0) {
+        (void)unlink(name);
+    }
+    return MPI_SUCCESS;
 }
 
 /* ---- opening ---- */
@@ -100,6 +165,9 @@ static int check_amode(const char *name, int amode) {
 static void destroy(spc_mpi_file_t *file) {
     if (file->descriptor >= 0) {
         (void)close(file->descriptor);
+    }
+    if (file->pointer >= 0) {
+        (void)close(file->pointer);
     }
     if (file->block != NULL) {
         spc_comm_release_block(file->comm->core, file->block);
@@ -129,7 +197,7 @@ static int create(spc_mpi_comm_t *comm, const char *name, int amode, spc_mpi_fil
     if (made == NULL) {
         return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a file");
     }
-    made->descriptor = -1;
+    made->descriptor = made->pointer = -1;
     made->amode = amode;
     made->info = MPI_INFO_NULL;
     made->name = strdup(name);
@@ -204,7 +272,7 @@ static int share_pointer(spc_mpi_file_t *file) {
     }
     SPC_MPI_TRY(spc_mpi_bcast_bytes(comm, &offset, sizeof(offset), 0));
     file->shared = offset != 0 ? spc_comm_address(comm->core, offset) : NULL;
-    return MPI_SUCCESS;
+    return offset != 0 ? MPI_SUCCESS : make_pointer_file(file);
 }
 
 static int get_size(const spc_mpi_file_t *file, MPI_Offset *size) {
@@ -221,8 +289,8 @@ static int open_on(spc_mpi_file_t *file, MPI_Info info, MPI_File *handle) {
     SPC_MPI_TRY(share_pointer(file));
     if ((file->amode & MPI_MODE_APPEND) != 0) {
         SPC_MPI_TRY(get_size(file, &file->position));
-        if (file->shared != NULL && file->comm->rank == 0) {
-            atomic_store_explicit(file->shared, file->position, memory_order_relaxed);
+        if (file->comm->rank == 0 && (file->shared != NULL || file->pointer >= 0)) {
+            SPC_MPI_TRY(spc_mpi_file_set_shared(file, file->position));
         }
         SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
     }
@@ -536,8 +604,8 @@ int spc_mpi_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_
     file->position = 0;
     file->is_external = strcmp(datarep, "external32") == 0;
     (void)snprintf(file->representation, sizeof(file->representation), "%s", datarep);
-    if (file->shared != NULL && file->comm->rank == 0) {
-        atomic_store_explicit(file->shared, 0, memory_order_relaxed);
+    if (file->comm->rank == 0 && (file->shared != NULL || file->pointer >= 0)) {
+        SPC_MPI_TRY(spc_mpi_file_set_shared(file, 0));
     }
     return spc_mpi_barrier_inside(file->comm);
 }
@@ -615,15 +683,15 @@ int spc_mpi_file_get_position(MPI_File fh, MPI_Offset *offset) {
 
 int spc_mpi_file_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
     spc_mpi_file_t *file;
-    MPI_Offset to;
+    MPI_Offset now, to;
     SPC_MPI_TRY(spc_mpi_get_file(fh, &file));
     SPC_MPI_TRY(spc_mpi_file_check_shared(file));
     SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
-    const MPI_Offset now = atomic_load_explicit(file->shared, memory_order_relaxed);
+    SPC_MPI_TRY(spc_mpi_file_add_shared(file, 0, &now));
     SPC_MPI_TRY(find_position(file, offset, whence, now, &to));
     SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
     if (file->comm->rank == 0) {
-        atomic_store_explicit(file->shared, to, memory_order_relaxed);
+        SPC_MPI_TRY(spc_mpi_file_set_shared(file, to));
     }
     return spc_mpi_barrier_inside(file->comm);
 }
@@ -632,8 +700,7 @@ int spc_mpi_file_get_position_shared(MPI_File fh, MPI_Offset *offset) {
     spc_mpi_file_t *file;
     SPC_MPI_TRY(spc_mpi_get_file(fh, &file));
     SPC_MPI_TRY(spc_mpi_file_check_shared(file));
-    *offset = atomic_load_explicit(file->shared, memory_order_relaxed);
-    return MPI_SUCCESS;
+    return spc_mpi_file_add_shared(file, 0, offset);
 }
 
 /* ---- error handlers ---- */

@@ -6,7 +6,7 @@
  *   spc_mpi_file_access.c  reading and writing
  *
  * Every process opens the file, so that nodes of several boxes need one file system. The shared pointer is a word in
- * rank 0's arena: nodes of several boxes have none. Each operation is carried out at once.
+ * rank 0's arena; of nodes in several boxes it is a file without a name, which a lock of the system guards. Each operation is carried out at once.
  *
  * A file has a communicator of its own, whose handle and error handler are those of the file: so spc_mpi_fail with that
  * communicator is an error of the file.
@@ -32,7 +32,8 @@ typedef struct spc_mpi_file {
 
     MPI_Offset position;       /* in etypes */
     spc_block_shared_t *block; /* of rank 0 */
-    _Atomic int64_t *shared;   /* in etypes; NULL: there is none. Relaxed: data travel by the file */
+    _Atomic int64_t *shared;   /* in etypes; NULL: it is not in memory. Relaxed: data travel by the file */
+    int pointer;               /* the descriptor of the file that has it instead; -1: there is none */
     bool has_begun; /* a split collective, which has moved this many bytes */
     MPI_Count begun_bytes;
     bool is_atomic;
@@ -50,5 +51,9 @@ int spc_mpi_file_fail(const spc_mpi_file_t *file, int error);
 
 /* MPI_ERR_UNSUPPORTED_OPERATION if the file has no shared pointer. */
 int spc_mpi_file_check_shared(const spc_mpi_file_t *file);
+
+/* Adds to the shared pointer, or sets it, and gives what it was. */
+int spc_mpi_file_add_shared(const spc_mpi_file_t *file, MPI_Offset more, MPI_Offset *before);
+int spc_mpi_file_set_shared(const spc_mpi_file_t *file, MPI_Offset to);
 
 #endif

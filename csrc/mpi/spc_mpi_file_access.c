@@ -143,10 +143,10 @@ static int copy_next(call_t *call) {
 
 /* Another process takes what comes after. */
 static int copy_shared(call_t *call) {
+    MPI_Offset at;
     SPC_MPI_TRY(spc_mpi_file_check_shared(call->file));
-    return copy_at(call,
-                   atomic_fetch_add_explicit(call->file->shared, etypes(call, call->count * call->type->size),
-                                             memory_order_relaxed));
+    SPC_MPI_TRY(spc_mpi_file_add_shared(call->file, etypes(call, call->count * call->type->size), &at));
+    return copy_at(call, at);
 }
 
 static int copy_ordered(call_t *call) {
@@ -158,8 +158,9 @@ static int copy_ordered(call_t *call) {
     if (all == NULL) {
         return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "%s: there is no memory for its order", file->name);
     }
+    MPI_Offset at = 0;
     int code = spc_mpi_barrier_inside(comm);
-    MPI_Offset at = atomic_load_explicit(file->shared, memory_order_relaxed);
+    code = code == MPI_SUCCESS ? spc_mpi_file_add_shared(file, 0, &at) : code;
     MPI_Offset end = at;
     code = code == MPI_SUCCESS ? spc_mpi_allgather_bytes(comm, &mine, sizeof(mine), all) : code;
     for (int rank = 0; rank < comm->size && code == MPI_SUCCESS; rank++) {
@@ -171,7 +172,7 @@ static int copy_ordered(call_t *call) {
     code = copy_at(call, at);
     SPC_MPI_TRY(spc_mpi_barrier_inside(comm)); /* all have read the pointer */
     if (comm->rank == 0) {
-        atomic_store_explicit(file->shared, end, memory_order_relaxed);
+        SPC_MPI_TRY(spc_mpi_file_set_shared(file, end));
     }
     SPC_MPI_TRY(spc_mpi_barrier_inside(comm));
     return code;

@@ -143,11 +143,19 @@ static void *take_block(spc_mpi_window_t *window, size_t bytes, spc_mpi_window_m
     return has_memory ? (char *)control + head : NULL;
 }
 
+/* All members fail for the same reason, and none uses another one's block. */
+static void give_back(const spc_mpi_window_t *window) {
+    if (window->block != NULL) {
+        spc_comm_unshare_block(window->comm->core, window->block);
+    }
+}
+
 static int find_controls(spc_mpi_window_t *window) {
     const spc_mpi_comm_t *comm = window->comm;
     for (int rank = 0; rank < comm->size; rank++) {
         const uint64_t offset = window->member[rank].control_offset;
         if (offset == 0) {
+            give_back(window);
             return spc_mpi_fail(
                 comm, MPI_ERR_NO_MEM,
                 "the arena of rank %d has no room for a window; spcomm run --arena makes it larger", rank);
@@ -277,6 +285,7 @@ static int place_parts(spc_mpi_window_t *window, uint64_t total) {
     const spc_mpi_comm_t *comm = window->comm;
     uint64_t offset = window->member[0].memory_offset;
     if (total != 0 && offset == 0) {
+        give_back(window);
         return spc_mpi_fail(
             comm, MPI_ERR_NO_MEM,
             "the arena of rank 0 has no room for %llu bytes that all share; spcomm run --arena "

@@ -32,8 +32,10 @@ def python_program(launch):
     if importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed")
 
-    def run(name, nodes, *options):
-        return launch("-n", nodes, *options, PROGRAMS / name, env={"MPI4PY_LIBMPI": str(FOR_PYTHON)})
+    def run(name, nodes, *options, arguments=()):
+        return launch(
+            "-n", nodes, *options, PROGRAMS / name, *arguments, env={"MPI4PY_LIBMPI": str(FOR_PYTHON)}
+        )
 
     return run
 

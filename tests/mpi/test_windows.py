@@ -25,3 +25,15 @@ def test_a_wait_for_a_lock_names_its_holder(python_program):
 def test_windows_of_programs_in_c(c_program, nodes):
     result = c_program("windows.c", nodes)
     assert result.code == 0, result
+
+
+@pytest.mark.parametrize("nodes", (2, 3, 4))
+def test_random_operations_leave_what_their_sequence_says(python_program, nodes):
+    result = python_program("random_windows.py", nodes, arguments=[nodes])
+    assert result.code == 0, result
+
+
+def test_a_window_that_cannot_be_made_takes_no_memory(python_program):
+    """The arena has no room for rank 0's memory; then it has room for a small window as before."""
+    result = python_program("window_refused.py", 2, "--arena", "64K")
+    assert result.code == 0, result

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Files: a matrix written through views, a log by the shared pointer where nodes share memory."""
+"""Files: a matrix written through views, a log by the shared pointer."""
 
+import os
 import tempfile
 
 import numpy as np
@@ -54,10 +55,15 @@ def log():
         file.Write_shared(bytes([65 + rank]) * 4)
     comm.Barrier()
     file.Write_ordered(bytes([97 + rank]) * (rank + 1))
+    assert file.Get_position_shared() == 40 * size + size * (size + 1) // 2
+    file.Seek_shared(0)
+    first = bytearray(4)
+    file.Read_ordered(first)
     file.Close()
     with open(f"{folder}/log", "rb") as text:
         written = text.read()
     lines = [written[at : at + 4] for at in range(0, 40 * size, 4)]
+    assert first == lines[rank]
     assert sorted(lines) == sorted(bytes([65 + node]) * 4 for node in range(size) for _ in range(10)), lines
     assert written[40 * size :] == b"".join(bytes([97 + node]) * (node + 1) for node in range(size)), written
 
@@ -80,8 +86,9 @@ def refusals():
 matrix()
 external()
 refusals()
-if comm.Split_type(MPI.COMM_TYPE_SHARED).size == size:
-    log()
+log()
+comm.Barrier()
+assert sorted(os.listdir(folder)) == ["external", "log", "matrix"], os.listdir(folder)
 comm.Barrier()
 if rank == 0:
     own_folder.cleanup()
