@@ -352,11 +352,14 @@ LENGTHS = {
     "array_of_large_counts": ("max_large_counts",),
     "array_of_datatypes": ("max_datatypes",),
 }
+# Texts that a call fills up to the length that the caller gives; 0 asks for the length alone.
+FILLED = {"pset_name": "pset_len", "value": "buflen"}
 # Pointers that may be NULL, because it means something or nothing is read there.
 MAY_BE_NULL = {
     "argc", "argv", "weights", "sourceweights", "destweights", "sendbuf", "recvbuf", "buf", "buffer", "inbuf", "outbuf",
     "base", "location", "origin_addr", "result_addr", "compare_addr", "extra_state", "inoutbuf",
     "array_of_statuses", "free_fn", "cancel_fn", "recvcounts", "sendcounts", "displs", "sdispls", "rdispls",
+    "read_conversion_fn", "write_conversion_fn",
 }  # fmt: skip
 ATTRIBUTE_FUNCTION = re.compile(r"(copy|delete)(_attr)?_fn")
 
@@ -367,6 +370,8 @@ def refused_null(function, parameter):
     lengths = [p.name for p in function.parameters if p.name in LENGTHS.get(name, ())]
     if lengths:
         return f"{name} == NULL && {lengths[0]} > 0"
+    if any(p.name == FILLED.get(name) for p in function.parameters):
+        return f"{name} == NULL && *{FILLED[name]} > 0"
     is_read = function.name.startswith("Status_") or (name == "status" and kind.startswith("const"))
     if is_read and name == "status":
         return "status == NULL || status == MPI_STATUS_IGNORE"

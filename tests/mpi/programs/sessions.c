@@ -22,11 +22,11 @@ static void count_errors(MPI_Session *session, int *code, ...) {
 
 static int check_sets(MPI_Session session) {
     char name[64], size[8];
-    int count, length = 0, has_size, bytes = sizeof(size);
+    int count, length = 0, has_size, bytes = 0;
     MPI_Info info;
     MPI_Session_get_num_psets(session, MPI_INFO_NULL, &count);
     CHECK(count == 2);
-    MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 1, &length, name);
+    MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 1, &length, NULL);
     CHECK(length == (int)strlen("mpi://SELF") + 1);
     MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 1, &length, name);
     CHECK(strcmp(name, "mpi://SELF") == 0);
@@ -34,6 +34,8 @@ static int check_sets(MPI_Session session) {
     MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, name);
     CHECK(strcmp(name, "mpi") == 0 && length == (int)strlen("mpi://WORLD") + 1);
     MPI_Session_get_pset_info(session, "mpi://SELF", &info);
+    MPI_Info_get_string(info, "mpi_size", &bytes, NULL, &has_size);
+    CHECK(has_size && bytes == 2);
     MPI_Info_get_string(info, "mpi_size", &bytes, size, &has_size);
     MPI_Info_free(&info);
     CHECK(has_size && strcmp(size, "1") == 0);
