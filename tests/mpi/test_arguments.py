@@ -41,3 +41,15 @@ def test_wrong_arguments(launch, tmp_path, abi):
     calls = int(result.lines[-1].removeprefix("calls "))
     wrong = [line for line in result.lines if line.startswith(FORBIDDEN)]
     assert result.code == 0 and not wrong and calls > 7000, (wrong, result.err)
+
+
+def test_the_list_of_functions_agrees_with_the_sources():
+    generate = argument_table.generator()
+    send = next(function for function in generate.functions() if function.name == "Send")
+    with pytest.raises(
+        SystemExit, match=r"functions.txt: Send has no implementation: .* defines spc_mpi_send\("
+    ):
+        generate.check_defined(send, set())
+    left_out = next(function for function in generate.functions() if function.is_left_out)
+    with pytest.raises(SystemExit, match=f"{left_out.name} is left out"):
+        generate.check_defined(left_out, {left_out.inner})
