@@ -581,6 +581,14 @@ static int check_view(const spc_mpi_file_t *file, MPI_Offset disp, const spc_mpi
     return check_datarep(file, etype, filetype, datarep);
 }
 
+/* A sequential file has the shared pointer alone, which no node moves between two barriers. */
+static int current_place(const spc_mpi_file_t *file, MPI_Offset *place) {
+    SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
+    const MPI_Offset at =
+        file->shared != NULL ? atomic_load_explicit(file->shared, memory_order_relaxed) : file->position;
+    return byte_offset(file, at, place);
+}
+
 int spc_mpi_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
                           const char *datarep, MPI_Info info) {
     spc_mpi_file_t *file;
@@ -590,7 +598,7 @@ int spc_mpi_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_
     SPC_MPI_TRY(spc_mpi_get_type(file->comm, etype, &elements));
     SPC_MPI_TRY(spc_mpi_get_type(file->comm, filetype, &tile));
     if (disp == MPI_DISPLACEMENT_CURRENT && (file->amode & MPI_MODE_SEQUENTIAL) != 0) {
-        SPC_MPI_TRY(byte_offset(file, file->position, &disp));
+        SPC_MPI_TRY(current_place(file, &disp));
     }
     SPC_MPI_TRY(check_view(file, disp, elements, tile, datarep));
     SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));

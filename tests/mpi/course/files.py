@@ -100,6 +100,24 @@ def shared_pointer(comm):
         say(comm, np.fromfile(path, "i2").tolist() if comm.rank == 0 else None)
 
 
+@program("shared")
+def header_and_parts(comm):
+    """A sequential file: node 0 reads the header, and the view of all begins behind it."""
+    with Folder(comm) as path:
+        if comm.rank == 0:
+            np.array([comm.size, *range(comm.size)], "i").tofile(path)
+        comm.Barrier()
+        file = MPI.File.Open(comm, path, MPI.MODE_RDONLY | MPI.MODE_SEQUENTIAL)
+        header, mine = np.zeros(1, "i"), np.zeros(1, "i")
+        if comm.rank == 0:
+            file.Read_shared(header)
+        comm.Barrier()
+        file.Set_view(MPI.DISPLACEMENT_CURRENT, MPI.INT, MPI.INT)
+        file.Read_ordered(mine)
+        file.Close()
+        say_all(comm, (int(header[0]), int(mine[0])))
+
+
 @program()
 def own_pointer(comm):
     """Seek, and read in a row; each node has a pointer of its own."""
