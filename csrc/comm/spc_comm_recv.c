@@ -230,12 +230,17 @@ static int perturbed_try_recv(spc_comm_t *comm, const spc_recv_call_t *call) {
 
 /* ---- taking */
 
-static int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call) {
+/* Looks that many times. */
+static int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call, uint32_t looks) {
     spc_node_t *node = comm->node;
     if (pthread_mutex_trylock(&node->lock) != 0) {
         return SPC_EAGAIN;
     }
     int status = take_locked(node, call);
+    for (uint32_t i = 1; i < looks && status == SPC_EAGAIN; i++) {
+        spc_cpu_relax();
+        status = take_locked(node, call);
+    }
     spc_node_unlock(node);
     return spc_comm_name_source(comm, status, call->message);
 }
@@ -245,7 +250,7 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
     spc_recv_call_t call = {.message = message};
     int status = spc_comm_match(comm, source, tag, context, &call.match);
     if (status == SPC_OK) {
-        status = try_to_take(comm, &call);
+        status = try_to_take(comm, &call, 1);
     } else if (status == SPC_EAGAIN) {
         status = spc_comm_name_source(comm, perturbed_try_recv(comm, &call), message);
     }
@@ -263,11 +268,11 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
     if (status != SPC_OK) {
         return status; /* spc_comm_recv handles SPC_EAGAIN, too */
     }
-    status = try_to_take(comm, &call);
+    status = try_to_take(comm, &call, 1);
     uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
-    for (uint32_t i = 0; i < polls && status == SPC_EAGAIN; i++) {
+    for (uint32_t i = 0; i < polls && status == SPC_EAGAIN; i += SPC_NODE_LOOKS) {
         spc_cpu_relax();
-        status = try_to_take(comm, &call);
+        status = try_to_take(comm, &call, SPC_NODE_LOOKS);
     }
     return status;
 }

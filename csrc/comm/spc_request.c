@@ -341,16 +341,21 @@ int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_
 static bool poll_receive(spc_request_t *request) {
     spc_node_t *node = request->comm->node;
     const uint32_t polls = atomic_load_explicit(&node->polls, memory_order_relaxed);
-    for (uint32_t i = 0;; i++) {
+    for (uint32_t i = 0;; i += SPC_NODE_LOOKS) {
+        bool is_done = false;
         pthread_mutex_lock(&node->lock);
-        spc_node_claim(node);
-        spc_outbox_flush(node->outbox);
+        for (uint32_t look = 0; look < SPC_NODE_LOOKS && !is_done; look++) {
+            spc_node_claim(node);
+            spc_outbox_flush(node->outbox);
+            is_done = atomic_load_explicit(&request->done, memory_order_acquire);
+            if (!is_done) {
+                spc_cpu_relax();
+            }
+        }
         spc_node_unlock(node);
-        const bool is_done = atomic_load_explicit(&request->done, memory_order_acquire);
         if (is_done || i >= polls) {
             return is_done;
         }
-        spc_cpu_relax();
     }
 }
 

@@ -94,6 +94,9 @@ typedef struct spc_node {
     bool has_warned; /* read and written by the first thread */
 } spc_node_t;
 
+/* Looks for a message while the lock is held once: a fraction of a microsecond, in which other threads may want it. */
+enum { SPC_NODE_LOOKS = 8 };
+
 #define SPC_NODE_INTERRUPTED INT32_MIN /* in place of a number of threads: a signal came meanwhile */
 
 typedef struct spc_node_options {
