@@ -584,8 +584,10 @@ static int check_view(const spc_mpi_file_t *file, MPI_Offset disp, const spc_mpi
 /* A sequential file has the shared pointer alone, which no node moves between two barriers. */
 static int current_place(const spc_mpi_file_t *file, MPI_Offset *place) {
     SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
-    const MPI_Offset at =
-        file->shared != NULL ? atomic_load_explicit(file->shared, memory_order_relaxed) : file->position;
+    MPI_Offset at = file->position;
+    if (file->shared != NULL || file->pointer >= 0) {
+        SPC_MPI_TRY(spc_mpi_file_add_shared(file, 0, &at));
+    }
     return byte_offset(file, at, place);
 }
 
