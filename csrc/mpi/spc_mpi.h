@@ -9,7 +9,8 @@
  *   spc_mpi_attribute.c   attributes and info
  *   spc_mpi_group.c       groups
  *   spc_mpi_comm.c        communicators; spc_mpi_intercomm.c: those of two groups
- *   spc_mpi_type.c        datatypes; spc_mpi_pack.c moves data by them
+ *   spc_mpi_builtin.c     predefined datatypes
+ *   spc_mpi_type.c        those that programs make; spc_mpi_pack.c moves data by them
  *   spc_mpi_op.c          operators
  *   spc_mpi_request.c     requests and statuses
  *   spc_mpi_message.c     messages
