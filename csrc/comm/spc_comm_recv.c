@@ -98,7 +98,9 @@ static void describe_by_source(const spc_node_wait_t *wait, spc_board_entry_t *e
     spc_comm_describe_match(wait->owner, wait->argument, entry, pairs);
 }
 
-int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
+/* Every receive begins with it: inline. */
+static inline int find_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind,
+                             spc_match_t *match) {
     if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
         return SPC_ERANK;
     }
@@ -110,6 +112,10 @@ int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t
         match->source = (int32_t)comm->members[source];
     }
     return spc_comm_check_callable(comm);
+}
+
+int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
+    return find_match(comm, source, tag, kind, match);
 }
 
 /* ---- perturbed receives */
@@ -231,7 +237,7 @@ static int perturbed_try_recv(spc_comm_t *comm, const spc_recv_call_t *call) {
 /* ---- taking */
 
 /* Looks that many times. */
-static int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call, uint32_t looks) {
+static inline int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call, uint32_t looks) {
     spc_node_t *node = comm->node;
     if (pthread_mutex_trylock(&node->lock) != 0) {
         return SPC_EAGAIN;
@@ -248,7 +254,7 @@ static int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call, uint32_t l
 int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                       spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = spc_comm_match(comm, source, tag, context, &call.match);
+    int status = find_match(comm, source, tag, context, &call.match);
     if (status == SPC_OK) {
         status = try_to_take(comm, &call, 1);
     } else if (status == SPC_EAGAIN) {
@@ -264,7 +270,7 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = spc_comm_match(comm, source, tag, context, &call.match);
+    int status = find_match(comm, source, tag, context, &call.match);
     if (status != SPC_OK) {
         return status; /* spc_comm_recv handles SPC_EAGAIN, too */
     }
@@ -298,7 +304,7 @@ static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, 
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = spc_comm_match(comm, source, tag, context, &call.match);
+    int status = find_match(comm, source, tag, context, &call.match);
     return spc_comm_name_source(comm, recv_and_wait(comm, &call, status, deadline_ns), message);
 }
 
@@ -306,7 +312,7 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
                        spc_sink_t *sink, spc_message_t *message) {
     spc_node_t *node = comm->node;
     spc_recv_call_t call = {.message = message};
-    int status = spc_comm_match(comm, source, tag, context, &call.match);
+    int status = find_match(comm, source, tag, context, &call.match);
     if (status != SPC_OK && status != SPC_EAGAIN) {
         return status;
     }
@@ -323,7 +329,7 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
 
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = spc_comm_match(comm, source, tag, context, &call.match);
+    int status = find_match(comm, source, tag, context, &call.match);
     if (status != SPC_OK && status != SPC_EAGAIN) { /* it looks only at messages here: nothing to perturb */
         return status;
     }
@@ -424,7 +430,7 @@ static void give_found(const spc_comm_t *comm, const probe_call_t *call, int32_t
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
-    int status = spc_comm_perturb(comm, spc_comm_match(comm, source, tag, context, &call.match));
+    int status = spc_comm_perturb(comm, find_match(comm, source, tag, context, &call.match));
     if (status != SPC_OK) {
         return status;
     }
@@ -447,7 +453,7 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
 int spc_comm_try_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, int32_t *found_source,
                        int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
-    int status = spc_comm_match(comm, source, tag, context, &call.match);
+    int status = find_match(comm, source, tag, context, &call.match);
     if (status == SPC_EAGAIN) {
         status = spc_comm_perturb_blinds(comm) ? SPC_EAGAIN : SPC_OK;
     }

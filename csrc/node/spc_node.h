@@ -172,19 +172,16 @@ static inline void spc_node_claim(spc_node_t *node) {
     }
 }
 
-/* With the lock: as spc_inbox_take, for a receive that posted ones come before. While there are any, it sees only what
- * they have been offered: a message that arrives just now may be for one of them. */
+/* With the lock, while there are posted receives: takes only what they have been offered. A message that arrives just
+ * now may be for one of them. */
+int spc_node_take_behind(spc_node_t *node, const spc_match_t *match, spc_message_t *message);
+
+/* With the lock: as spc_inbox_take, for a receive that posted ones come before. */
 static inline int spc_node_take(spc_node_t *node, const spc_match_t *match, spc_message_t *message) {
     if (__builtin_expect(node->posted == NULL, 1)) {
         return spc_inbox_take(node->inbox, match, message);
     }
-    if (match->source == SPC_ANY_SOURCE) {
-        (void)spc_inbox_drain(node->inbox);
-    } else {
-        (void)spc_inbox_drain_row(node->inbox, (uint32_t)match->source);
-    }
-    node->claim(node);
-    return spc_inbox_take_queued(node->inbox, match, message);
+    return spc_node_take_behind(node, match, message);
 }
 
 /* Unlocks after the inbox was used: wakes threads of this node whose waits may now be satisfied. */

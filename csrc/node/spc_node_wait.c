@@ -66,6 +66,16 @@ void spc_node_progress(spc_node_t *node) {
     spc_node_unlock(node);
 }
 
+int spc_node_take_behind(spc_node_t *node, const spc_match_t *match, spc_message_t *message) {
+    if (match->source == SPC_ANY_SOURCE) {
+        (void)spc_inbox_drain(node->inbox);
+    } else {
+        (void)spc_inbox_drain_row(node->inbox, (uint32_t)match->source);
+    }
+    node->claim(node);
+    return spc_inbox_take_queued(node->inbox, match, message);
+}
+
 /* Whether a node that this wait needs has ended. `ended` gives the status with which it then fails. */
 static void look_at_ends(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
