@@ -13,7 +13,8 @@
  *
  * Variants that must fail; sleeps: a thread sleeps for ever
  *   -DTAKE_FROM_ROW   fails: after the claim, a receive that waits looks into the row, too
- *   -DCLAIM_FROM_ROW  fails: a posted receive that finds nothing in the queue looks into the row
+ *   -DEACH_LOOKS      fails: each posted receive in turn looks into the row, instead of each arrival at the receives
+ *   -DROW_FIRST       fails: arrivals are claimed before messages of the queue
  *   -DNO_CLAIM        fails: a receive that waits does not let the posted ones claim first
  *   -DCANCEL_BESIDE   sleeps: a cancel looks without the lock whether its receive is still posted
  *   -DSILENT          sleeps: the leader does not tell followers that something was stored
@@ -71,30 +72,53 @@ inline drain() {
     od
 }
 
-inline claim_one() {
+/* Of the queue, each posted receive in turn. */
+inline claim_queued() {
     atomic {
-        posted?request;
-        if
-        :: len(queue) > 0 -> queue?got[request]; news = 1
-#ifdef CLAIM_FROM_ROW
-        :: len(queue) == 0 && len(row) > 0 -> row?got[request]; news = 1
-        :: len(queue) == 0 && len(row) == 0 -> posted!request
-#else
-        :: len(queue) == 0 -> posted!request
-#endif
-        fi;
-        request = 0;
-        count--
+        do
+        :: len(posted) > 0 && len(queue) > 0 -> posted?request; queue?got[request]; news = 1
+        :: len(posted) == 0 || len(queue) == 0 -> break
+        od;
+        request = 0
     }
 }
 
-inline claim() {
-    drain();
+#ifdef EACH_LOOKS
+/* Each posted receive in turn looks into the row. */
+inline claim_arrivals() {
     count = len(posted);
     do
-    :: count > 0 -> claim_one()
-    :: count == 0 -> break
+    :: atomic {
+           count > 0 ->
+           posted?request;
+           if
+           :: len(row) > 0 -> row?got[request]; news = 1
+           :: len(row) == 0 -> posted!request
+           fi;
+           request = 0;
+           count--
+       }
+    :: atomic { count == 0 -> break }
     od
+}
+#else
+/* Each arrival goes to the first posted receive. */
+inline claim_arrivals() {
+    do
+    :: atomic { len(posted) > 0 && len(row) > 0 -> posted?request; row?got[request]; request = 0; news = 1 }
+    :: atomic { len(posted) == 0 || len(row) == 0 -> break }
+    od
+}
+#endif
+
+inline claim() {
+#ifdef ROW_FIRST
+    claim_arrivals();
+    claim_queued()
+#else
+    claim_queued();
+    claim_arrivals()
+#endif
 }
 
 /* Into `found`; 0: nothing there. */
@@ -102,13 +126,14 @@ inline take() {
     LOCK;
     if
     :: len(posted) > 0 ->
+        drain();
 #ifndef NO_CLAIM
         claim();
 #endif
         atomic {
             if
             :: len(queue) > 0 -> queue?found
-#if defined TAKE_FROM_ROW || defined NO_CLAIM
+#ifdef TAKE_FROM_ROW
             :: len(queue) == 0 && len(row) > 0 -> row?found
             :: len(queue) == 0 && len(row) == 0
 #else
@@ -130,9 +155,10 @@ inline take() {
 
 inline progress() {
     LOCK;
+    drain();
     if
     :: len(posted) > 0 -> claim()
-    :: len(posted) == 0 -> drain()
+    :: len(posted) == 0
     fi;
     unlock()
 }
@@ -207,7 +233,6 @@ inline wait_for(me, what) {
 inline post(number) {
     LOCK;
     posted!number;
-    claim();
     unlock()
 }
 
