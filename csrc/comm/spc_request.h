@@ -50,8 +50,8 @@ struct spc_request {
     uint64_t phase;        /* BARRIER */
 };
 
-/* Posts a receive; the next wait or progress looks for its message. The caller has set deliver, and the sink if the place of
- * the data is known. SPC_ERANK, SPC_ECLOSED, SPC_EFORKED. Never waits. */
+/* Posts a receive; the next wait or progress looks for its message. The caller has set deliver, and the sink if the
+ * place of the data is known. SPC_ERANK, SPC_ECLOSED, SPC_EFORKED. Never waits. */
 int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                         spc_request_t *request);
 

@@ -79,7 +79,7 @@ void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted);
 /* As spc_inbox_take, from the queues only: drains nothing new. */
 int spc_inbox_take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message);
 
-/* Which of several receives a message is for, by its context, source and tag: that receive's match, or NULL. */
+/* The match of that receive, of several, that a message is for by its context, source and tag; or NULL. */
 typedef const spc_match_t *spc_inbox_choose_t(void *argument, uint16_t context, int32_t source, int32_t tag);
 typedef struct spc_inbox_choice {
     spc_inbox_choose_t *choose;

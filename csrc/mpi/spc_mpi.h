@@ -169,7 +169,7 @@ static inline int spc_mpi_leave(int code) {
     return code;
 }
 
-/* Of entry points: an argument that no implementation could use. */
+/* Refuses, in an entry point, an argument that no implementation could use. */
 #define SPC_MPI_REFUSE(condition, name)                      \
     do {                                                     \
         if (__builtin_expect((condition), 0)) {              \

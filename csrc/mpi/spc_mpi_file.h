@@ -6,7 +6,8 @@
  *   spc_mpi_file_access.c  reading and writing
  *
  * Every process opens the file, so that nodes of several boxes need one file system. The shared pointer is a word in
- * rank 0's arena; of nodes in several boxes it is a file without a name, which a lock of the system guards. Each operation is carried out at once.
+ * rank 0's arena; of nodes in several boxes it is a file without a name, which a lock of the system guards.
+ * Each operation is carried out at once.
  *
  * A file has a communicator of its own, whose handle and error handler are those of the file: so spc_mpi_fail with that
  * communicator is an error of the file.
