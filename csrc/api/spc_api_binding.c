@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/spc_api_private.h"
+#include "diagnose/spc_call_text.h"
 
 spc_api_binding_t spc_api_binding;
 
@@ -53,15 +55,48 @@ int spc_api_binding_leave(void) {
     return spc_api_binding.core == NULL && root != NULL ? spcomm_shutdown(root, SPCOMM_FOREVER) : SPC_OK;
 }
 
+/* "MPI_Reduce(op=SUM, root=0) of an array of int32, 4 bytes": the core's text of this node's call with MPI's name. */
+static void name_call(spc_comm_t *core, const char *call, char *text, size_t room) {
+    spc_signature_t signature;
+    uint64_t phase;
+    text[0] = '\0';
+    if (!spc_comm_mismatch(core, spc_comm_rank(core), &signature, &phase)) {
+        return;
+    }
+    char *words = spc_call_text_collective(&signature);
+    const char *arguments = words != NULL ? strchr(words, '(') : NULL;
+    (void)snprintf(text, room, "%s%s", call, arguments != NULL ? arguments : "()");
+    free(words);
+}
+
+/* As the program's root explains it, in this communicator. */
+static void explain_in_c(spc_comm_t *core, int status, const char *call, char *text, size_t room) {
+    char doing[SPC_NOTE_WORDS_BYTES] = "";
+    const spcomm_t *root = spc_api_root();
+    core = core != NULL ? core : root->core;
+    spcomm_t view = {.core = core,
+                     .rank = spc_comm_rank(core),
+                     .size = spc_comm_size(core),
+                     .root = &view,
+                     .asked_for_one = root->asked_for_one};
+    spc_api_note_line = spc_api_binding.note_line;
+    if (status == SPC_EMISMATCH) {
+        name_call(view.core, call, doing, sizeof(doing));
+        (void)spc_api_fail_collective(&view, status, call, doing);
+    } else {
+        (void)spc_api_fail(&view, status, "%s", call);
+    }
+    const char *sentence = spcomm_last_error();
+    const size_t length = strlen(call);
+    const bool has_name = strncmp(sentence, call, length) == 0 && sentence[length] == ':';
+    (void)snprintf(text, room, "%s", has_name ? sentence + length + 2 : sentence);
+}
+
 void spc_api_binding_explain(spc_comm_t *core, int status, const char *call, char *text, size_t room) {
     if (spc_api_binding.explain != NULL && core != NULL) {
         spc_api_binding.explain(core, status, call, text, room);
     } else if (spc_api_root() != NULL) {
-        (void)spc_api_fail(spc_api_root(), status, "%s", call);
-        const char *sentence = spcomm_last_error();
-        const size_t length = strlen(call);
-        const bool has_name = strncmp(sentence, call, length) == 0 && sentence[length] == ':';
-        (void)snprintf(text, room, "%s", has_name ? sentence + length + 2 : sentence);
+        explain_in_c(core, status, call, text, room);
     } else {
         (void)snprintf(text, room, "%s", spc_error_message(status));
     }

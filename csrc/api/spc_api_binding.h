@@ -16,8 +16,11 @@ typedef struct spc_api_binding {
     spc_comm_t *core; /* of the whole run; NULL: Python has not joined */
     /* Writes why a call of this name failed with this status, in the binding's words. With no lock held. */
     void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room);
-    /* Writes the calling thread's line of the program, "ring.py:12"; empty if it is not known. With no lock held. */
-    void (*locate)(char *text, size_t room);
+    /* Returns the calling thread's line of the program, and writes its file, "ring.py"; 0: not known. With no lock
+     * held. */
+    int32_t (*locate)(char *file, size_t room);
+    /* The library's own: writes the line of the program in C that made the call into the note; leaves it if unknown. */
+    void (*note_line)(spc_note_t *note);
     /* The library's own: called at the end of a Python program, which may leave before MPI_Finalize. */
     void (*at_end)(void);
     /* The library's own: this process has left its run, which still has its memory, and belongs to another one now, or

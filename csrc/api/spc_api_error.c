@@ -34,6 +34,8 @@ const char *spcomm_version(void) {
     return SPCOMM_VERSION;
 }
 
+void (*spc_api_note_line)(spc_note_t *note);
+
 /* ---- sentences ---- */
 
 /* Appends text, cut where the room ends. */
@@ -182,6 +184,9 @@ static void add_groups(writer_t *writer, const spcomm_t *comm, called_t *called)
 static void hear_calls(const spcomm_t *comm, uint64_t phase, const char *doing, called_t *called) {
     spc_note_t mine = {.line = 0};
     (void)snprintf(mine.words, sizeof(mine.words), "%s", doing != NULL ? doing : "");
+    if (spc_api_note_line != NULL) {
+        spc_api_note_line(&mine);
+    }
     spc_comm_note_call(comm->core, phase, &mine);
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         const uint8_t operation = called[rank].signature.operation;

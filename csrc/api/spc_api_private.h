@@ -100,6 +100,10 @@ int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) __attribute_
 /* Sets the whole sentence. */
 int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
 
+/* Writes the line of the program that calls into the note of a mismatch; NULL: it is not known. Set by the library of
+ * MPI's way into the run, spc_api_binding.c. */
+extern void (*spc_api_note_line)(spc_note_t *note);
+
 /* As spc_api_fail, for a collective call that may have timed out. `doing`: this node's call, for SPC_EMISMATCH; NULL:
  * the signature gives it. */
 int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const char *doing);

@@ -165,6 +165,14 @@ void spc_comm_note_failure(spc_comm_t *comm, int32_t exit_code);
 void spc_comm_note_raised(spc_comm_t *comm, int32_t change);
 
 void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent);
+void spc_comm_forget_sent(spc_comm_t *comm);
+
+/* Called before the node closes: fuzzy barriers that are open are reported by the caller, and not counted. */
+void spc_comm_forget_open(spc_comm_t *comm);
+
+/* Where that node sent a message of this tag and format to this one, if it noted that in this box. */
+bool spc_comm_sent_by(const spc_comm_t *comm, uint32_t rank, int32_t tag, uint32_t format,
+                      spc_note_sent_t *sent);
 
 /* Reads how and where `rank` ended, or was waiting when it was killed. False: that is not known. */
 bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note);

@@ -162,8 +162,14 @@ void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, s
     } else {
         need(comm, (uint32_t)entry->source, pairs);
     }
-    entry->near_count = spc_inbox_near(comm->node->inbox, match, &entry->near_source, &entry->near_tag);
+    entry->near_count = spc_inbox_near(comm->node->inbox, match, 0, &entry->near_source, &entry->near_tag);
     entry->near_source = entry->near_count != 0 ? rank_of(comm, entry->near_source) : 0;
+    entry->flags &= ~(uint32_t)SPC_BOARD_ELSEWHERE;
+    if (entry->near_count == 0) {
+        entry->near_count = spc_inbox_near(comm->node->inbox, match, SPC_CONTEXT_KINDS, &entry->near_source,
+                                           &entry->near_tag);
+        entry->flags |= entry->near_count != 0 ? SPC_BOARD_ELSEWHERE : 0;
+    }
 }
 
 void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry) {
@@ -292,6 +298,22 @@ void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent) {
     pthread_mutex_unlock(&comm->node->lock);
 }
 
+void spc_comm_forget_sent(spc_comm_t *comm) {
+    pthread_mutex_lock(&comm->node->lock);
+    spc_note_forget_sent(comm->node->notes);
+    pthread_mutex_unlock(&comm->node->lock);
+}
+
+bool spc_comm_sent_by(const spc_comm_t *comm, uint32_t rank, int32_t tag, uint32_t format,
+                      spc_note_sent_t *sent) {
+    return spc_note_find_sent(notes_of(comm, rank), comm->node->rank, tag, format, sent);
+}
+
+/* Relaxed: the caller enters and leaves no barrier any more. */
+void spc_comm_forget_open(spc_comm_t *comm) {
+    atomic_store_explicit(&comm->fuzzy_open, 0, memory_order_relaxed);
+}
+
 /* ---- ends */
 
 /* Killed in a wait: the board is still published. */
@@ -362,7 +384,7 @@ uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source,
         match.source = (int32_t)comm->members[source];
     }
     pthread_mutex_lock(&comm->node->lock);
-    uint32_t count = spc_inbox_near(comm->node->inbox, &match, near_source, near_tag);
+    uint32_t count = spc_inbox_near(comm->node->inbox, &match, 0, near_source, near_tag);
     pthread_mutex_unlock(&comm->node->lock);
     if (count != 0 && comm->rank_of != NULL) {
         *near_source = comm->rank_of[*near_source];

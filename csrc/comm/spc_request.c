@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/spc_request.h"
 
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/spc_clock.h"
 #include "comm/spc_comm_perturb.h"
 #include "segment/spc_event.h"
@@ -229,7 +234,8 @@ void spc_request_progress(spc_node_t *node) {
 
 typedef struct request_set {
     spc_request_t *const *requests;
-    uint32_t count;
+    uint32_t count; /* of those that can end the wait: the first ones of the list */
+    uint32_t described;
     uint32_t which;
 } request_set_t;
 
@@ -301,27 +307,98 @@ static void describe_one(const spc_request_t *request, spc_board_entry_t *entry,
     }
 }
 
-/* With several, any node that one of them needs can end the wait, which is what RECEIVE means. */
-static void describe_any(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    const request_set_t *set = wait->argument;
-    uint32_t described = 0;
-    for (uint32_t i = 0; i < set->count; i++) {
-        if (set->requests[i] != NULL) {
-            describe_one(set->requests[i], entry, pairs);
-            described++;
-        }
+/* ---- lines for a report: one for each request ---- */
+
+enum { LAST_LINE_BYTES = 24 };
+
+/* "a receive(source=1, tag=2), begun at ring.py:9" */
+static int write_one(const spc_request_t *request, const spc_board_entry_t *entry, char *text, size_t room) {
+    static const char *const names[] = {[SPC_REQUEST_RECEIVE] = "a receive(source=",
+                                        [SPC_REQUEST_SEND] = "a send(dest=",
+                                        [SPC_REQUEST_BARRIER] = "a barrier",
+                                        [SPC_REQUEST_NONE] = "an operation of the program's own"};
+    const bool has_peer = request->kind == SPC_REQUEST_RECEIVE || request->kind == SPC_REQUEST_SEND;
+    char source[16] = "ANY", tag[16] = "ANY", place[128] = "";
+    if (entry->source != SPC_ANY_SOURCE) {
+        (void)snprintf(source, sizeof(source), "%" PRId32, entry->source);
     }
-    if (described > 1) {
-        entry->kind = SPC_BOARD_RECEIVE;
+    if (entry->tag != SPC_ANY_TAG) {
+        (void)snprintf(tag, sizeof(tag), "%" PRId32, entry->tag);
+    }
+    if (request->file != NULL) {
+        const char *slash = strrchr(request->file, '/');
+        (void)snprintf(place, sizeof(place), ", begun at %s:%" PRId32,
+                       slash != NULL ? slash + 1 : request->file, request->line);
+    }
+    return has_peer ? snprintf(text, room, "%s%s, tag=%s)%s\n", names[request->kind], source, tag, place)
+                    : snprintf(text, room, "%s%s\n", names[request->kind], place);
+}
+
+/* Appends the line; without room for it and for a last line, counts it in `left_out`. */
+static void add_line(const spc_request_t *request, const spc_board_entry_t *one, spc_board_entry_t *entry,
+                     uint32_t *left_out) {
+    const size_t length = strlen(entry->more), room = sizeof(entry->more) - length - LAST_LINE_BYTES;
+    const int added = *left_out == 0 ? write_one(request, one, entry->more + length, room) : 0;
+    if (*left_out != 0 || added < 0 || (size_t)added >= room) {
+        entry->more[length] = '\0';
+        ++*left_out;
     }
 }
 
-int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns,
-                         uint32_t *which) {
-    request_set_t set = {requests, count, 0};
+static void add_left_out(uint32_t left_out, spc_board_entry_t *entry) {
+    const size_t length = strlen(entry->more);
+    if (left_out != 0) {
+        (void)snprintf(entry->more + length, sizeof(entry->more) - length, "%" PRIu32 " more\n", left_out);
+    }
+}
+
+/* Keeps the first one, or the first for which a message nearly matches, for the row of the report. */
+static void choose_row(const spc_board_entry_t *one, bool is_first, spc_board_entry_t *entry) {
+    const uint32_t doubts = entry->doubts | one->doubts;
+    if (is_first || (entry->near_count == 0 && one->near_count != 0)) {
+        const size_t before = offsetof(spc_board_entry_t, more);
+        memcpy(entry, one, before);
+    }
+    entry->doubts = doubts;
+}
+
+/* With several, any node that one of them needs can end the wait, which is what RECEIVE means. */
+static void describe_any(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const request_set_t *set = wait->argument;
+    spc_board_pair_t not_needed[SPC_NODES_MAX + 1];
+    uint32_t lines = 0, needed = 0, left_out = 0;
+    const char *file = NULL;
+    entry->near_count = 0;
+    entry->more[0] = '\0';
+    const spc_board_entry_t blank = *entry;
+    for (uint32_t i = 0; i < set->described; i++) {
+        const spc_request_t *request = set->requests[i];
+        /* Relaxed: one that is done meanwhile wakes this node, which describes the rest again. */
+        if (request == NULL || atomic_load_explicit(&request->done, memory_order_relaxed)) {
+            continue;
+        }
+        spc_board_entry_t one = blank;
+        describe_one(request, &one, i < set->count ? pairs : not_needed);
+        one.doubts = i < set->count ? one.doubts : 0;
+        add_line(request, &one, entry, &left_out);
+        choose_row(&one, lines == 0, entry);
+        file = request->file;
+        needed += i < set->count;
+        lines++;
+    }
+    add_left_out(left_out, entry);
+    if (needed > 1) {
+        entry->kind = SPC_BOARD_RECEIVE;
+    }
+    if (lines == 1 && file == NULL) {
+        entry->more[0] = '\0'; /* the row says all of it */
+    }
+}
+
+static int wait_for(request_set_t *set, uint64_t deadline_ns) {
     spc_comm_t *comm = NULL;
-    for (uint32_t i = 0; i < count && comm == NULL; i++) {
-        comm = requests[i] != NULL ? requests[i]->comm : NULL;
+    for (uint32_t i = 0; i < set->count && comm == NULL; i++) {
+        comm = set->requests[i] != NULL ? set->requests[i]->comm : NULL;
     }
     if (comm == NULL) {
         return SPC_EINVAL;
@@ -331,8 +408,14 @@ int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_
                             .doomed = doomed_any,
                             .describe = describe_any,
                             .owner = comm,
-                            .argument = &set};
-    int status = test_any(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+                            .argument = set};
+    return test_any(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+}
+
+int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns,
+                         uint32_t *which) {
+    request_set_t set = {requests, count, count, 0};
+    const int status = wait_for(&set, deadline_ns);
     *which = set.which;
     return status;
 }
@@ -359,14 +442,18 @@ static bool poll_receive(spc_request_t *request) {
     }
 }
 
-int spc_request_wait(spc_request_t *request, uint64_t deadline_ns) {
-    uint32_t which;
-    if (atomic_load_explicit(&request->done, memory_order_acquire)
-        || (request->kind == SPC_REQUEST_RECEIVE && poll_receive(request))) {
-        return request->status;
+int spc_request_wait_first(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns) {
+    request_set_t set = {requests, 1, count, 0};
+    if (atomic_load_explicit(&requests[0]->done, memory_order_acquire)
+        || (requests[0]->kind == SPC_REQUEST_RECEIVE && poll_receive(requests[0]))) {
+        return requests[0]->status;
     }
-    int status = spc_request_wait_any(&request, 1, deadline_ns, &which);
-    return status == SPC_OK ? request->status : status;
+    const int status = wait_for(&set, deadline_ns);
+    return status == SPC_OK ? requests[0]->status : status;
+}
+
+int spc_request_wait(spc_request_t *request, uint64_t deadline_ns) {
+    return spc_request_wait_first(&request, 1, deadline_ns);
 }
 
 /* ---- ending ---- */

@@ -36,7 +36,9 @@ struct spc_request {
     spc_comm_t *comm;
     int status;        /* SPC_OK, or why a completed one has failed */
     _Atomic bool done; /* release by the thread that completes it; acquire by spc_request_is_done */
-    int32_t tag;       /* of a send, for descriptions */
+    int32_t tag;       /* of a send, for descriptions; as the next two */
+    const char *file;  /* where it was begun, as its owner knows; NULL: not known */
+    int32_t line;
 
     /* RECEIVE; with the node's lock while it is posted. */
     spc_match_t match; /* the source as a rank of the segment */
@@ -77,7 +79,11 @@ void spc_request_progress(spc_node_t *node);
 int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns,
                          uint32_t *which);
 
-/* Waits for this one. A barrier is left afterwards, with its status. */
+/* Waits for the first of the list; the others, which the caller needs, too, are there for the description. A barrier is
+ * left afterwards, with its status. */
+int spc_request_wait_first(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns);
+
+/* Waits for this one. */
 int spc_request_wait(spc_request_t *request, uint64_t deadline_ns);
 
 /* Withdraws a posted receive. False: it is done already, or no receive. */

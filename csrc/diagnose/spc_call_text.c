@@ -276,6 +276,11 @@ static void write_message_call(const char *name, const spc_board_entry_t *entry,
     fputc(')', out);
 }
 
+bool spc_call_text_is_of_window(const spc_board_entry_t *entry) {
+    const uint32_t number = entry->flags >> SPC_BOARD_MPI_SHIFT;
+    return number >= SPC_BOARD_MPI_Win_create && number <= SPC_BOARD_MPI_Win_wait;
+}
+
 /* A wait for a request names the operation that the request stands for. */
 static bool waits_for_request(const spc_board_entry_t *entry) {
     const uint32_t number = entry->flags >> SPC_BOARD_MPI_SHIFT;
@@ -391,16 +396,21 @@ bool spc_call_text_same_place(const spc_board_entry_t *one, const spc_board_entr
 
 /* A name from a program may hold any bytes: the text contains nothing that a terminal would obey, of ASCII or of C1,
  * which is two bytes of UTF-8, or one where no character of UTF-8 goes on. */
-static void write_name(const char *name, FILE *out) {
+void spc_call_text_write_name(const char *name, size_t length, FILE *out) {
     uint32_t more = 0; /* bytes of the character */
-    for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++) {
+    const unsigned char *end = (const unsigned char *)name + length;
+    for (const unsigned char *at = (const unsigned char *)name; at < end; at++) {
         const bool goes_on = (*at & 0xc0) == 0x80;
-        const bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        const bool is_c1 = at[0] == 0xc2 && at + 1 < end && at[1] >= 0x80 && at[1] < 0xa0;
         const bool is_alone = goes_on && more == 0 && *at < 0xa0;
         fputc(*at < ' ' || *at == 0x7f || is_c1 || is_alone ? '?' : *at, out);
         more = is_c1 ? 0 : goes_on ? more - (more != 0) : *at >= 0xf0 ? 3 : *at >= 0xe0 ? 2 : *at >= 0xc0;
         at += is_c1;
     }
+}
+
+static void write_name(const char *name, FILE *out) {
+    spc_call_text_write_name(name, strlen(name), out);
 }
 
 void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out) {

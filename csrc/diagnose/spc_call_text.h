@@ -24,6 +24,9 @@ char *spc_call_text_collective(const spc_signature_t *call);
 /* Whether it waits within such an operation. */
 bool spc_call_text_is(const spc_board_entry_t *entry, spc_operation_t operation);
 
+/* Whether it waits for others' use of a window of MPI. */
+bool spc_call_text_is_of_window(const spc_board_entry_t *entry);
+
 /* "float64"; "numbers" if the core has no name for it. */
 const char *spc_call_text_type(uint32_t type);
 
@@ -32,6 +35,9 @@ void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out);
 
 /* The line of the program itself, without its indentation, of a call of MPI; empty if it cannot be read here. */
 void spc_call_text_write_source(const spc_board_entry_t *entry, FILE *out);
+
+/* Text from a program, which may hold any bytes; nothing that a terminal would obey is written. */
+void spc_call_text_write_name(const char *name, size_t length, FILE *out);
 
 /* "3", or "ANY". */
 void spc_call_text_write_number(int32_t number, FILE *out);

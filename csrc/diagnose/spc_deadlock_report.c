@@ -28,7 +28,8 @@ typedef struct report {
     const bool *known; /* of waits, as is `entry` */
     const spc_board_entry_t *entry;
     uint32_t kinds; /* of the waits: a bit each */
-    bool in_c;      /* all of them */
+    bool in_c;      /* all of them, as the next */
+    bool is_mpi;
     bool *these;    /* nodes that the text mentions, */
     bool *those;    /* and the nodes that they need */
     bool *done;     /* nodes that are fully described */
@@ -185,7 +186,12 @@ static void write_call(const report_t *r, uint32_t first, uint32_t count, FILE *
     const spc_board_entry_t *entry = &r->entry[first];
     char room[RELATION_BYTES];
     spc_call_text_write(entry, relation(r, first, room), out);
-    if (entry->communicator != 0 && count == 1) {
+    if (entry->communicator != 0 && entry->flags >> SPC_BOARD_MPI_SHIFT != 0) {
+        if (!spc_call_text_is_of_window(entry)) {
+            fprintf(out, count == 1 ? ", as rank %u of a communicator of %u" : ", in another communicator",
+                    entry->rank, entry->size);
+        }
+    } else if (entry->communicator != 0 && count == 1) {
         fprintf(out, ", as node %u of a part of %u", entry->rank, entry->size);
     } else if (entry->communicator != 0) {
         fputs(", in a part", out);
@@ -208,6 +214,25 @@ static void write_source_below(const spc_board_entry_t *entry, FILE *out) {
     free(source);
 }
 
+/* Further lines of the row: "        + a receive(source=1, tag=2), begun at ring.py:9"; of nodes that share it those of
+ * the first. */
+static void write_more_below(const report_t *r, uint32_t first, uint32_t count, FILE *out) {
+    const char *more = r->entry[first].more;
+    bool is_same = true;
+    for (uint32_t rank = first; count > 1 && rank < r->nodes; rank++) {
+        is_same = is_same && (!r->these[rank] || strcmp(r->entry[rank].more, more) == 0);
+    }
+    while (*more != '\0') {
+        const size_t length = strcspn(more, "\n");
+        fputs("\n          + ", out);
+        if (!is_same) {
+            fprintf(out, "of node %u: ", first);
+        }
+        spc_call_text_write_name(more, length, out);
+        more += length + (more[length] == '\n');
+    }
+}
+
 static int write_row(const report_t *r, uint32_t first, uint32_t count, spc_deadlock_report_row_t *row,
                      void *argument) {
     char *call = NULL, *place = NULL;
@@ -222,6 +247,7 @@ static int write_row(const report_t *r, uint32_t first, uint32_t count, spc_dead
         spc_call_text_write_place(&r->entry[first], out);
         if (r->out != NULL) { /* a report, and not rows for a table of another */
             write_source_below(&r->entry[first], out);
+            write_more_below(r, first, count, out);
         }
         fclose(out);
     }
@@ -285,7 +311,7 @@ static void print_table(const table_t *table, FILE *out) {
         for (int i = 0; i < COLUMNS; i++) {
             const char *text = table->cells[row][i];
             if (*text != '\0') { /* only the last column may be empty */
-                fprintf(out, "%*s%s", behind + 2, "", text);
+                fprintf(out, "%*s%s", *text != '\n' ? behind + 2 : 0, "", text); /* or only lines below it */
             }
             behind = widths[i] - width_of(text);
         }
@@ -402,9 +428,13 @@ static void say(const report_t *r, const char *text) {
     fputs(text, r->out);
 }
 
-/* "recv()", or "spcomm_recv()". */
+/* "recv()", or "spcomm_recv()"; of MPI "Recv()", or "MPI_Recv()". */
 static void say_function(const report_t *r, const char *name) {
-    fprintf(r->out, "%s%s()", r->in_c ? "spcomm_" : "", name);
+    if (r->is_mpi) {
+        fprintf(r->out, "%s%c%s()", r->in_c ? "MPI_" : "", *name - 'a' + 'A', name + 1);
+    } else {
+        fprintf(r->out, "%s%s()", r->in_c ? "spcomm_" : "", name);
+    }
 }
 
 static void say_nodes(const report_t *r, const char *word, const bool *chosen) {
@@ -425,6 +455,13 @@ static void say_near(const report_t *r, uint32_t rank) {
         say(r, "a message");
     } else {
         fprintf(r->out, "%u messages, the first", entry->near_count);
+    }
+    if ((entry->flags & SPC_BOARD_ELSEWHERE) != 0) {
+        fprintf(r->out,
+                " from node %d with tag %d, sent in another communicator than the one in which it waits.\n"
+                "  Try: send and receive in the same communicator.",
+                entry->near_source, entry->near_tag);
+        return;
     }
     fprintf(r->out, " from node %d with tag %d, and waits for one of %s ", entry->near_source,
             entry->near_tag, by_tag ? "tag" : "node");
@@ -476,9 +513,9 @@ static bool all_at_one_place(const report_t *r) {
     return true;
 }
 
-/* C has no sendrecv. */
+/* spcomm's C has no sendrecv. */
 static void say_or_sendrecv(const report_t *r) {
-    say(r, r->in_c ? "." : ", or use sendrecv().");
+    say(r, r->is_mpi && r->in_c ? ", or use MPI_Sendrecv()." : r->in_c ? "." : ", or use sendrecv().");
 }
 
 static void say_nobody_sends(const report_t *r) {
@@ -644,10 +681,45 @@ static void say_left(report_t *r) {
            "  Try: after an interruption, end it by the same call again.");
 }
 
+/* ---- windows of MPI ---- */
+
+static bool waits_in(const report_t *r, uint32_t rank, spc_board_mpi_call_t call) {
+    return r->known[rank] && r->entry[rank].flags >> SPC_BOARD_MPI_SHIFT == (uint32_t)call
+           && r->entry[rank].kind == SPC_BOARD_RECEIVE;
+}
+
+/* Some node waits for a lock, or for the other side of an epoch. */
+static bool say_window(const report_t *r) {
+    static const struct {
+        spc_board_mpi_call_t call;
+        const char *words;
+    } known[] = {
+        {SPC_BOARD_MPI_Win_lock,
+         "a lock that another node keeps while it waits itself.\n  Try: unlock before "
+         "waiting for anything else, and lock ranks in one order on all nodes."},
+        {SPC_BOARD_MPI_Win_lock_all, "a lock that another node keeps while it waits itself.\n  Try: unlock "
+                                     "before waiting for anything else."},
+        {SPC_BOARD_MPI_Win_start,
+         "a node that has not exposed its memory.\n  Try: let it call Win_post first, "
+         "with a group that has this node."},
+        {SPC_BOARD_MPI_Win_wait, "a node that has not ended its accesses.\n  Try: let it call Win_complete "
+                                 "first."},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        for (uint32_t rank = 0; rank < r->nodes; rank++) {
+            if (waits_in(r, rank, known[i].call)) {
+                fprintf(r->out, "  Node %u waits for %s", rank, known[i].words);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* ---- the whole report ---- */
 
 static int say_all(report_t *r) {
-    if (say_what_one_node_shows(r)) {
+    if (say_window(r) || say_what_one_node_shows(r)) {
         return SPC_OK;
     }
     if (r->kinds == UINT32_C(1) << SPC_BOARD_RECEIVE) {
@@ -698,6 +770,7 @@ static int prepare(report_t *r, const spc_waits_t *waits, const spc_deadlock_rep
                     .known = waits->known,
                     .entry = waits->entry,
                     .in_c = true,
+                    .is_mpi = true,
                     .these = room,
                     .those = room + waits->nodes,
                     .done = room + 2 * (size_t)waits->nodes,
@@ -705,6 +778,7 @@ static int prepare(report_t *r, const spc_waits_t *waits, const spc_deadlock_rep
     for (uint32_t rank = 0; rank < r->nodes; rank++) {
         r->kinds |= r->known[rank] ? UINT32_C(1) << r->entry[rank].kind % 32 : 0;
         r->in_c = r->in_c && (!r->known[rank] || (r->entry[rank].flags & SPC_BOARD_IN_C) != 0);
+        r->is_mpi = r->is_mpi && (!r->known[rank] || r->entry[rank].flags >> SPC_BOARD_MPI_SHIFT != 0);
     }
     return SPC_OK;
 }

@@ -3,7 +3,7 @@
  * spc_waits: waits of the nodes that are proven to wait for ever, copied from their status boards.
  *
  * For reports (spc_deadlock_report). A board may change while it is read, for its node wakes now and then and sleeps
- * again: then it is read again. Private to the caller; 425 bytes a node, and a byte for each pair.
+ * again: then it is read again. Private to the caller; 937 bytes a node, and a byte for each pair.
  */
 #ifndef SPC_WAITS_H
 #define SPC_WAITS_H

@@ -718,16 +718,20 @@ uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source) {
     return inbox->row[source].reader.received;
 }
 
-static bool is_near(const spc_message_t *message, const spc_match_t *match) {
+/* `kinds` 0: of the same context, and either the source or the tag differs. Else: only the context does. */
+static bool is_near(const spc_message_t *message, const spc_match_t *match, uint32_t kinds) {
     bool source = match->source == SPC_ANY_SOURCE || message->source == match->source;
     bool tag = match->tag == SPC_ANY_TAG || message->tag == match->tag;
-    return message->context == match->context && source != tag;
+    const uint32_t here = match->context, there = message->context;
+    return kinds == 0 ? here == there && source != tag
+                      : here != there && here % kinds == there % kinds && source && tag;
 }
 
-uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag) {
+uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, uint32_t kinds, int32_t *source,
+                        int32_t *tag) {
     uint32_t count = 0;
     for (const spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = entry->next) {
-        if (spc_entry_is_complete(entry) && is_near(&entry->message, match)) {
+        if (spc_entry_is_complete(entry) && is_near(&entry->message, match, kinds)) {
             *source = count == 0 ? entry->message.source : *source;
             *tag = count == 0 ? entry->message.tag : *tag;
             count++;

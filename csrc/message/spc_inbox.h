@@ -149,8 +149,10 @@ bool spc_inbox_has_filters(const spc_inbox_t *inbox);
 /* The number of slots of its row that have been read, modulo 2³². */
 uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source);
 
-/* Counts complete messages in the queues that nearly match: from that source with another tag, or with that tag from
- * another source. Returns their number, and the first one's source and tag. For a call that waits. */
-uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, int32_t *source, int32_t *tag);
+/* Counts complete messages in the queues that nearly match, with source and tag of the first: from that source with
+ * another tag, or with that tag from another source. `kinds`, unless 0: instead those that match in both, but have
+ * another context of the same kind; contexts of so many kinds take turns. */
+uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, uint32_t kinds, int32_t *source,
+                        int32_t *tag);
 
 #endif

@@ -414,7 +414,7 @@ def entry(function, is_large):
             body = f"return {call};"
         else:
             refusals = "".join(f"{check}\n    " for check in checks(function))
-            body = f'spc_mpi_enter("{name}");\n    {refusals}{before}'
+            body = f'spc_mpi_enter("MPI_{function.name}");\n    {refusals}{before}'
             if after:
                 body += f"const int code = {call};\n    {after}return spc_mpi_leave(code);"
             else:

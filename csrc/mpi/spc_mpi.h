@@ -4,6 +4,7 @@
  *
  *   spc_mpi_handle.c      handles to objects
  *   spc_mpi_error.c       error classes and sentences, error handlers
+ *   spc_mpi_diagnose.c    lines of the program, and warnings (spc_mpi_diagnose.h)
  *   spc_mpi_start.c       start and end, time, memory
  *   spc_mpi_session.c     sessions
  *   spc_mpi_attribute.c   attributes and info
@@ -201,13 +202,6 @@ int spc_mpi_left_out(const char *call);
 
 enum { SPC_MPI_PLACE_BYTES = 128 };
 
-/* Writes the line of the program that made this call, "ring.c:12"; empty if it is not known. In Python it costs some
- * microseconds. With no lock held. spc_mpi_start.c. */
-void spc_mpi_locate(char *text, size_t room);
-
-/* The same of a line that spcomm mpicc's macros have noted. */
-void spc_mpi_name_line(const spcomm_mpi_here_t *here, char *text, size_t room);
-
 /* Joins the run, with this level of threads: once. spc_mpi_start.c. */
 int spc_mpi_join(int required);
 
@@ -264,6 +258,9 @@ int spc_mpi_last_code(void);
 
 /* MPI_SUCCESS for SPC_OK; else fails with the core's explanation. */
 int spc_mpi_check(const spc_mpi_comm_t *comm, int status);
+
+/* Fails so: as the words of this call explain the status, and with `more` behind. */
+int spc_mpi_check_as(const spc_mpi_comm_t *comm, int status, const char *call, const char *more);
 
 /* Ends the process, and with it the run, as MPI_Abort does. */
 _Noreturn void spc_mpi_end(int exit_code);

@@ -202,3 +202,16 @@ int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_ty
     }
     return MPI_SUCCESS;
 }
+
+/* Relaxed: a type that another thread commits meanwhile is the program's mistake. */
+int spc_mpi_get_committed(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type) {
+    *type = find_builtin(handle);
+    if (*type != NULL) {
+        return MPI_SUCCESS;
+    }
+    SPC_MPI_TRY(spc_mpi_get_type(comm, handle, type));
+    return atomic_load_explicit(&(*type)->is_committed, memory_order_relaxed)
+               ? MPI_SUCCESS
+               : spc_mpi_fail(comm, MPI_ERR_TYPE,
+                              "the datatype is not committed: call MPI_Type_commit first");
+}

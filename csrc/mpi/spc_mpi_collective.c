@@ -6,6 +6,7 @@
 #include "mpi/spc_mpi_collective.h"
 
 #include "comm/spc_comm.h"
+#include "mpi/spc_mpi_diagnose.h"
 
 /* ---- arguments ---- */
 
@@ -48,7 +49,7 @@ static int set_types(spc_mpi_side_t *side, const spc_mpi_comm_t *comm, const MPI
                             "the list of datatypes is NULL; it has an entry for each rank");
     }
     for (int peer = 0; peer < spc_mpi_peers(comm); peer++) {
-        SPC_MPI_TRY(spc_mpi_get_type(comm, types[peer], &side->types[peer]));
+        SPC_MPI_TRY(spc_mpi_get_committed(comm, types[peer], &side->types[peer]));
     }
     return MPI_SUCCESS;
 }
@@ -83,7 +84,7 @@ static int set_side(spc_mpi_side_t *side, const spc_mpi_comm_t *comm, const char
     if (side->types != NULL) {
         SPC_MPI_TRY(set_types(side, comm, given->types));
     } else {
-        SPC_MPI_TRY(spc_mpi_get_type(comm, given->type, &side->type));
+        SPC_MPI_TRY(spc_mpi_get_committed(comm, given->type, &side->type));
     }
     if (given->counts != NULL) {
         return set_lists(side, comm, role, given);
@@ -202,9 +203,10 @@ int spc_mpi_take_part(const spc_mpi_comm_t *comm, const spc_message_t *message, 
             "do not match",
             source, (long long)bytes, (long long)room);
     }
-    return message->format == spc_mpi_format(part.type)
-               ? MPI_SUCCESS
-               : spc_mpi_check_format(comm, message->format, part.type, source);
+    const uint8_t format = spc_mpi_unexpected(message, part.type, false);
+    return format == 0 ? MPI_SUCCESS
+                       : spc_mpi_note_mismatch(&(spc_mpi_mismatch_t){
+                             .comm = comm, .type = part.type, .source = source, .tag = -1, .format = format});
 }
 
 int spc_mpi_copy_part(const spc_mpi_comm_t *comm, spc_mpi_part_t from, spc_mpi_part_t to) {

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 
 #include "api/spc_api_binding.h"
+#include "mpi/spc_mpi_diagnose.h"
 
 enum {
     CLASS_BITS = 8,
@@ -128,8 +129,18 @@ static int class_of(int code) {
 
 /* ---- raising ---- */
 
+/* A program in C has left the line of the call, if spcomm mpicc compiled it. */
 static _Noreturn void end_by(int code) {
-    fprintf(stderr, "spcomm: %s\n", sentences[code >> CLASS_BITS & (SENTENCES - 1)]);
+    char place[SPC_MPI_PLACE_BYTES];
+    const spc_mpi_place_t here = {.file = spcomm_mpi_here.file, .line = spcomm_mpi_here.line};
+    (void)spc_mpi_place_text(&here, place);
+    fputs("spcomm: ", stderr);
+    if (spc_mpi.node != NULL) {
+        fprintf(stderr, "node %u%s: ", spc_mpi.node->rank, place);
+    } else if (place[0] != '\0') {
+        fprintf(stderr, "%s: ", place + strlen(" at "));
+    }
+    fprintf(stderr, "%s\n", sentences[code >> CLASS_BITS & (SENTENCES - 1)]);
     spc_mpi_end(1);
 }
 
@@ -204,13 +215,15 @@ static int class_of_status(int status) {
 }
 
 int spc_mpi_check(const spc_mpi_comm_t *comm, int status) {
-    if (__builtin_expect(status == SPC_OK, 1)) {
-        return MPI_SUCCESS;
-    }
+    return __builtin_expect(status == SPC_OK, 1) ? MPI_SUCCESS
+                                                 : spc_mpi_check_as(comm, status, spc_mpi_call, "");
+}
+
+int spc_mpi_check_as(const spc_mpi_comm_t *comm, int status, const char *call, const char *more) {
     char text[MPI_MAX_ERROR_STRING];
     const spc_mpi_comm_t *known = comm != NULL ? comm : spc_mpi.world;
-    spc_api_binding_explain(known != NULL ? known->core : NULL, status, spc_mpi_call, text, sizeof(text));
-    return spc_mpi_fail(comm, class_of_status(status), "%s", text);
+    spc_api_binding_explain(known != NULL ? known->core : NULL, status, call, text, sizeof(text));
+    return spc_mpi_fail(comm, class_of_status(status), "%s%s", text, more);
 }
 
 int spc_mpi_refuse_null(const char *name) {
@@ -404,41 +417,4 @@ int spc_mpi_comm_call_errhandler(MPI_Comm comm, int errorcode) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     return spc_mpi_raise(found->errhandler, (intptr_t)comm, errorcode);
-}
-
-/* ---- elements of another type than expected ---- */
-
-/* Once for each pair of types; with --strict each time, as an error. */
-static bool is_new_pair(const char *sent, const char *received) {
-    static const char *noted[16][2];
-    static int noted_count;
-    pthread_mutex_lock(&lock);
-    bool is_new = noted_count < 16;
-    for (int i = 0; i < noted_count; i++) {
-        is_new = is_new && !(noted[i][0] == sent && noted[i][1] == received);
-    }
-    if (is_new) {
-        noted[noted_count][0] = sent;
-        noted[noted_count++][1] = received;
-    }
-    pthread_mutex_unlock(&lock);
-    return is_new;
-}
-
-int spc_mpi_note_types(const spc_mpi_comm_t *comm, int source, const char *sent, const char *received) {
-    if (spc_mpi.is_strict) {
-        return spc_mpi_fail(comm, MPI_ERR_TYPE, "rank %d sent %s, and this call receives %s", source, sent,
-                            received);
-    }
-    if (is_new_pair(sent, received)) {
-        char place[SPC_MPI_PLACE_BYTES];
-        spc_mpi_locate(place, sizeof(place));
-        fprintf(stderr,
-                "spcomm: warning: %s%s%s: rank %d sent %s, and rank %d receives %s: the bytes are taken as "
-                "they are; "
-                "give both calls one type\n",
-                spc_mpi_call, place[0] != '\0' ? " at " : "", place, source, sent,
-                comm != NULL ? comm->rank : 0, received);
-    }
-    return MPI_SUCCESS;
 }

@@ -5,6 +5,7 @@
  * A standard send copies and returns, at every size, unless the run was started with --rendezvous. So MPI_Isend is over
  * when it returns, and so are buffered and ready sends.
  */
+#include "mpi/spc_mpi_diagnose.h"
 #include "mpi/spc_mpi_request.h"
 
 #include "comm/spc_comm_perturb.h"
@@ -60,10 +61,14 @@ static int prepare_send(const void *buf, MPI_Count count, MPI_Datatype datatype,
     send->block = NULL;
     send->tag = tag;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &send->comm));
-    SPC_MPI_TRY(spc_mpi_get_type(send->comm, datatype, &send->type));
+    SPC_MPI_TRY(spc_mpi_get_committed(send->comm, datatype, &send->type));
     SPC_MPI_TRY(spc_mpi_check_rank(send->comm, "dest", dest, false));
     SPC_MPI_TRY(check_tag(send->comm, tag, false));
     send->destination = spc_mpi_to_core(send->comm, dest);
+    if (dest != MPI_PROC_NULL
+        && __builtin_expect(atomic_load_explicit(&spc_mpi_sends_left, memory_order_relaxed) != 0, 0)) {
+        spc_mpi_note_send(send->comm, send->destination, tag, spc_mpi_format(send->type));
+    }
     if (dest == MPI_PROC_NULL || (way != SYNCHRONOUS && pack_into_block(buf, count, send))) {
         return MPI_SUCCESS;
     }
@@ -149,23 +154,33 @@ static bool waits_for_receiver(const outgoing_t *send) {
            && (uint32_t)send->destination != send->comm->core->rank;
 }
 
+/* With --strict: the data are on their way, and the request is there to be completed. */
+static int send_at_once(outgoing_t *send, spc_mpi_request_t *request) {
+    atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it yet */
+    return send_now(send, AHEAD);
+}
+
 static int begin_send(const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                       MPI_Comm comm, way_t way, MPI_Request *handle) {
     outgoing_t outgoing;
     *handle = MPI_REQUEST_NULL;
     SPC_MPI_TRY(prepare_send(buf, count, datatype, dest, tag, comm, way, &outgoing));
-    if (dest == MPI_PROC_NULL
-        || (way != SYNCHRONOUS && !(way == STANDARD && waits_for_receiver(&outgoing)))) {
+    const bool waits = way == SYNCHRONOUS || (way == STANDARD && waits_for_receiver(&outgoing));
+    if (dest == MPI_PROC_NULL || (!waits && !spc_mpi.is_strict)) {
         SPC_MPI_TRY(dest == MPI_PROC_NULL ? MPI_SUCCESS : send_now(&outgoing, AHEAD));
         *handle = spc_mpi_request_sent.handle;
         return MPI_SUCCESS;
     }
-    spc_mpi_request_t *made = spc_mpi_request_create(outgoing.comm, NULL);
+    spc_mpi_request_t *made = spc_mpi_request_create(outgoing.comm, spc_mpi.is_strict ? outgoing.type : NULL);
     if (made == NULL) {
         spc_mpi_payload_end(&outgoing.payload);
         return no_memory(outgoing.comm);
     }
-    const int code = begin_synchronous(&outgoing, made);
+    if (spc_mpi.is_strict) {
+        spc_mpi_request_seal(made, buf, count);
+    }
+    made->core.tag = tag;
+    const int code = waits ? begin_synchronous(&outgoing, made) : send_at_once(&outgoing, made);
     if (code != MPI_SUCCESS) {
         spc_mpi_request_destroy(made);
         return code;
@@ -216,10 +231,6 @@ static MPI_Count lesser(MPI_Count a, MPI_Count b) {
     return a < b ? a : b;
 }
 
-static uint8_t unexpected_format(uint8_t format, const spc_mpi_type_t *type) {
-    return format != spc_mpi_format(type) ? format : 0;
-}
-
 /* With the node's lock, by spc_request_receive and every wait of the node. Texts come later, at completion. */
 static void deliver(spc_request_t *core, spc_message_t *message) {
     static uint64_t delivered; /* under the node's lock, as its caller is */
@@ -229,9 +240,10 @@ static void deliver(spc_request_t *core, spc_message_t *message) {
     request->bytes = (MPI_Count)spc_message_data_bytes(message);
     request->source = spc_mpi_from_core(request->comm, message->source);
     request->tag = message->tag;
-    request->format = unexpected_format(message->format, request->type);
+    const bool has_data = !core->sink.filled || core->sink.data == NULL;
+    request->format = spc_mpi_unexpected(message, request->type, has_data);
     request->error = request->bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
-    if (!core->sink.filled || core->sink.data == NULL) {
+    if (has_data) {
         spc_mpi_type_unpack(spc_message_data(message), lesser(request->bytes, room), request->buffer,
                             request->count, request->type);
     }
@@ -252,6 +264,8 @@ int spc_mpi_post(void *buffer, MPI_Count count, int source, int tag, spc_mpi_req
     const MPI_Count room = count * type->size;
     request->buffer = buffer;
     request->count = count;
+    request->peer = source;
+    request->wanted_tag = tag;
     request->core.deliver = deliver;
     request->core.sink = (spc_sink_t){.data_bytes = (uint64_t)room, .format = spc_mpi_format(type)};
     if (room >= STREAM_BYTES && type->is_dense) {
@@ -267,7 +281,7 @@ int spc_mpi_irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source,
     spc_mpi_type_t *type;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    SPC_MPI_TRY(spc_mpi_get_type(found, datatype, &type));
+    SPC_MPI_TRY(spc_mpi_get_committed(found, datatype, &type));
     spc_mpi_request_t *made = spc_mpi_request_create(found, type);
     if (made == NULL) {
         return no_memory(found);
@@ -299,11 +313,12 @@ static int open_message(const spc_mpi_comm_t *comm, spc_message_t *message, bool
     const MPI_Count room = count * type->size;
     const MPI_Count bytes = (MPI_Count)spc_message_data_bytes(message);
     const int source = spc_mpi_from_core(comm, message->source);
-    const uint8_t format = unexpected_format(message->format, type);
+    const int tag = message->tag;
+    const uint8_t format = spc_mpi_unexpected(message, type, !is_filled);
     if (!is_filled) {
         spc_mpi_type_unpack(spc_message_data(message), lesser(bytes, room), buf, count, type);
     }
-    spc_mpi_status_set(status, source, message->tag, bytes, false);
+    spc_mpi_status_set(status, source, tag, bytes, false);
     spc_message_release(comm->core, message);
     if (bytes > room) {
         return spc_mpi_fail(
@@ -312,7 +327,9 @@ static int open_message(const spc_mpi_comm_t *comm, spc_message_t *message, bool
             "send fewer",
             source, (long long)bytes, (long long)room);
     }
-    return format == 0 ? MPI_SUCCESS : spc_mpi_check_format(comm, format, type, source);
+    return format == 0 ? MPI_SUCCESS
+                       : spc_mpi_note_mismatch(&(spc_mpi_mismatch_t){
+                             .comm = comm, .type = type, .source = source, .tag = tag, .format = format});
 }
 
 int spc_mpi_recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
@@ -321,7 +338,7 @@ int spc_mpi_recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, 
     spc_mpi_type_t *type;
     spc_message_t message;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    SPC_MPI_TRY(spc_mpi_get_type(found, datatype, &type));
+    SPC_MPI_TRY(spc_mpi_get_committed(found, datatype, &type));
     SPC_MPI_TRY(check_receive(found, count, source, tag));
     if (source == MPI_PROC_NULL) {
         spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
@@ -331,7 +348,7 @@ int spc_mpi_recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, 
     const MPI_Count room = count * type->size;
     spc_sink_t sink = {.data_bytes = (uint64_t)room, .format = spc_mpi_format(type)};
     sink.data = room >= STREAM_BYTES && type->is_dense ? buf : NULL;
-    SPC_MPI_TRY(spc_mpi_check(found, take(found, source, tag, &sink, &message)));
+    SPC_MPI_TRY(spc_mpi_check_receive(found, source, tag, take(found, source, tag, &sink, &message)));
     return open_message(found, &message, sink.filled, buf, count, type, status);
 }
 
@@ -376,8 +393,9 @@ int spc_mpi_probe(int source, int tag, MPI_Comm comm, MPI_Status *status) {
         spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
         return MPI_SUCCESS;
     }
-    SPC_MPI_TRY(spc_mpi_check(found, spc_comm_probe(found->core, SPC_CONTEXT_USER, core_source(found, source),
-                                                    core_tag(tag), SPC_NO_DEADLINE, &from, &label, &bytes)));
+    const int outcome = spc_comm_probe(found->core, SPC_CONTEXT_USER, core_source(found, source),
+                                       core_tag(tag), SPC_NO_DEADLINE, &from, &label, &bytes);
+    SPC_MPI_TRY(spc_mpi_check_receive(found, source, tag, outcome));
     spc_mpi_status_set(status, spc_mpi_from_core(found, from), label, (MPI_Count)bytes, false);
     return MPI_SUCCESS;
 }
@@ -445,7 +463,7 @@ int spc_mpi_mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI
         spc_mpi_status_set(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
         return MPI_SUCCESS;
     }
-    SPC_MPI_TRY(spc_mpi_check(found, take(found, source, tag, &nowhere, &taken)));
+    SPC_MPI_TRY(spc_mpi_check_receive(found, source, tag, take(found, source, tag, &nowhere, &taken)));
     return keep_message(found, &taken, message, status);
 }
 
@@ -484,7 +502,7 @@ int spc_mpi_mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message
                             "the message is no handle of one, or was received already");
     }
     spc_mpi_comm_t *comm = matched->comm;
-    SPC_MPI_TRY(spc_mpi_get_type(comm, datatype, &type));
+    SPC_MPI_TRY(spc_mpi_get_committed(comm, datatype, &type));
     SPC_MPI_TRY(check_receive(comm, count, MPI_ANY_SOURCE, MPI_ANY_TAG));
     SPC_MPI_TRY(spc_mpi_check_buffer(comm, "buf", buf, count, type));
     spc_mpi_handle_free(SPC_MPI_MESSAGE, (intptr_t)*message);
@@ -548,7 +566,7 @@ static int make_persistent(const void *buf, MPI_Count count, MPI_Datatype dataty
     spc_mpi_type_t *type;
     *handle = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    SPC_MPI_TRY(spc_mpi_get_type(found, datatype, &type));
+    SPC_MPI_TRY(spc_mpi_get_committed(found, datatype, &type));
     SPC_MPI_TRY(spc_mpi_check_rank(found, receives ? "source" : "dest", peer, receives));
     SPC_MPI_TRY(check_tag(found, tag, receives));
     spc_mpi_request_t *made = spc_mpi_request_create(found, type);

@@ -18,6 +18,10 @@ static spc_mpi_request_t *own_pool;
 static _Thread_local bool has_own_pool __attribute__((tls_model("initial-exec")));
 static spc_mpi_request_t *all_made; /* used or not */
 
+spc_mpi_request_t *spc_mpi_requests_all(void) {
+    return all_made;
+}
+
 void spc_mpi_requests_start(void) {
     spc_mpi_request_t *sent = &spc_mpi_request_sent;
     has_own_pool = true;
@@ -28,7 +32,8 @@ void spc_mpi_requests_start(void) {
     sent->handle = (MPI_Request)spc_mpi_handle_create(SPC_MPI_REQUEST, sent);
 }
 
-static spc_mpi_request_t *take_from_pool(void) {
+static spc_mpi_request_t *take_from_pool(bool *is_new) {
+    *is_new = false;
     if (has_own_pool && own_pool != NULL) {
         spc_mpi_request_t *own = own_pool;
         own_pool = own->next_free;
@@ -40,6 +45,7 @@ static spc_mpi_request_t *take_from_pool(void) {
         pool = taken->next_free;
     }
     pthread_mutex_unlock(&pool_lock);
+    *is_new = taken == NULL;
     if (taken == NULL && (taken = calloc(1, sizeof(*taken))) != NULL) {
         taken->handle = (MPI_Request)spc_mpi_handle_create(SPC_MPI_REQUEST, taken);
         pthread_mutex_lock(&pool_lock);
@@ -62,50 +68,15 @@ static void give_to_pool(spc_mpi_request_t *request) {
     pthread_mutex_unlock(&pool_lock);
 }
 
-/* A program in C has noted its line already; in Python finding it takes time. */
-static void note_place(spc_mpi_request_t *request) {
+/* Requests that a program forgets never come back to the pool: so those that are new note their lines in any case. */
+static void note_place(spc_mpi_request_t *request, bool is_new) {
     request->made_by = spc_mpi_call;
-    request->here = spcomm_mpi_here;
-    request->place[0] = '\0';
-    if (__builtin_expect(spc_mpi.is_strict, 0)) {
-        spc_mpi_locate(request->place, sizeof(request->place));
-    }
+    spc_mpi_place_note(&request->place, is_new);
+    request->core.file = request->place.file;
+    request->core.line = request->place.line;
 }
 
 static bool is_done(spc_mpi_request_t *request);
-
-static void report(spc_mpi_request_t *request) {
-    if (request->place[0] == '\0' && request->here.file != NULL) {
-        spc_mpi_name_line(&request->here, request->place, sizeof(request->place));
-    }
-    const bool is_done = spc_request_is_done(&request->core);
-    const int rank = (int)spc_mpi.node->rank;
-    const char *at = request->place[0] != '\0' ? " at " : "";
-    if (request->core.kind == SPC_REQUEST_RECEIVE && !is_done) {
-        fprintf(stderr, "spcomm: warning: node %d: the receive of %s%s%s has got no message; ", rank,
-                request->made_by, at, request->place);
-    } else {
-        fprintf(stderr,
-                "spcomm: warning: node %d: the request of %s%s%s is done, and nothing has looked at it; ",
-                rank, request->made_by, at, request->place);
-    }
-    fprintf(stderr, "complete it with MPI_Wait or MPI_Test%s\n",
-            spc_mpi.is_strict || at[0] != '\0' ? "" : " (--strict shows the line)");
-}
-
-void spc_mpi_requests_report(void) {
-    if (all_made != NULL) {
-        spc_request_progress(spc_mpi.node); /* messages that have come are not missing */
-    }
-    for (spc_mpi_request_t *request = all_made; request != NULL; request = request->next_made) {
-        const bool is_waiting =
-            request->is_used && request->core.kind == SPC_REQUEST_RECEIVE && !is_done(request);
-        const bool is_left = request->is_used && !request->is_forgotten && !request->is_persistent;
-        if (is_waiting || (is_left && request->query == NULL)) {
-            report(request);
-        }
-    }
-}
 
 void spc_mpi_requests_end(void) {
     for (spc_mpi_request_t *request = all_made; request != NULL; request = request->next_made) {
@@ -139,19 +110,21 @@ static void let_go(spc_mpi_request_t *request) {
 }
 
 spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *type) {
-    spc_mpi_request_t *made = take_from_pool();
+    bool is_new;
+    spc_mpi_request_t *made = take_from_pool(&is_new);
     if (made == NULL) {
         return NULL;
     }
-    note_place(made);
+    note_place(made, is_new);
     made->core.kind = SPC_REQUEST_NONE;
     made->core.status = SPC_OK;
     made->core.sink.data = NULL;
     made->core.comm = comm != NULL ? comm->core : spc_mpi.world->core;
     atomic_store_explicit(&made->core.done, false, memory_order_relaxed); /* no other thread knows it yet */
     made->is_used = true;
-    made->is_persistent = made->is_cancelled = made->is_forgotten = false;
+    made->is_persistent = made->is_cancelled = made->is_forgotten = made->is_reported = false;
     made->is_active = true;
+    made->is_sealed = false;
     made->error = MPI_SUCCESS;
     made->source = MPI_ANY_SOURCE;
     made->tag = MPI_ANY_TAG;
@@ -388,7 +361,15 @@ int spc_mpi_complete(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status
     }
     int code = MPI_SUCCESS;
     if (request->format != 0 && request->error == MPI_SUCCESS) {
-        code = spc_mpi_check_format(request->comm, request->format, request->type, request->source);
+        code = spc_mpi_note_mismatch(&(spc_mpi_mismatch_t){.comm = request->comm,
+                                                           .type = request->type,
+                                                           .source = request->source,
+                                                           .tag = request->tag,
+                                                           .format = request->format,
+                                                           .place = &request->place});
+    }
+    if (__builtin_expect(request->is_sealed, 0)) {
+        code = spc_mpi_request_check_seal(request);
     }
     if (request->error != MPI_SUCCESS || request->core.status != SPC_OK) {
         const MPI_Count room = request->type != NULL ? request->count * request->type->size : 0;
@@ -409,12 +390,31 @@ static bool is_done(spc_mpi_request_t *request) {
     return spc_request_is_done(&request->core);
 }
 
-int spc_mpi_request_wait(spc_mpi_request_t *request) {
-    const int status = spc_request_wait(&request->core, SPC_NO_DEADLINE);
-    if (status != SPC_OK && !atomic_load_explicit(&request->core.done, memory_order_acquire)) {
-        return spc_mpi_check(request->comm, status); /* it is still open */
+/* It is still open. */
+static int explain_wait(const spc_mpi_request_t *request, int status) {
+    char call[64];
+    switch (request->core.kind) {
+    case SPC_REQUEST_RECEIVE:
+        return spc_mpi_check_receive(request->comm, request->peer, request->wanted_tag, status);
+    case SPC_REQUEST_SEND:
+        (void)snprintf(call, sizeof(call), "ssend(tag=%d)", request->core.tag);
+        return spc_mpi_check_as(request->comm, status, call, "");
+    default:
+        return spc_mpi_check_as(request->comm, status, request->made_by, "");
     }
-    return MPI_SUCCESS;
+}
+
+/* Waits for the first of them; the others are there for reports. */
+static int wait_first(spc_mpi_request_t *request, spc_request_t *const *list, uint32_t count) {
+    const int status = spc_request_wait_first(list, count, SPC_NO_DEADLINE);
+    return status == SPC_OK || atomic_load_explicit(&request->core.done, memory_order_acquire)
+               ? MPI_SUCCESS
+               : explain_wait(request, status);
+}
+
+int spc_mpi_request_wait(spc_mpi_request_t *request) {
+    spc_request_t *core = &request->core;
+    return wait_first(request, &core, 1);
 }
 
 /* ---- one request ---- */
@@ -508,26 +508,6 @@ static int fail_in_status(const spc_mpi_comm_t *comm, int index, int count, int 
     return spc_mpi_fail(comm, MPI_ERR_IN_STATUS, "request %d of %d: %.400s", index, count, text);
 }
 
-int spc_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses) {
-    int first_code = MPI_SUCCESS, first = 0;
-    SPC_MPI_TRY(check_count(count));
-    for (int i = 0; i < count; i++) {
-        spc_mpi_request_t *found;
-        MPI_Status *status = nth(array_of_statuses, i);
-        SPC_MPI_TRY(get_request(array_of_requests[i], &found));
-        int code = is_open(found) ? spc_mpi_request_wait(found) : MPI_SUCCESS;
-        code = code != MPI_SUCCESS ? code : spc_mpi_complete(found, &array_of_requests[i], status);
-        if (code != MPI_SUCCESS && first_code == MPI_SUCCESS) {
-            first_code = code;
-            first = i;
-        }
-        if (!is_ignored(status) && (code != MPI_SUCCESS || first_code != MPI_SUCCESS)) {
-            status->MPI_ERROR = code;
-        }
-    }
-    return first_code == MPI_SUCCESS ? MPI_SUCCESS : fail_in_status(NULL, first, count, first_code);
-}
-
 static int are_all_done(int count, const MPI_Request requests[], int *flag) {
     SPC_MPI_TRY(check_count(count));
     *flag = 1;
@@ -603,6 +583,50 @@ static void list_end(open_list_t *list) {
     if (list->cores != list->few) {
         free(list->cores);
     }
+}
+
+/* From the first one that is not done at once on, the rest of the list is at hand for reports. */
+static int wait_in_list(int index, int count, const MPI_Request requests[], spc_mpi_request_t *request,
+                        open_list_t *list, int *from) {
+    if (is_done(request)) {
+        return MPI_SUCCESS;
+    }
+    if (*from < 0) {
+        SPC_MPI_TRY(list_open(count - index, requests + index, list));
+        *from = index;
+    }
+    return wait_first(request, list->cores + (index - *from), (uint32_t)(count - index));
+}
+
+static int wait_for_all(int count, MPI_Request requests[], MPI_Status *statuses, open_list_t *list,
+                        int *from) {
+    int first_code = MPI_SUCCESS, first = 0;
+    for (int i = 0; i < count; i++) {
+        spc_mpi_request_t *found;
+        MPI_Status *status = nth(statuses, i);
+        SPC_MPI_TRY(get_request(requests[i], &found));
+        int code = is_open(found) ? wait_in_list(i, count, requests, found, list, from) : MPI_SUCCESS;
+        code = code != MPI_SUCCESS ? code : spc_mpi_complete(found, &requests[i], status);
+        if (code != MPI_SUCCESS && first_code == MPI_SUCCESS) {
+            first_code = code;
+            first = i;
+        }
+        if (!is_ignored(status) && (code != MPI_SUCCESS || first_code != MPI_SUCCESS)) {
+            status->MPI_ERROR = code;
+        }
+    }
+    return first_code == MPI_SUCCESS ? MPI_SUCCESS : fail_in_status(NULL, first, count, first_code);
+}
+
+int spc_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses) {
+    open_list_t list;
+    int from = -1;
+    SPC_MPI_TRY(check_count(count));
+    const int code = wait_for_all(count, array_of_requests, array_of_statuses, &list, &from);
+    if (from >= 0) {
+        list_end(&list);
+    }
+    return code;
 }
 
 /* One that is done, of receives the one whose message was delivered first; -1: none. Programs that count the senders'

@@ -9,6 +9,7 @@
 #ifndef SPC_MPI_REQUEST_H
 #define SPC_MPI_REQUEST_H
 
+#include "mpi/spc_mpi_diagnose.h"
 #include "mpi/spc_mpi_type.h"
 
 struct spc_mpi_request {
@@ -20,6 +21,7 @@ struct spc_mpi_request {
     bool is_active; /* of a persistent one: started and not completed */
     bool is_cancelled;
     bool is_forgotten; /* MPI_Request_free: it ends when it is done */
+    bool is_reported;  /* at the end of the program */
     int error;         /* a class with which completion fails */
 
     /* For its status, and of a receive: where the data go. */
@@ -45,8 +47,9 @@ struct spc_mpi_request {
     void *extra_state;
 
     const char *made_by; /* the MPI function that made it */
-    spcomm_mpi_here_t here; /* in C: the line that called it; its file is NULL if it is not known */
-    char place[SPC_MPI_PLACE_BYTES]; /* the same as a text, for the report; empty: not known */
+    spc_mpi_place_t place; /* the line that called it */
+    bool is_sealed; /* of a send, with --strict: the data are not to change before its completion */
+    uint64_t seal;
     spc_mpi_request_t *next_free;
     spc_mpi_request_t *next_made; /* all that were ever made */
 };
@@ -69,6 +72,13 @@ void spc_mpi_message_forget(void *message); /* one of MPI_Mprobe */
 
 /* The handle of a request that is done already, with an empty status: for operations that are carried out at once. */
 int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle);
+
+/* All that were ever made, by next_made. */
+spc_mpi_request_t *spc_mpi_requests_all(void);
+
+/* Notes the data of a send, items of the request's type: completion fails if they have changed by then. */
+void spc_mpi_request_seal(spc_mpi_request_t *request, const void *buffer, MPI_Count count);
+int spc_mpi_request_check_seal(const spc_mpi_request_t *request); /* MPI_ERR_BUFFER */
 
 /* Begins a receive: count items of the request's type at buffer. */
 int spc_mpi_post(void *buffer, MPI_Count count, int source, int tag, spc_mpi_request_t *request);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/spc_api_binding.h"
+#include "mpi/spc_mpi_diagnose.h"
 #include "mpi/spc_mpi_file.h"
 #include "mpi/spc_mpi_request.h"
 
@@ -51,10 +52,8 @@ static uint32_t call_number(const char *call) {
 #define NAME(name) "MPI_" #name,
     static const char *const names[] = {"", SPC_BOARD_MPI_CALLS(NAME)};
 #undef NAME
-    const size_t length =
-        strlen(call) - (strlen(call) > 2 && strcmp(call + strlen(call) - 2, "_c") == 0 ? 2 : 0);
     for (uint32_t number = 1; number < SPC_BOARD_MPI_COUNT; number++) {
-        if (strlen(names[number]) == length && strncmp(names[number], call, length) == 0) {
+        if (strcmp(names[number], call) == 0) {
             return number;
         }
     }
@@ -71,17 +70,12 @@ static void annotate(spc_board_entry_t *entry) {
     }
 }
 
-void spc_mpi_name_line(const spcomm_mpi_here_t *here, char *text, size_t room) {
-    const char *slash = strrchr(here->file, '/');
-    (void)snprintf(text, room, "%s:%d", slash != NULL ? slash + 1 : here->file, here->line);
-}
-
-void spc_mpi_locate(char *text, size_t room) {
-    text[0] = '\0';
-    if (spc_api_binding.locate != NULL) {
-        spc_api_binding.locate(text, room);
-    } else if (spcomm_mpi_here.file != NULL) {
-        spc_mpi_name_line(&spcomm_mpi_here, text, room);
+/* spc_api_binding_t.note_line */
+static void note_line(spc_note_t *note) {
+    if (spcomm_mpi_here.file != NULL) {
+        note->line = (uint32_t)spcomm_mpi_here.line;
+        (void)snprintf(note->file, sizeof(note->file), "%s", spcomm_mpi_here.file);
+        (void)snprintf(note->function, sizeof(note->function), "%s", spcomm_mpi_here.function);
     }
 }
 
@@ -142,8 +136,12 @@ int spc_mpi_join(int required) {
     spc_mpi.main_thread = pthread_self();
     spc_api_binding.at_end = spc_mpi_requests_report;
     spc_api_binding.at_run = change_run;
+    spc_api_binding.note_line = note_line;
     const char *strict = getenv("SPCOMM_STRICT");
     spc_mpi.is_strict = strict != NULL && strict[0] != '\0' && strcmp(strict, "0") != 0;
+    if (spc_mpi.is_strict) {
+        atomic_store_explicit(&spc_mpi_sends_left, 1, memory_order_relaxed); /* and stays so */
+    }
     spc_mpi.provided = required;
     spc_mpi_types_start();
     spc_mpi_requests_start();

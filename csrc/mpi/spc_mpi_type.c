@@ -456,6 +456,8 @@ int spc_mpi_type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype) {
     const given_t given = {.types = &old, .type_count = 1};
     spc_mpi_type_t *made = wrap(spc_mpi_loop_retain(old->loop), old->lb, old->extent, old);
     SPC_MPI_TRY(publish(made, MPI_COMBINER_DUP, &given, newtype));
+    atomic_store_explicit(&made->is_committed, old->is_builtin || atomic_load(&old->is_committed),
+                          memory_order_relaxed);
     const int code = spc_mpi_attributes_copy((intptr_t)oldtype, old->attributes, &made->attributes);
     if (code != MPI_SUCCESS) {
         (void)spc_mpi_type_free(newtype);

@@ -30,6 +30,7 @@ struct spc_mpi_type {
     bool is_freed; /* the program has no handle any more, but others still use it */
     MPI_Datatype handle; /* its own until the last reference goes: an operator may be given it */
     bool is_builtin;
+    _Atomic bool is_committed; /* relaxed; not of builtin ones, which always are */
     bool is_dense; /* one block from the beginning to the end of its extent */
     MPI_Count size;
     MPI_Count lb, extent;
@@ -51,6 +52,9 @@ extern _Thread_local const spc_mpi_type_t *spc_mpi_combined_type __attribute__((
 
 /* MPI_SUCCESS and the object, or MPI_ERR_TYPE by the error handler of `comm`, which may be NULL. */
 int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type);
+
+/* The same for data that are sent or received: MPI_ERR_TYPE, too, without MPI_Type_commit. */
+int spc_mpi_get_committed(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type);
 void spc_mpi_type_retain(spc_mpi_type_t *type);
 void spc_mpi_type_release(spc_mpi_type_t *type);
 
@@ -91,13 +95,6 @@ static inline void spc_mpi_payload_end(spc_mpi_payload_t *payload) {
 static inline uint8_t spc_mpi_format(const spc_mpi_type_t *type) {
     return type->core == SPC_TYPE_NONE ? SPC_FORMAT_RAW : (uint8_t)(SPC_MPI_FORMAT | type->core);
 }
-
-/* Called when a message's format is not that of the receive: one warning for each pair of types, an error with
- * --strict (then MPI_ERR_TYPE is returned). `source`: a rank for the sentence. */
-int spc_mpi_check_format(const spc_mpi_comm_t *comm, uint8_t format, const spc_mpi_type_t *type, int source);
-
-/* The warning itself, or with --strict the error; names of types for the sentence. spc_mpi_error.c. */
-int spc_mpi_note_types(const spc_mpi_comm_t *comm, int source, const char *sent, const char *received);
 
 /* ---- operators: spc_mpi_op.c ---- */
 

@@ -10,7 +10,9 @@
 
 int spc_mpi_type_commit(MPI_Datatype *datatype) {
     spc_mpi_type_t *type;
-    return spc_mpi_get_type(NULL, *datatype, &type);
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, *datatype, &type));
+    atomic_store_explicit(&type->is_committed, true, memory_order_relaxed);
+    return MPI_SUCCESS;
 }
 
 int spc_mpi_type_free(MPI_Datatype *datatype) {
@@ -363,29 +365,4 @@ int spc_mpi_type_get_value_index(MPI_Datatype value_type, MPI_Datatype index_typ
         }
     }
     return MPI_SUCCESS;
-}
-
-/* ---- elements of another type than expected ---- */
-
-static const char *core_name(uint8_t format) {
-    static const char *const names[SPC_TYPE_COUNT] = {
-        [SPC_TYPE_INT8] = "int8",           [SPC_TYPE_INT16] = "int16",
-        [SPC_TYPE_INT32] = "int32",         [SPC_TYPE_INT64] = "int64",
-        [SPC_TYPE_UINT8] = "uint8",         [SPC_TYPE_UINT16] = "uint16",
-        [SPC_TYPE_UINT32] = "uint32",       [SPC_TYPE_UINT64] = "uint64",
-        [SPC_TYPE_FLOAT32] = "float32",     [SPC_TYPE_FLOAT64] = "float64",
-        [SPC_TYPE_COMPLEX64] = "complex64", [SPC_TYPE_COMPLEX128] = "complex128",
-        [SPC_TYPE_BOOL] = "bool",
-    };
-    const uint32_t core = format & (SPC_MPI_FORMAT - 1);
-    return (format & SPC_MPI_FORMAT) != 0 && core < SPC_TYPE_COUNT ? names[core] : NULL;
-}
-
-/* Bytes without a type fit all types; so do signed and unsigned ones of one byte, which are characters. */
-int spc_mpi_check_format(const spc_mpi_comm_t *comm, uint8_t format, const spc_mpi_type_t *type, int source) {
-    const char *sent = core_name(format), *received = core_name(spc_mpi_format(type));
-    if (sent == NULL || received == NULL || (type->element->size == 1 && strstr(sent, "int8") != NULL)) {
-        return MPI_SUCCESS;
-    }
-    return spc_mpi_note_types(comm, source, sent, received);
 }

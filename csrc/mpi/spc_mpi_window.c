@@ -118,8 +118,8 @@ static spc_mpi_window_t *create(spc_mpi_comm_t *comm, int flavor, MPI_Aint size,
 }
 
 static size_t control_bytes(const spc_mpi_comm_t *comm) {
-    const size_t bytes =
-        sizeof(spc_mpi_window_shared_t) + sizeof(spc_mpi_window_place_t) * (size_t)comm->size;
+    const size_t bytes = sizeof(spc_mpi_window_shared_t) + sizeof(spc_mpi_window_place_t) * (size_t)comm->size
+                         + (spc_mpi.is_strict ? sizeof(spc_mpi_accesses_t) : 0);
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 

@@ -5,6 +5,7 @@
  *   spc_mpi_window.c         memory, attributes, names
  *   spc_mpi_window_sync.c    fences, locks, and post, start, complete, wait
  *   spc_mpi_window_access.c  put, get and accumulate
+ *   spc_mpi_window_conflict.c  those that conflict, with --strict
  *
  * Each member keeps its control block in its arena. Memory of MPI_Win_allocate lies behind it, that of
  * MPI_Win_allocate_shared behind rank 0's: members reach it by an address of their own. Other memory (MPI_Win_create,
@@ -21,6 +22,7 @@
 
 #include "mpi/spc_mpi_type.h"
 
+enum { SPC_MPI_WINDOW_LINE_BYTES = 60 };
 enum { SPC_MPI_LOCK_NONE, SPC_MPI_LOCK_SHARED, SPC_MPI_LOCK_EXCLUSIVE };
 
 /* The state of one rank at the lock of one member's memory; with the guard. */
@@ -30,15 +32,40 @@ typedef struct spc_mpi_window_place {
     uint64_t ticket; /* of those that wait the least comes first */
     _Atomic uint32_t
         is_granted; /* seq_cst by whoever grants, before it notifies; acquire by the waiter's test */
+    char
+        line[SPC_MPI_WINDOW_LINE_BYTES]; /* of the call that wants or holds it: " at ring.py:8", or nothing */
 } spc_mpi_window_place_t;
 
 typedef struct spc_mpi_window_shared {
     pthread_mutex_t
         accumulate; /* held while one of the accumulating operations changes this member's memory */
-    pthread_mutex_t guard;      /* of what follows */
+    pthread_mutex_t guard; /* of what follows */
     uint64_t tickets;
     spc_mpi_window_place_t place[]; /* by rank */
 } spc_mpi_window_shared_t;
+
+/* With --strict: spc_mpi_window_conflict.c. */
+enum { SPC_MPI_ACCESSES = 64 };
+
+typedef enum spc_mpi_access_kind {
+    SPC_MPI_ACCESS_NONE,
+    SPC_MPI_ACCESS_PUT,
+    SPC_MPI_ACCESS_GET,
+    SPC_MPI_ACCESS_ACCUMULATE,
+} spc_mpi_access_kind_t;
+
+typedef struct spc_mpi_access {
+    uint32_t kind; /* spc_mpi_access_kind_t */
+    int32_t origin;
+    uint64_t epoch; /* number of fences before it */
+    MPI_Count low, high; /* bytes from the beginning of the memory */
+    char line[SPC_MPI_WINDOW_LINE_BYTES + 4];
+} spc_mpi_access_t;
+
+typedef struct spc_mpi_accesses {
+    uint64_t count;
+    spc_mpi_access_t last[SPC_MPI_ACCESSES];
+} spc_mpi_accesses_t;
 
 typedef struct spc_mpi_window_member {
     void *base; /* in its own address space; of memory in the arena: in this one */
@@ -46,7 +73,7 @@ typedef struct spc_mpi_window_member {
     int unit;
     int process;
     uint64_t control_offset; /* in the segment; 0: the arena had no room */
-    uint64_t memory_offset;  /* 0: not in the segment */
+    uint64_t memory_offset; /* 0: not in the segment */
 } spc_mpi_window_member_t;
 
 typedef struct spc_mpi_window {
@@ -60,9 +87,10 @@ typedef struct spc_mpi_window {
     spc_mpi_window_member_t *member; /* by rank, as the next two */
     spc_mpi_window_shared_t **control;
     bool *is_locked; /* by this node */
-    bool is_fenced;  /* a fence has begun an epoch */
+    bool is_fenced; /* a fence has begun an epoch */
+    uint64_t fences;
     bool is_all_locked;
-    int *access;   /* ranks of the group of MPI_Win_start, NULL: none */
+    int *access; /* ranks of the group of MPI_Win_start, NULL: none */
     int *exposure; /* of MPI_Win_post; those that have completed are -1 */
     int access_count, exposure_count;
     MPI_Info info;
@@ -78,6 +106,18 @@ void spc_mpi_window_mutex_lock(pthread_mutex_t *mutex);
 
 /* MPI_ERR_RMA_SYNC unless this node may access the member's memory now. */
 int spc_mpi_window_check_epoch(const spc_mpi_window_t *window, int target);
+
+/* Notes an access; MPI_ERR_RMA_CONFLICT if another node's conflicts with it. With --strict only, as the next. */
+int spc_mpi_window_access(const spc_mpi_window_t *window, int target, spc_mpi_access_kind_t kind,
+                          MPI_Count low, MPI_Count high);
+
+/* This node's accesses to that member's memory are synchronized. */
+void spc_mpi_window_forget_accesses(const spc_mpi_window_t *window, int target);
+
+/* With --strict: behind the places of the control block. */
+static inline spc_mpi_accesses_t *spc_mpi_window_accesses(const spc_mpi_window_t *window, int target) {
+    return (spc_mpi_accesses_t *)(void *)&window->control[target]->place[window->comm->size];
+}
 
 /* The same unless it has a lock of that member. */
 int spc_mpi_window_check_locked(const spc_mpi_window_t *window, int target);

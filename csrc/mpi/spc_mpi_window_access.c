@@ -145,6 +145,15 @@ static int find_target(spc_mpi_window_t *window, int rank, MPI_Aint disp, target
     return MPI_SUCCESS;
 }
 
+/* With --strict. Items with gaps between them may lie between those of another node: they are left out. */
+static int note_access(const target_t *target, MPI_Aint disp, spc_mpi_access_kind_t kind) {
+    const MPI_Count low = disp * target->window->member[target->rank].unit;
+    const MPI_Count bytes = target->count * target->type->extent;
+    return !spc_mpi.is_strict || !target->type->is_dense || bytes == 0
+               ? MPI_SUCCESS
+               : spc_mpi_window_access(target->window, target->rank, kind, low, low + bytes);
+}
+
 static int check_items(const spc_mpi_window_t *window, const items_t *items, const target_t *target) {
     if (items->count < 0) {
         return spc_mpi_fail(window->comm, MPI_ERR_COUNT, "count=%lld: a count cannot be negative",
@@ -204,10 +213,11 @@ static int put_or_get(void *buffer, MPI_Count count, MPI_Datatype type, int rank
     if (rank == MPI_PROC_NULL) {
         return MPI_SUCCESS;
     }
-    SPC_MPI_TRY(spc_mpi_get_type(window->comm, type, &items.type));
-    SPC_MPI_TRY(spc_mpi_get_type(window->comm, target_type, &target.type));
+    SPC_MPI_TRY(spc_mpi_get_committed(window->comm, type, &items.type));
+    SPC_MPI_TRY(spc_mpi_get_committed(window->comm, target_type, &target.type));
     SPC_MPI_TRY(find_target(window, rank, disp, &target));
     SPC_MPI_TRY(check_items(window, &items, &target));
+    SPC_MPI_TRY(note_access(&target, disp, writes ? SPC_MPI_ACCESS_PUT : SPC_MPI_ACCESS_GET));
     return move(&items, &target, writes);
 }
 
@@ -303,14 +313,15 @@ static int accumulate_by(items_t *origin, items_t *result, const MPI_Datatype ty
         return MPI_SUCCESS;
     }
     SPC_MPI_TRY(check_accumulate_op(window, op));
-    SPC_MPI_TRY(spc_mpi_get_type(window->comm, types[2], &target.type));
+    SPC_MPI_TRY(spc_mpi_get_committed(window->comm, types[2], &target.type));
     SPC_MPI_TRY(find_target(window, rank, disp, &target));
+    SPC_MPI_TRY(note_access(&target, disp, SPC_MPI_ACCESS_ACCUMULATE));
     if (op != MPI_NO_OP) {
-        SPC_MPI_TRY(spc_mpi_get_type(window->comm, types[0], &origin->type));
+        SPC_MPI_TRY(spc_mpi_get_committed(window->comm, types[0], &origin->type));
         SPC_MPI_TRY(check_items(window, origin, &target));
     }
     if (result != NULL) {
-        SPC_MPI_TRY(spc_mpi_get_type(window->comm, types[1], &result->type));
+        SPC_MPI_TRY(spc_mpi_get_committed(window->comm, types[1], &result->type));
         SPC_MPI_TRY(check_items(window, result, &target));
     }
     return accumulate(origin, result, &target, op);
@@ -361,7 +372,7 @@ int spc_mpi_compare_and_swap(const void *origin_addr, const void *compare_addr, 
     if (target_rank == MPI_PROC_NULL) {
         return MPI_SUCCESS;
     }
-    SPC_MPI_TRY(spc_mpi_get_type(window->comm, datatype, &target.type));
+    SPC_MPI_TRY(spc_mpi_get_committed(window->comm, datatype, &target.type));
     if (!target.type->is_builtin || !target.type->is_dense) {
         return spc_mpi_fail(window->comm, MPI_ERR_TYPE, "%s: values are of one predefined datatype",
                             target.type->name);
@@ -370,6 +381,7 @@ int spc_mpi_compare_and_swap(const void *origin_addr, const void *compare_addr, 
     SPC_MPI_TRY(spc_mpi_check_buffer(window->comm, "origin_addr", origin_addr, 1, target.type));
     SPC_MPI_TRY(spc_mpi_check_buffer(window->comm, "compare_addr", compare_addr, 1, target.type));
     SPC_MPI_TRY(spc_mpi_check_buffer(window->comm, "result_addr", result_addr, 1, target.type));
+    SPC_MPI_TRY(note_access(&target, target_disp, SPC_MPI_ACCESS_ACCUMULATE));
     return swap_if_equal(&target, origin_addr, compare_addr, result_addr);
 }
 

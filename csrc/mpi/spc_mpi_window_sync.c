@@ -10,6 +10,8 @@
  */
 #include "mpi/spc_mpi_window.h"
 
+#include "mpi/spc_mpi_diagnose.h"
+
 enum { TAG_POST = SPC_MPI_TAGS, TAG_COMPLETE };
 
 /* ---- checks ---- */
@@ -50,6 +52,7 @@ int spc_mpi_win_fence(int assert, MPI_Win win) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
     SPC_MPI_TRY(spc_mpi_barrier_inside(window->comm));
+    window->fences++;
     window->is_fenced = (assert &MPI_MODE_NOSUCCEED) == 0;
     return MPI_SUCCESS;
 }
@@ -104,6 +107,9 @@ static void wake_others(const spc_mpi_window_t *window) {
 }
 
 static void release(const spc_mpi_window_t *window, int target) {
+    if (spc_mpi.is_strict) {
+        spc_mpi_window_forget_accesses(window, target);
+    }
     spc_mpi_window_shared_t *control = window->control[target];
     spc_mpi_window_place_t *mine = &control->place[window->comm->rank];
     spc_mpi_window_mutex_lock(&control->guard);
@@ -127,11 +133,13 @@ static bool is_granted(spc_node_wait_t *wait) {
            != 0;
 }
 
-/* A wait for the lock is one for its holder. */
-static bool match_holder(const lock_call_t *call, spc_match_t *match) {
+/* A wait for the lock is one for its holder; `line`: where that called for it. */
+static bool match_holder(const lock_call_t *call, spc_match_t *match, char line[SPC_MPI_WINDOW_LINE_BYTES]) {
     const spc_comm_t *core = call->window->comm->core;
     spc_mpi_window_mutex_lock(&call->control->guard);
     const int holder = holder_of(call->control, call->window->comm->size);
+    memcpy(line, holder >= 0 ? call->control->place[holder].line : "",
+           holder >= 0 ? SPC_MPI_WINDOW_LINE_BYTES : 1);
     pthread_mutex_unlock(&call->control->guard);
     if (holder < 0 || holder == call->window->comm->rank) {
         return false;
@@ -144,13 +152,16 @@ static bool match_holder(const lock_call_t *call, spc_match_t *match) {
 
 static int is_doomed(spc_node_wait_t *wait) {
     spc_match_t match;
-    return match_holder(wait->argument, &match) ? spc_comm_doomed_match(wait->owner, &match) : SPC_OK;
+    char line[SPC_MPI_WINDOW_LINE_BYTES];
+    return match_holder(wait->argument, &match, line) ? spc_comm_doomed_match(wait->owner, &match) : SPC_OK;
 }
 
 static void describe(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     spc_match_t match;
-    if (match_holder(wait->argument, &match)) {
+    char line[SPC_MPI_WINDOW_LINE_BYTES];
+    if (match_holder(wait->argument, &match, line)) {
         spc_comm_describe_match(wait->owner, &match, entry, pairs);
+        (void)snprintf(entry->more, sizeof(entry->more), line[0] != '\0' ? "locked%s\n" : "", line);
     } else {
         entry->doubts |= SPC_BOARD_UNKNOWN; /* it has been granted just now */
     }
@@ -178,7 +189,12 @@ static int lock(spc_mpi_window_t *window, uint32_t kind, int target) {
         return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
                             "this node has locked rank %d already; MPI_Win_unlock releases it", target);
     }
+    spc_mpi_place_t here;
+    char line[SPC_MPI_PLACE_BYTES];
+    spc_mpi_place_note(&here, false);
+    (void)spc_mpi_place_text(&here, line);
     spc_mpi_window_mutex_lock(&control->guard);
+    (void)snprintf(mine->line, sizeof(mine->line), "%.*s", (int)sizeof(mine->line) - 1, line);
     atomic_store_explicit(&mine->is_granted, 0, memory_order_relaxed); /* the guard orders it */
     mine->wants = kind;
     mine->ticket = ++control->tickets;
@@ -251,7 +267,13 @@ static int flush(int rank, MPI_Win win) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(get_target(win, rank, &window));
     atomic_thread_fence(memory_order_seq_cst);
-    return rank == MPI_PROC_NULL ? MPI_SUCCESS : spc_mpi_window_check_locked(window, rank);
+    if (rank == MPI_PROC_NULL) {
+        return MPI_SUCCESS;
+    }
+    if (spc_mpi.is_strict) {
+        spc_mpi_window_forget_accesses(window, rank);
+    }
+    return spc_mpi_window_check_locked(window, rank);
 }
 
 int spc_mpi_win_flush(int rank, MPI_Win win) {
@@ -266,10 +288,15 @@ static int flush_all(MPI_Win win) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
     atomic_thread_fence(memory_order_seq_cst);
+    bool has_lock = false;
     for (int rank = 0; rank < window->comm->size; rank++) {
-        if (window->is_locked[rank]) {
-            return MPI_SUCCESS;
+        has_lock = has_lock || window->is_locked[rank];
+        if (spc_mpi.is_strict) {
+            spc_mpi_window_forget_accesses(window, rank);
         }
+    }
+    if (has_lock) {
+        return MPI_SUCCESS;
     }
     return spc_mpi_window_check_locked(window, 0);
 }
@@ -352,6 +379,9 @@ int spc_mpi_win_complete(MPI_Win win) {
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
     if (window->access == NULL) {
         return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC, "MPI_Win_start was not called before");
+    }
+    for (int i = 0; spc_mpi.is_strict && i < window->access_count; i++) {
+        spc_mpi_window_forget_accesses(window, window->access[i]);
     }
     const int code = tell(window, window->access, window->access_count, TAG_COMPLETE);
     free(window->access);

@@ -45,6 +45,7 @@ bool spc_board_read(const spc_board_shared_t *board, uint32_t stuck, spc_board_e
     load_words(board->entry, entry, SPC_BOARD_ENTRY_WORDS);
     entry->function[SPC_BOARD_FUNCTION_BYTES - 1] = '\0';
     entry->file[SPC_BOARD_FILE_BYTES - 1] = '\0';
+    entry->more[SPC_BOARD_MORE_BYTES - 1] = '\0';
     return spc_board_stuck(board) == stuck;
 }
 

@@ -21,6 +21,7 @@ enum {
     SPC_BOARD_FILE_BYTES = 256,
     SPC_BOARD_FUNCTION_BYTES = 64,
     SPC_BOARD_CALL_BYTES = 24,
+    SPC_BOARD_MORE_BYTES = 512,
 };
 
 typedef enum spc_board_kind {
@@ -54,6 +55,8 @@ enum {
     SPC_BOARD_IN_C = 2, /* the binding does not know its caller's line: a program in C or C++ */
     /* Any node that can send to it may make it do anything, whatever it waits for. */
     SPC_BOARD_HANDLES = 4, /* a message may call a function of the program's */
+    /* Its near message matches, but was sent in another communicator; near_source is a rank of the run. */
+    SPC_BOARD_ELSEWHERE = 8,
 };
 
 /* MPI functions that may wait: a number in the high bits of the flags; 0: the call is none of MPI's. */
@@ -155,6 +158,7 @@ typedef struct spc_board_entry {
         call[SPC_BOARD_CALL_BYTES]; /* a spc_signature_t, of PHASE and GATHERING; zeros: no collective */
     char function[SPC_BOARD_FUNCTION_BYTES];
     char file[SPC_BOARD_FILE_BYTES];
+    char more[SPC_BOARD_MORE_BYTES]; /* further lines for its row in a report, each with its line break */
 } spc_board_entry_t;
 
 /* This node and another one, by its rank in the run. */
@@ -196,8 +200,8 @@ typedef struct spc_board_shared {
     _Atomic uint32_t pair[]; /* SPC_BOARD_PAIR_WORDS for each node and for the gateway */
 } spc_board_shared_t;
 
-_Static_assert(sizeof(spc_board_entry_t) == 424, "the entry is copied word by word");
-_Static_assert(sizeof(spc_board_shared_t) == 480, "spc_board_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_board_entry_t) == 936, "the entry is copied word by word");
+_Static_assert(sizeof(spc_board_shared_t) == 992, "spc_board_shared_t lies in shared memory");
 
 uint64_t spc_board_bytes(uint32_t nodes);
 

@@ -62,9 +62,26 @@ void spc_note_add_sent(spc_note_shared_t *notes, const spc_note_sent_t *sent) {
     uint32_t count = atomic_load_explicit(&notes->sent_count, memory_order_relaxed);
     if (count < SPC_NOTE_LEFT_MAX) {
         notes->sent[count] = *sent;
-        /* Release: the row. Its reader comes after the process has ended. */
+        /* Release: the row. Pairs with spc_note_find_sent. */
         atomic_store_explicit(&notes->sent_count, count + 1, memory_order_release);
     }
+}
+
+bool spc_note_find_sent(const spc_note_shared_t *notes, uint32_t destination, int32_t tag, uint32_t format,
+                        spc_note_sent_t *sent) {
+    /* Acquire: the rows, which are not changed any more. Pairs with spc_note_add_sent. */
+    for (uint32_t i = atomic_load_explicit(&notes->sent_count, memory_order_acquire); i > 0; i--) {
+        const spc_note_sent_t *row = &notes->sent[i - 1];
+        if (row->destination == destination && row->tag == tag && row->format == format) {
+            *sent = *row;
+            return true;
+        }
+    }
+    return false;
+}
+
+void spc_note_forget_sent(spc_note_shared_t *notes) {
+    atomic_store_explicit(&notes->sent_count, 0, memory_order_relaxed); /* the rows stay as they are */
 }
 
 void spc_note_add_handled(spc_note_shared_t *notes, uint32_t context, int32_t tag) {

@@ -5,7 +5,8 @@
  *   END    how and where its program ended: for the errors of nodes that still need it
  *   CALL   its line in a collective operation that did not match: for the errors of all participants
  *   FUZZY  fuzzy barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
- *   sent   where messages were sent, last of each kind: by a node that was asked to note it
+ *   sent   where messages were sent, last of each kind: by a node that was asked to note it; by the library of MPI
+ *          while the program runs, where its first messages were sent
  *   left   messages that came to it and were never received, or that it sent to a node that had ended; of a node
  *          in another box: messages from it or to it that the gateway here dropped
  *   handled  the tags for which it installed handlers: its messages of these tags were left because no handler ran
@@ -60,12 +61,12 @@ typedef struct spc_note_left {
     uint64_t count;
 } spc_note_left_t;
 
-/* The place of the last send to `destination` with this tag. */
+/* The place of a send to `destination` with this tag. */
 typedef struct spc_note_sent {
     uint32_t destination; /* rank of the run */
     int32_t tag;
     uint32_t line;
-    uint32_t padding;
+    uint32_t format; /* of its data, where the library of MPI has noted it */
     char file[SPC_NOTE_SENT_FILE_BYTES];
 } spc_note_sent_t;
 
@@ -131,8 +132,15 @@ static inline bool spc_note_has_any(const spc_note_shared_t *notes) {
 void spc_note_add_left(spc_note_shared_t *notes, uint32_t source, uint32_t destination, int32_t tag,
                        uint32_t context);
 
-/* Called by the node, before it closes; a message without a row is left out. */
+/* Called by the node, under its lock; a message without a row is left out. */
 void spc_note_add_sent(spc_note_shared_t *notes, const spc_note_sent_t *sent);
+
+/* The last row of a message to `destination` with this tag and format, at any time, from any process. */
+bool spc_note_find_sent(const spc_note_shared_t *notes, uint32_t destination, int32_t tag, uint32_t format,
+                        spc_note_sent_t *sent);
+
+/* Called by the node, under its lock. Rows that are added later take their places: a node that does that adds none. */
+void spc_note_forget_sent(spc_note_shared_t *notes);
 
 /* Called by the node, under its lock, once for each handler; one without a row is left out. */
 void spc_note_add_handled(spc_note_shared_t *notes, uint32_t context, int32_t tag);

@@ -4,17 +4,25 @@
 import atexit
 import os
 
+from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy
 
 from spcomm._core import call_site
 from spcomm._core.handle cimport Handle, fail
-from spcomm._core.libspc cimport spc_comm_t
+from spcomm._core.libspc cimport (
+    SPC_EMISMATCH,
+    spc_comm_mismatch,
+    spc_comm_rank,
+    spc_comm_size,
+    spc_comm_t,
+    spc_signature_t,
+)
 
 cdef extern from "api/spc_api_binding.h":
     ctypedef struct spc_api_binding_t:
         spc_comm_t *core
         void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room) noexcept
-        void (*locate)(char *text, size_t room) noexcept
+        int32_t (*locate)(char *file, size_t room) noexcept
         void (*at_end)() noexcept
         int (*at_run)(spc_comm_t *core) noexcept
 
@@ -23,16 +31,32 @@ cdef extern from "api/spc_api_binding.h":
 cdef Handle world = None
 
 
+cdef str name_call(spc_comm_t *core, str call):
+    """Return the text of this node's collective call with MPI's name: `Allreduce(op=SUM) of an array of …`."""
+    from spcomm._core.diagnose import worded
+
+    cdef spc_signature_t found
+    cdef uint64_t phase = 0
+    if not spc_comm_mismatch(core, spc_comm_rank(core), &found, &phase):
+        return ""
+    words = worded((found.operation, found.op, found.type, found.field_count, found.length_bytes, found.layout,
+                    found.root))
+    return f"{call}({words.partition('(')[2] or ')'}"
+
+
 cdef str sentence(spc_comm_t *core, int status, str call):
     """The text of the exception that a call of spcomm's would raise here."""
     cdef spc_comm_t *own = world.core  # the world's handle has what explanations need
-    world.core = core
+    cdef int32_t rank = world.rank_number, size = world.node_count
+    world.core, world.rank_number, world.node_count = core, <int32_t>spc_comm_rank(core), <int32_t>spc_comm_size(core)
     try:
+        if status == SPC_EMISMATCH:
+            world.doing = name_call(core, call.removeprefix("MPI_"))
         fail(world, status, call)
     except Exception as error:
         return str(error).removeprefix(f"{call}: ")
     finally:
-        world.core = own
+        world.core, world.rank_number, world.node_count = own, rank, size
     return ""
 
 
@@ -46,15 +70,16 @@ cdef void explain(spc_comm_t *core, int status, const char *call, char *text, si
     text[len(words)] = 0
 
 
-cdef void locate(char *text, size_t room) noexcept with gil:
-    cdef bytes words
+cdef int32_t locate(char *file, size_t room) noexcept with gil:
+    cdef bytes name
     try:
-        file, line, _ = call_site.of_caller()
-        words = f"{os.path.basename(file)}:{line}".encode()[: room - 1]
+        path, line, _ = call_site.of_caller()
+        name = os.path.basename(path).encode()[: room - 1]
     except BaseException:
-        words = b""
-    memcpy(text, <const char *>words, len(words))
-    text[len(words)] = 0
+        return 0
+    memcpy(file, <const char *>name, len(name))
+    file[len(name)] = 0
+    return line
 
 
 def report():

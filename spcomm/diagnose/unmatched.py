@@ -69,7 +69,9 @@ def _messages(
     total = sum(row[-1] for row in messages) + more
     what = "1 message was" if total == 1 else f"{total} messages were"
     lines = [f"spcomm: warning: {what} never received{group}\n"]
-    rows = [_worded(row) for row in _together(messages, sent)]
+    together = _together(messages, sent)
+    rows = [_worded(row) for row in together]
+    strict = strict or (not more and all(row[4] for row in together))
     lines.append(aligned(rows[:_ROWS], left=None))
     if len(rows) > _ROWS or more:
         lines.append("  …\n")

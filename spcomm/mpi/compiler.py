@@ -38,7 +38,8 @@ def command_help(name: str) -> CommandHelp:
         f"  spcomm {name} hello.{ending} -o hello && spcomm run -n 4 ./hello",
         ("", rows),
         closing=f"All other words go to the compiler: ${variable}, else the first of {', '.join(compilers)} that is "
-        "installed. CC and CXX are not read, since makefiles set them to the names of MPI's compilers. "
+        "installed. CC and CXX are not read, since makefiles set them to the names of MPI's compilers. Calls note "
+        "their lines for reports, by macros; a file that defines MPI functions itself needs -USPCOMM_MPI_LINES. "
         "spcomm config --mpi-bin prints a folder in which the command has its plain name.",
         arguments="FILE",
     )

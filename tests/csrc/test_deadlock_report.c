@@ -119,6 +119,60 @@ TEST(what_one_node_shows) {
          "receive with source=3, or send what is waited for.");
 }
 
+/* ---- MPI ---- */
+
+enum {
+    WAITALL = SPC_BOARD_MPI_Waitall << SPC_BOARD_MPI_SHIFT,
+    LOCK = SPC_BOARD_MPI_Win_lock << SPC_BOARD_MPI_SHIFT
+};
+
+TEST(requests_below_their_row) {
+    told_t told = {.known = {false}};
+    message(&told, 0, SPC_BOARD_RECEIVE, 1, WAITALL);
+    message(&told, 1, SPC_BOARD_RECEIVE, 0, WAITALL);
+    strcpy(told.entry[0].more, "a receive(source=1, tag=7), begun at a.py:3\n2 more\n");
+    char *text = report_of(&told, (spc_deadlock_report_options_t){.has_launcher = true});
+    CHECK(strstr(text, "\n  node 0  Waitall() for a receive(source=1, tag=7)\n"
+                       "          + a receive(source=1, tag=7), begun at a.py:3\n          + 2 more\n"
+                       "  node 1  ")
+          != NULL);
+    free(text);
+}
+
+TEST(requests_of_nodes_that_share_a_row) {
+    told_t told = {.known = {false}};
+    for (uint32_t rank = 0; rank < NODES; rank++) {
+        message(&told, rank, SPC_BOARD_RECEIVE, (rank + 1) % NODES, WAITALL);
+        snprintf(told.entry[rank].more, SPC_BOARD_MORE_BYTES, "a receive(source=%u, tag=7)\n",
+                 (rank + 1) % NODES);
+    }
+    char *text = report_of(&told, (spc_deadlock_report_options_t){.has_launcher = true});
+    CHECK(strstr(text, "+ of node 0: a receive(source=1, tag=7)\n") != NULL);
+    CHECK(strstr(text, "source=2") == NULL);
+    free(text);
+}
+
+TEST(a_lock_that_is_kept) {
+    told_t told = {.known = {false}};
+    message(&told, 0, SPC_BOARD_RECEIVE, 1, LOCK);
+    message(&told, 1, SPC_BOARD_RECEIVE, 0, WAITALL);
+    says(&told, "Node 0 waits for a lock that another node keeps while it waits itself.",
+         "unlock before waiting for anything else, and lock ranks in one order on all nodes.");
+}
+
+TEST(a_message_in_another_communicator) {
+    told_t told = {.known = {false}};
+    message(&told, 0, SPC_BOARD_RECEIVE, 1, SPC_BOARD_ELSEWHERE);
+    message(&told, 1, SPC_BOARD_RECEIVE, 0, 0);
+    told.entry[0].near_count = 1;
+    told.entry[0].near_source = 1;
+    told.entry[0].near_tag = 7;
+    says(&told,
+         "Node 0 has a message from node 1 with tag 7, sent in another communicator than the one in which it "
+         "waits.",
+         "send and receive in the same communicator.");
+}
+
 /* ---- sends ---- */
 
 TEST(full_queues) {
@@ -403,6 +457,7 @@ TEST(any_entry) {
             }
             told.entry[rank].file[SPC_BOARD_FILE_BYTES - 1] = '\0';
             told.entry[rank].function[SPC_BOARD_FUNCTION_BYTES - 1] = '\0';
+            told.entry[rank].more[SPC_BOARD_MORE_BYTES - 1] = '\0';
             told.entry[rank].kind %= SPC_BOARD_GATHERING + 1;
             told.known[rank] = check_random(&state) % 4 != 0;
             told.waits.known_count += told.known[rank];

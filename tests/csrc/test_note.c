@@ -63,6 +63,20 @@ static void only_so_many_places(void) {
           && notes->sent[SPC_NOTE_LEFT_MAX - 1].tag == SPC_NOTE_LEFT_MAX - 1);
 }
 
+static void the_last_place_is_found(void) {
+    spc_note_sent_t sent = {.destination = 1, .tag = 5, .format = 0x49}, found;
+    reset();
+    CHECK(!spc_note_find_sent(notes, 1, 5, 0x49, &found));
+    for (sent.line = 3; sent.line < 6; sent.line++) {
+        spc_note_add_sent(notes, &sent);
+    }
+    CHECK(spc_note_find_sent(notes, 1, 5, 0x49, &found) && found.line == 5);
+    CHECK(!spc_note_find_sent(notes, 1, 6, 0x49, &found) && !spc_note_find_sent(notes, 2, 5, 0x49, &found)
+          && !spc_note_find_sent(notes, 1, 5, 0, &found));
+    spc_note_forget_sent(notes);
+    CHECK(!spc_note_find_sent(notes, 1, 5, 0x49, &found));
+}
+
 static void *write_many(void *argument) {
     (void)argument;
     for (uint32_t i = 1; i <= 20000; i++) {
@@ -95,6 +109,7 @@ int main(void) {
     RUN(reads_what_was_written);
     RUN(equal_messages_share_a_row);
     RUN(only_so_many_places);
+    RUN(the_last_place_is_found);
     RUN(readers_see_whole_notes);
     free(notes);
     return check_done();

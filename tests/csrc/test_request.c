@@ -172,6 +172,34 @@ static void any_body(int rank, int size, void *box) {
     comm_box_leave(comm);
 }
 
+/* ---- all of several, one after another ---- */
+
+static void all_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    const int32_t next = (rank + 1) % size, before = (rank + size - 1) % size;
+    for (long i = 0; i < check_scale(200); i++) {
+        posted_t receive;
+        spc_request_t send = {0}, fence = {0};
+        const spc_payload_t payload = {.data = &i, .data_bytes = sizeof(i), .format = SPC_FORMAT_RAW};
+        post(comm, before, 3, &receive);
+        CHECK_OK(spc_request_send(comm, next, SPC_CONTEXT_USER, 3, &payload, SPC_NO_DEADLINE, &send));
+        CHECK_OK(spc_request_barrier(comm, &fence));
+        spc_request_t *const all[] = {&fence, &receive.request, &send};
+        for (uint32_t first = 0; first < 3; first++) {
+            CHECK_OK(spc_request_wait_first(all + first, 3 - first, SPC_NO_DEADLINE));
+            CHECK(spc_request_is_done(all[first]));
+        }
+        CHECK(memcmp(receive.content, &i, sizeof(i)) == 0);
+        spc_request_end(&send);
+    }
+    comm_box_leave(comm);
+}
+
+TEST(all) {
+    run_ranks(2, (spc_config_t){0}, all_body);
+    run_ranks(3, (spc_config_t){.slots = 1, .ring_bytes = 1024}, all_body);
+}
+
 TEST(any) {
     run_ranks(2, (spc_config_t){0}, any_body);
     run_ranks(4, (spc_config_t){.slots = 1, .ring_bytes = 1024}, any_body);

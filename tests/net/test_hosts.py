@@ -77,7 +77,7 @@ sys.exit(main())
             "verb == 'exited' and ['exited', True, 0]",
             "verb == 'exited' and ['report', 0, 'X']",
             "verb == 'exited' and ['deadlock', 0, [[0, 1, 2]]]",
-            "verb == 'exited' and ['deadlock', 0, [[0, 'ff' * 424, [1]]]]",
+            "verb == 'exited' and ['deadlock', 0, [[0, 'ff' * 936, [1]]]]",
             "verb == 'exited' and ['deadlock', 0, 5]",
             "verb == 'exited' and ['deadlock', 0, []]",
             "verb == 'exited' and ['deadlock', 1, []]",

@@ -59,7 +59,7 @@ def test_an_error_in_a_cell(started):
     ):
         started.execute("if mine == 1: raise ValueError('here')\nworld.barrier()")
     assert works(started)
-    with pytest.raises(spcomm.ClusterError, match="MPI_ERR_RANK: MPI_Send_c: dest=3: there is no rank 3"):
+    with pytest.raises(spcomm.ClusterError, match="MPI_ERR_RANK: MPI_Send: dest=3: there is no rank 3"):
         started.execute("world.send(1, dest=3)")
     assert works(started)
 
@@ -75,7 +75,7 @@ def test_a_request_that_a_cell_leaves_open_is_reported_once(started, capfd):
     started.execute("request = world.irecv(source=MPI.ANY_SOURCE, tag=9)")
     assert works(started)
     started.close()
-    warnings = [line for line in capfd.readouterr().err.splitlines() if "has got no message" in line]
+    warnings = [line for line in capfd.readouterr().err.splitlines() if "got no message" in line]
     assert len(warnings) == 3, warnings
 
 

@@ -55,7 +55,7 @@ typedef struct spc_gateway_done {
     uint64_t leaving[SPC_NODES_MAX / 64]; /* spc_gateway_is_leaving */
 } spc_gateway_done_t;
 
-_Static_assert(sizeof(spc_gateway_claim_t) == 424, "it travels between machines");
+_Static_assert(sizeof(spc_gateway_claim_t) == 936, "it travels between machines");
 _Static_assert(sizeof(spc_gateway_table_row_t) == 16, "it travels between machines");
 
 /* Reported state of the members of a communicator in one box. */
@@ -400,6 +400,7 @@ static int take_claim(spc_gateway_t *gateway, const spc_frame_t *frame, const un
     spc_board_entry_t *entry = &judge->claims[rank]->entry;
     entry->file[SPC_BOARD_FILE_BYTES - 1] = '\0';
     entry->function[SPC_BOARD_FUNCTION_BYTES - 1] = '\0';
+    entry->more[SPC_BOARD_MORE_BYTES - 1] = '\0';
     bool is_sane =
         entry->kind <= SPC_BOARD_GATHERING && entry->size <= gateway->nodes && entry->rank < entry->size;
     for (uint32_t other = 0; other <= gateway->nodes; other++) {

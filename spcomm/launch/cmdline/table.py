@@ -121,7 +121,7 @@ _MEASURING = (
 )  # fmt: skip
 _FINDING_ERRORS = (
     ("--strict", "strict", None,
-     "messages never received, and barriers left open at the end, are errors: exit code 1"),
+     "messages never received, barriers left open at the end, and loops that poll in vain, are errors: exit code 1"),
     ("--debug", "debug", ranks.debug, "run node 0 in a debugger: pdb, or gdb for an executable"),
     ("--debug=[TOOL:]RANKS", "debug", ranks.debug,
      "the same for other nodes and with another TOOL: pdb or gdb (one node, which gets the standard input; several "

@@ -73,6 +73,7 @@ class Supervisor:
             self._deadlocked,
             self._forwarder.write_text,
             self._hear,
+            options.strict,
         )
         self._ended: dict[int, int] = {}  # node → wait status
         self._readers: list[report.Reader] = []  # of each group

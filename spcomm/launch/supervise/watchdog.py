@@ -39,10 +39,12 @@ class Watchdog:
         found: "Callable[[str, int], None]",
         warn: "Callable[[str], None]",
         hear: "Callable[[ForkClient], None]",
+        strict: bool = False,
     ) -> None:
         self._run_processes = run_processes
         self._loop = loop
         self._stall_s = stall_s  # 0: never
+        self._strict = strict  # nodes that poll in vain end the run
         self._found = found
         self._warn = warn
         self._far = Inquiry(run_processes, hear)  # boxes whose memory this machine cannot read
@@ -142,7 +144,10 @@ class Watchdog:
             watched = self._watched.setdefault(group.first, _Watched(self._stall_s))
             text = self._stalled(group, watched)
             if text and not self._stopped:
-                self._warn(text)
+                if self._strict and watched.is_spinning:
+                    self._found(text, 1)
+                else:
+                    self._warn(text)
         if not self._stopped:
             self._loop.at("stall", _STALL_LOOK_S, self._look_for_stalls)
 
@@ -161,7 +166,8 @@ class Watchdog:
         copies = watched.copies(group, others)
         if not live or (not for_long and not quiet):
             return ""
-        if quiet and set(spinning) == set(others) and set(waits) == set(for_long):
+        watched.is_spinning = quiet and set(spinning) == set(others) and set(waits) == set(for_long)
+        if watched.is_spinning:
             watched.told()
             from spcomm.diagnose import stall
 
@@ -298,6 +304,7 @@ class _Watched:
     def __init__(self, stall_s: float) -> None:
         self._stall_s = stall_s
         self.threshold_s = stall_s  # doubles with each warning, so that a long run has few of them
+        self.is_spinning = False  # as of the last look: all that do not wait poll in vain
         self._known: set[int | str] = set()  # start times of reported waits, and silent nodes
         self._vain: dict[int, int] = {}
         self._moving: dict[int, tuple[bool, int, int] | None] = {}
