@@ -13,7 +13,6 @@ from libc.string cimport memcpy, memset
 from spcomm._core.libspc cimport (
     SPC_BOARD_FILE_BYTES,
     SPC_BOARD_FUNCTION_BYTES,
-    SPC_BOARD_MORE_BYTES,
     SPC_CONTEXT_KINDS,
     SPC_CONTEXT_USER,
     SPC_ENOMEM,
@@ -101,7 +100,7 @@ def unpacked(rows):
         if entry.kind > SPC_BOARD_GATHERING:
             raise ValueError("a wait has an unknown kind")
         entry.file[SPC_BOARD_FILE_BYTES - 1] = entry.function[SPC_BOARD_FUNCTION_BYTES - 1] = 0
-        entry.more[SPC_BOARD_MORE_BYTES - 1] = 0
+        (<char *>&entry)[sizeof(entry) - 1] = 0  # the end of `more`
         found[rank] = Wait((<char *>&entry)[:sizeof(entry)], tuple(needs), entry.since_ns, entry.doubts)
     return found
 

@@ -183,7 +183,6 @@ cdef extern from "segment/spc_note.h" nogil:
         char words[136]
         char function[64]
         char file[256]
-        char more[512]
     ctypedef struct spc_note_left_t:
         uint32_t source
         uint32_t destination
@@ -256,7 +255,6 @@ cdef extern from "segment/spc_board.h" nogil:
         SPC_BOARD_AT_END
         SPC_BOARD_FILE_BYTES
         SPC_BOARD_FUNCTION_BYTES
-        SPC_BOARD_MORE_BYTES
     ctypedef struct spc_board_entry_t:
         uint32_t kind
         uint32_t doubts
