@@ -693,7 +693,7 @@ int spc_mpi_file_get_position(MPI_File fh, MPI_Offset *offset) {
 
 int spc_mpi_file_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
     spc_mpi_file_t *file;
-    MPI_Offset now, to;
+    MPI_Offset now, to = 0;
     SPC_MPI_TRY(spc_mpi_get_file(fh, &file));
     SPC_MPI_TRY(spc_mpi_file_check_shared(file));
     SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));

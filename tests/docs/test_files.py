@@ -8,7 +8,7 @@ import pytest
 
 from checkout import ROOT, fail_with, files, relative
 
-LINES = 850  # a module is one file until it is really two
+LINES = 900  # a module is one file until it is really two
 WIDTH = 120  # the formatters say 110; tables and drawings in comments may be a little wider
 C = (".c", ".h")
 PYTHON = (".py", ".pyx", ".pxd")

@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
-VERSION = 8  # SPC_FRAME_VERSION; of another one a reader refuses everything
+VERSION = 9  # SPC_FRAME_VERSION; of another one a reader refuses everything
 # The first byte of an input: see fuzz_frame.c, fuzz_arrival.c and fuzz_handshake.c.
 START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
 OPERATION, TYPES, LENGTH, ROW, PLACE = 1, 2, 4, 8, 16
