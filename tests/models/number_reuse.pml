@@ -22,7 +22,7 @@
  */
 #define NODES 3
 #ifdef QUICK
-#define COMMUNICATORS 2
+#define COMMUNICATORS 3
 #else
 #define COMMUNICATORS 4
 #endif
