@@ -1,29 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers of communicators are used again, and no message of a former communicator comes into a later one. */
-#include "comm_box.h"
+#include "split_box.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "comm/spc_comm_private.h"
 
 #define NODES 3
 #define FEW 7
 #define ROUNDS 400
-
-/* A body runs on every rank, as threads and as processes. */
-#define ON_ALL(name, configuration)                                 \
-    static void name##_body(int rank, int size, void *box) {        \
-        spc_comm_t *comm = comm_box_join(box, rank);                \
-        CHECK_EQ(size, NODES);                                      \
-        name##_of(comm);                                            \
-        barrier(comm);                                              \
-        comm_box_leave(comm);                                       \
-    }                                                               \
-    static void name(void) {                                        \
-        run_ranks(NODES, (spc_config_t)configuration, name##_body); \
-    }
-#define WITH(...) {__VA_ARGS__}
 
 /* Only `count` numbers are left, so that each is soon used again. */
 static void leave_numbers(spc_comm_t *comm, uint32_t count) {
@@ -36,47 +21,15 @@ static void leave_numbers(spc_comm_t *comm, uint32_t count) {
     barrier(comm);
 }
 
-static spc_comm_t *split(spc_comm_t *comm, int64_t color) {
-    spc_comm_t *part;
-    CHECK_OK(spc_comm_split(comm, color, 0, SPC_NO_DEADLINE, &part));
-    return part;
-}
-
-static void part_with(spc_comm_t *part) {
-    CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
-    spc_comm_destroy(part);
-}
-
-static int64_t sum(spc_comm_t *comm, int64_t value) {
-    const spc_field_t field = {SPC_TYPE_INT64, 1};
-    const spc_signature_t signature = {
-        .length_bytes = 8, .operation = SPC_OPERATION_REDUCE, .type = SPC_TYPE_INT64, .field_count = 1};
-    CHECK_OK(spc_comm_collective(comm, &signature, &field, &value, 8, &value, SPC_NO_DEADLINE));
-    return value;
-}
-
-static void send_number(spc_comm_t *comm, int32_t to, int32_t tag, int64_t number) {
-    spc_payload_t payload = {.data = &number, .data_bytes = 8, .format = SPC_FORMAT_INT64};
-    CHECK_OK(spc_comm_send(comm, &to, 1, SPC_CONTEXT_USER, tag, &payload, SPC_NO_DEADLINE));
-}
-
-static int64_t recv_any(spc_comm_t *comm) {
-    spc_message_t message;
-    int64_t number;
-    CHECK_OK(spc_comm_recv(comm, SPC_CONTEXT_USER, SPC_ANY_SOURCE, SPC_ANY_TAG, SPC_NO_DEADLINE, &message));
-    memcpy(&number, spc_message_data(&message), 8);
-    spc_message_release(comm, &message);
-    return number;
-}
-
 static int32_t next_in(const spc_comm_t *comm) {
     return (int32_t)((spc_comm_rank(comm) + 1) % spc_comm_size(comm));
 }
 
 /* One message of this round that is received, and some that never are: small, in the ring, in parts. */
 static void use(spc_comm_t *part, int64_t round) {
+    int32_t source;
     send_number(part, next_in(part), 1, round);
-    CHECK_EQ(recv_any(part), round);
+    CHECK_EQ(recv_number(part, SPC_ANY_SOURCE, SPC_ANY_TAG, &source), round);
     send_number(part, next_in(part), 2, -1);
     send_number(part, (int32_t)spc_comm_rank(part), 3, -2);
     if (round % 8 == 0) {
@@ -90,7 +43,7 @@ static void few_numbers_are_enough_of(spc_comm_t *comm) {
     leave_numbers(comm, FEW);
     for (int i = 0; i < ROUNDS; i++) {
         const int64_t color = ((int)spc_comm_rank(comm) + i) % NODES == 0 ? 1 : i % 5 == 0 ? -1 : 0;
-        spc_comm_t *part = split(comm, color);
+        spc_comm_t *part = split(comm, color, 0);
         CHECK_EQ(part == NULL, color < 0);
         if (part != NULL) {
             CHECK(part->number <= FEW);
@@ -124,7 +77,7 @@ ON_ALL(groups_with_few_numbers, WITH(.slots = 2))
 
 static void *split_often(void *argument) {
     for (int i = 0; i < ROUNDS / 4; i++) {
-        spc_comm_t *part = split(argument, 0);
+        spc_comm_t *part = split(argument, 0, 0);
         use(part, i);
         CHECK_EQ(sum(part, 2), 2 * (int64_t)spc_comm_size(part));
         part_with(part);
@@ -134,7 +87,7 @@ static void *split_often(void *argument) {
 
 static void two_threads_with_few_numbers_of(spc_comm_t *comm) {
     leave_numbers(comm, 150); /* agreements that go on at once push each other's numbers up */
-    spc_comm_t *other = split(comm, spc_comm_rank(comm) == 0);
+    spc_comm_t *other = split(comm, spc_comm_rank(comm) == 0, 0);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, split_often, other), 0);
     split_often(comm);
@@ -151,13 +104,13 @@ static void all_numbers_in_use_of(spc_comm_t *comm) {
     leave_numbers(comm, 3);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 3; i++) {
-            parts[i] = split(comm, 0);
+            parts[i] = split(comm, 0, 0);
         }
         CHECK_EQ(spc_comm_split(comm, 0, 0, SPC_NO_DEADLINE, &none), SPC_ELIMIT);
         CHECK(none == NULL);
         part_with(parts[1]);
         barrier(comm);
-        parts[1] = split(comm, 0);
+        parts[1] = split(comm, 0, 0);
         for (int i = 0; i < 3; i++) {
             CHECK_EQ(sum(parts[i], i), i * NODES);
             part_with(parts[i]);
@@ -171,13 +124,13 @@ ON_ALL(all_numbers_in_use, WITH(.slots = 0))
 /* As long as one member has the communicator, none of the others uses its number. */
 static void one_member_keeps_it_of(spc_comm_t *comm) {
     leave_numbers(comm, 2);
-    spc_comm_t *kept = split(comm, 0), *none;
+    spc_comm_t *kept = split(comm, 0, 0), *none;
     const uint32_t number = kept->number;
     if (spc_comm_rank(comm) != 0) {
         part_with(kept);
     }
     barrier(comm);
-    spc_comm_t *other = split(comm, 0);
+    spc_comm_t *other = split(comm, 0, 0);
     CHECK(other->number != number);
     CHECK_EQ(spc_comm_split(comm, 0, 0, SPC_NO_DEADLINE, &none), SPC_ELIMIT);
     if (spc_comm_rank(comm) == 0) {
@@ -186,7 +139,7 @@ static void one_member_keeps_it_of(spc_comm_t *comm) {
     part_with(other);
     barrier(comm);
     for (int i = 0; i < 4; i++) {
-        part_with(split(comm, 0));
+        part_with(split(comm, 0, 0));
     }
 }
 
@@ -206,8 +159,9 @@ ON_ALL(no_memory_takes_no_number, WITH(.arena_bytes = 1))
 
 /* A message that is given back after the close, and a handler's tag, do not come into the next one. */
 static void nothing_is_handed_on_of(spc_comm_t *comm) {
+    int32_t source;
     leave_numbers(comm, 1);
-    spc_comm_t *part = split(comm, 0);
+    spc_comm_t *part = split(comm, 0, 0);
     spc_message_t message;
     CHECK_OK(spc_comm_handle(part, 6));
     send_number(part, next_in(part), 5, 1);
@@ -216,9 +170,9 @@ static void nothing_is_handed_on_of(spc_comm_t *comm) {
     CHECK_OK(spc_comm_put_back(part, &message));
     spc_comm_destroy(part);
     barrier(comm);
-    part = split(comm, 0);
+    part = split(comm, 0, 0);
     send_number(part, next_in(part), 6, 2);
-    CHECK_EQ(recv_any(part), 2);
+    CHECK_EQ(recv_number(part, SPC_ANY_SOURCE, SPC_ANY_TAG, &source), 2);
     part_with(part);
 }
 
@@ -226,7 +180,7 @@ ON_ALL(nothing_is_handed_on, WITH(.slots = 0))
 
 /* The notices of the end are no messages, neither those that were read nor those that were not. */
 static void notices_are_not_counted_of(spc_comm_t *comm) {
-    spc_comm_t *part = split(comm, 0);
+    spc_comm_t *part = split(comm, 0, 0);
     const spc_segment_t *segment = &comm->node->segment;
     spc_mailbox_shared_t *mailbox = spc_segment_part(segment, SPC_REGION_MAILBOX, spc_comm_rank(comm));
     uint64_t waiting;

@@ -1,59 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Communicators of some of the nodes: members, order, separate traffic, nesting, leaving, and what goes wrong. */
-#include "comm_box.h"
+#include "split_box.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #define NODES 6
-
-/* A body runs on every rank, as threads and as processes. */
-#define ON_ALL(name, configuration)                                 \
-    static void name##_body(int rank, int size, void *box) {        \
-        spc_comm_t *comm = comm_box_join(box, rank);                \
-        CHECK_EQ(size, NODES);                                      \
-        name##_of(comm);                                            \
-        barrier(comm);                                              \
-        comm_box_leave(comm);                                       \
-    }                                                               \
-    static void name(void) {                                        \
-        run_ranks(NODES, (spc_config_t)configuration, name##_body); \
-    }
-#define WITH(...) {__VA_ARGS__}
-
-static spc_comm_t *split(spc_comm_t *comm, int64_t color, int64_t key) {
-    spc_comm_t *part;
-    CHECK_OK(spc_comm_split(comm, color, key, SPC_NO_DEADLINE, &part));
-    return part;
-}
-
-static void part_with(spc_comm_t *part) {
-    CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
-    spc_comm_destroy(part);
-}
-
-static int64_t sum(spc_comm_t *comm, int64_t value) {
-    const spc_field_t field = {SPC_TYPE_INT64, 1};
-    const spc_signature_t signature = {
-        .length_bytes = 8, .operation = SPC_OPERATION_REDUCE, .type = SPC_TYPE_INT64, .field_count = 1};
-    CHECK_OK(spc_comm_collective(comm, &signature, &field, &value, 8, &value, SPC_NO_DEADLINE));
-    return value;
-}
-
-static void send_number(spc_comm_t *comm, int32_t to, int32_t tag, int64_t number) {
-    spc_payload_t payload = {.data = &number, .data_bytes = 8, .format = SPC_FORMAT_INT64};
-    CHECK_OK(spc_comm_send(comm, &to, 1, SPC_CONTEXT_USER, tag, &payload, SPC_NO_DEADLINE));
-}
-
-static int64_t recv_number(spc_comm_t *comm, int32_t from, int32_t tag, int32_t *source) {
-    spc_message_t message;
-    int64_t number;
-    CHECK_OK(spc_comm_recv(comm, SPC_CONTEXT_USER, from, tag, SPC_NO_DEADLINE, &message));
-    memcpy(&number, spc_message_data(&message), 8);
-    *source = message.source;
-    spc_message_release(comm, &message);
-    return number;
-}
 
 /* ---- who is in, in which order; what is sent in one is not seen in another ---- */
 
