@@ -396,6 +396,14 @@ def checks(function):
             yield f"SPC_MPI_CHECK_INFO({parameter.name});"
 
 
+# Those that the standard allows before MPI_Init and after MPI_Finalize, and two that need no MPI.
+AT_ANY_TIME = re.compile(
+    r"Init|Init_thread|Initialized|Finalized|Abort|Session_init|Get_version|Get_library_version|Abi_\w+|Info_\w+"
+    r"|(Session_(create|call)|Comm_create|Win_create|File_create)_errhandler|Errhandler_free|(Add|Remove)_error_\w+"
+    r"|Error_class|Error_string|Get_address|Free_mem"
+)
+
+
 def entry(function, is_large):
     name = f"MPI_{function.name}{'_c' if is_large else ''}"
     prototype = function.prototype("P", is_large)
@@ -414,7 +422,8 @@ def entry(function, is_large):
             body = f"return {call};"
         else:
             refusals = "".join(f"{check}\n    " for check in checks(function))
-            body = f'spc_mpi_enter("MPI_{function.name}");\n    {refusals}{before}'
+            at_any_time = str(AT_ANY_TIME.fullmatch(function.name) is not None).lower()
+            body = f'SPC_MPI_TRY(spc_mpi_enter("MPI_{function.name}", {at_any_time}));\n    {refusals}{before}'
             if after:
                 body += f"const int code = {call};\n    {after}return spc_mpi_leave(code);"
             else:

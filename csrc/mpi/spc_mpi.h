@@ -137,6 +137,7 @@ typedef struct spc_mpi {
     MPI_Errhandler self_errhandler;
     spc_node_t *node;
     spc_trace_t *tracing; /* NULL: calls are not traced */
+    bool is_watched; /* by spc_mpi_enter_watched: traced, not started yet, or finished */
     pthread_t main_thread;
     unsigned runs; /* that this process has taken part in: several as a node of a Cluster */
     int provided; /* the level of threads */
@@ -153,14 +154,13 @@ extern _Thread_local spcomm_mpi_here_t spcomm_mpi_here __attribute__((tls_model(
 
 /* ---- entry points ---- */
 
-void spc_mpi_trace_begin(const char *call);
+int spc_mpi_enter_watched(const char *call, bool at_any_time);
 void spc_mpi_trace_end(void);
 
-static inline void spc_mpi_enter(const char *call) {
+/* `at_any_time`: before MPI_Init and after MPI_Finalize, too. Else MPI_ERR_OTHER then. */
+static inline int spc_mpi_enter(const char *call, bool at_any_time) {
     spc_mpi_call = call;
-    if (__builtin_expect(spc_mpi.tracing != NULL, 0)) {
-        spc_mpi_trace_begin(call);
-    }
+    return __builtin_expect(spc_mpi.is_watched, 0) ? spc_mpi_enter_watched(call, at_any_time) : MPI_SUCCESS;
 }
 
 static inline int spc_mpi_leave(int code) {
@@ -267,7 +267,7 @@ _Noreturn void spc_mpi_end(int exit_code);
 
 /* ---- communicators: spc_mpi_comm.c ---- */
 
-/* MPI_SUCCESS and the object, or MPI_ERR_COMM; MPI_ERR_OTHER before MPI_Init and after MPI_Finalize. */
+/* MPI_SUCCESS and the object, or MPI_ERR_COMM; MPI_ERR_OTHER between two runs. */
 int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm);
 
 /* The same for a communicator of one group. */

@@ -9,11 +9,9 @@
 
 static int refuse(MPI_Comm handle) {
     if (spc_mpi.world == NULL) {
-        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "%s",
-                            spc_mpi.runs == 0
-                                ? "MPI is not started: call MPI_Init first"
-                                : "this node works alone now: Cluster.map gives it items, and no "
-                                  "other nodes to communicate with");
+        return spc_mpi_fail(NULL, MPI_ERR_OTHER,
+                            "this node works alone now: Cluster.map gives it items, and no other nodes to "
+                            "communicate with");
     }
     return spc_mpi_fail(NULL, MPI_ERR_COMM, "%s",
                         handle == MPI_COMM_NULL ? "the communicator is MPI_COMM_NULL"
@@ -28,13 +26,7 @@ int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm) {
     *comm = handle == MPI_COMM_WORLD  ? spc_mpi.world
             : handle == MPI_COMM_SELF ? spc_mpi.self
                                       : spc_mpi_handle_find(SPC_MPI_COMM, (intptr_t)handle);
-    if (__builtin_expect(*comm == NULL, 0)) {
-        return refuse(handle);
-    }
-    if (__builtin_expect(spc_mpi.is_finished, 0)) {
-        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "MPI_Finalize was called before");
-    }
-    return MPI_SUCCESS;
+    return __builtin_expect(*comm == NULL, 0) ? refuse(handle) : MPI_SUCCESS;
 }
 
 int spc_mpi_get_intra(MPI_Comm handle, spc_mpi_comm_t **comm) {

@@ -230,13 +230,20 @@ int spc_mpi_refuse_null(const char *name) {
     return spc_mpi_fail(NULL, MPI_ERR_ARG, "%s is NULL, and the call needs memory there", name);
 }
 
+/* The pools of mpi4py.futures start their workers in a thread of their own. If that fails, the main thread waits for
+ * them without end, and no other thread could tell it: so the run ends here. */
 int spc_mpi_left_out(const char *call) {
     const bool spawns = strncmp(call, "MPI_Comm_spawn", strlen("MPI_Comm_spawn")) == 0;
     spc_mpi_call = call;
-    return spc_mpi_fail(NULL, MPI_ERR_UNSUPPORTED_OPERATION, "spcomm does not have this function; %s",
-                        spawns ? "all processes start together: spcomm run -n N PROGRAM, and for a pool of "
-                                 "mpi4py.futures spcomm run -n N -m mpi4py.futures PROGRAM"
-                               : "spcomm's guide on MPI programs lists what it has");
+    const int code =
+        spc_mpi_fail(NULL, MPI_ERR_UNSUPPORTED_OPERATION, "spcomm does not have this function; %s",
+                     spawns ? "all processes start together: spcomm run -n N PROGRAM, and for a pool of "
+                              "mpi4py.futures spcomm run -n N -m mpi4py.futures PROGRAM"
+                            : "spcomm's guide on MPI programs lists what it has");
+    if (spc_mpi.runs > 0 && !pthread_equal(spc_mpi.main_thread, pthread_self())) {
+        end_by(code);
+    }
+    return code;
 }
 
 /* ---- queries ---- */

@@ -517,8 +517,10 @@ int spc_mpi_mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message
 int spc_mpi_imrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message *message,
                    MPI_Request *request) {
     MPI_Status status;
-    spc_mpi_request_t *made = spc_mpi_request_create(NULL, NULL);
+    spc_mpi_comm_t *world;
     *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(MPI_COMM_WORLD, &world));
+    spc_mpi_request_t *made = spc_mpi_request_create(world, NULL);
     if (made == NULL) {
         return no_memory(NULL);
     }
@@ -648,7 +650,9 @@ int spc_mpi_buffer_flush(void) {
 }
 
 int spc_mpi_buffer_iflush(MPI_Request *request) {
-    return spc_mpi_request_done(spc_mpi.world, request);
+    spc_mpi_comm_t *world;
+    SPC_MPI_TRY(spc_mpi_get_comm(MPI_COMM_WORLD, &world));
+    return spc_mpi_request_done(world, request);
 }
 
 int spc_mpi_comm_attach_buffer(MPI_Comm comm, void *buffer, MPI_Count size) {

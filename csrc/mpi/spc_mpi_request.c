@@ -820,8 +820,10 @@ int spc_mpi_startall(int count, MPI_Request array_of_requests[]) {
 
 int spc_mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
                            MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request) {
-    spc_mpi_request_t *made = spc_mpi_request_create(NULL, NULL);
+    spc_mpi_comm_t *world;
     *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(spc_mpi_get_comm(MPI_COMM_WORLD, &world));
+    spc_mpi_request_t *made = spc_mpi_request_create(world, NULL);
     if (made == NULL) {
         return spc_mpi_fail(NULL, MPI_ERR_NO_MEM, "there is no memory for a request");
     }

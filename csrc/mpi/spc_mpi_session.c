@@ -191,5 +191,5 @@ int spc_mpi_session_flush_buffer(MPI_Session session) {
 int spc_mpi_session_iflush_buffer(MPI_Session session, MPI_Request *request) {
     session_t *found;
     SPC_MPI_TRY(get_session(session, &found));
-    return spc_mpi_request_done(spc_mpi.world, request);
+    return spc_mpi_buffer_iflush(request);
 }

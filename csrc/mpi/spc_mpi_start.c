@@ -10,10 +10,17 @@
 #include "mpi/spc_mpi_file.h"
 #include "mpi/spc_mpi_request.h"
 
-spc_mpi_t spc_mpi = {.world_errhandler = MPI_ERRORS_ARE_FATAL, .self_errhandler = MPI_ERRORS_ARE_FATAL};
+spc_mpi_t spc_mpi = {
+    .world_errhandler = MPI_ERRORS_ARE_FATAL, .self_errhandler = MPI_ERRORS_ARE_FATAL, .is_watched = true};
 _Thread_local const char *spc_mpi_call;
 
 /* ---- start ---- */
+
+static int refuse(void) {
+    return spc_mpi_fail(NULL, MPI_ERR_OTHER, "%s",
+                        spc_mpi.is_finished ? "MPI has ended: MPI_Finalize was called before"
+                                            : "MPI is not started: call MPI_Init first");
+}
 
 static void predefine(spc_mpi_comm_t *comm, MPI_Comm handle, MPI_Errhandler errhandler, const char *name) {
     spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)comm->handle);
@@ -116,6 +123,7 @@ static int begin_run(spc_comm_t *core) {
     core->node->annotate = annotate;
     const int status = start_comms(core);
     spc_mpi.tracing = core->node->tracing;
+    spc_mpi.is_watched = spc_mpi.tracing != NULL;
     spc_mpi.is_finished = false;
     return status;
 }
@@ -197,17 +205,15 @@ int spc_mpi_is_thread_main(int *flag) {
 
 /* Attributes of MPI_COMM_SELF first: programs hang their own ends there. */
 int spc_mpi_finalize(void) {
-    if (!spc_mpi.is_started || spc_mpi.is_finished) {
-        return spc_mpi_fail(NULL, MPI_ERR_OTHER,
-                            spc_mpi.is_finished ? "MPI has ended already"
-                                                : "MPI is not started: call MPI_Init first");
+    if (!spc_mpi.is_started) { /* there are sessions */
+        return refuse();
     }
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)MPI_COMM_SELF, &spc_mpi.self->attributes));
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)MPI_COMM_WORLD, &spc_mpi.world->attributes));
     if (spc_api_binding.core == NULL) {
         spc_mpi_requests_report();
     }
-    spc_mpi.is_finished = true;
+    spc_mpi.is_finished = spc_mpi.is_watched = true;
     const int status = spc_api_binding_leave();
     if (status != SPC_OK) {
         return spc_mpi_check(spc_mpi.world, status);
@@ -322,10 +328,16 @@ MPI_Aint spc_mpi_aint_diff(MPI_Aint addr1, MPI_Aint addr2) {
     return (MPI_Aint)((uint64_t)addr1 - (uint64_t)addr2);
 }
 
-/* ---- trace ---- */
+/* ---- calls that are watched ---- */
 
-void spc_mpi_trace_begin(const char *call) {
-    spc_api_binding_trace(spc_mpi.world->core, call);
+int spc_mpi_enter_watched(const char *call, bool at_any_time) {
+    if (!at_any_time && (spc_mpi.runs == 0 || spc_mpi.is_finished)) {
+        return refuse();
+    }
+    if (spc_mpi.tracing != NULL) {
+        spc_api_binding_trace(spc_mpi.world->core, call);
+    }
+    return MPI_SUCCESS;
 }
 
 void spc_mpi_trace_end(void) {

@@ -2,7 +2,8 @@
 """A program in C that calls every function of MPI with wrong arguments, one at a time.
 
 It is made from csrc/mpi/functions.txt. It prints a line for each call that crashes, and for each one that takes a
-handle for good which is none.
+handle for good which is none. A second program calls every function, with right arguments, before MPI_Init and after
+MPI_Finalize, and prints a line for each one that crashes then, or that does not refuse.
 """
 
 import importlib.util
@@ -282,13 +283,13 @@ def values(parameter, kind):
     return right, [*numbers, ("2147483647", False)]
 
 
-def blocks(functions):
-    """Yield for each entry point the lines that call it."""
+def blocks(functions, without=LEFT_OUT):
+    """Yield for each entry point the lines that call it; the first one has right arguments."""
     for function in functions:
         if (
             function.is_left_out
             or function.is_variadic
-            or function.name in LEFT_OUT
+            or function.name in without
             or function.result != "int"
         ):
             continue
@@ -307,7 +308,7 @@ def blocks(functions):
                     words = [*rights[:index], wrong, *rights[index + 1 :]]
                     where = f"{name}: {function.parameters[index].name}={wrong}".replace('"', "'")
                     lines.append((where, int(must_fail and function.name not in FORGIVING), words))
-            yield name, lines
+            yield function, name, lines
 
 
 def tries(number, name, lines):
@@ -327,6 +328,73 @@ def tries(number, name, lines):
 def program(functions):
     """Return the text of the program."""
     found = list(blocks(functions))
-    texts = [tries(number, name, lines) for number, (name, lines) in enumerate(found)]
+    texts = [tries(number, name, lines) for number, (_, name, lines) in enumerate(found)]
     calls = "\n".join(f"    try_all(&tries_{number});" for number in range(len(found)))
     return "\n".join([HEAD, *texts, MAIN, calls, TAIL])
+
+
+# In the first phase they would start MPI; the last two end something.
+STARTING = {"Init", "Init_thread", "Session_init", "Abort", "Free_mem"}
+
+OUTSIDE = r"""
+static const char *phase;
+
+/* In a process of its own, because errors are fatal before MPI_Init. */
+static void try_outside(const tries_t *tries, int is_allowed) {
+    char words[4096];
+    int ends[2], status;
+    pid_t child;
+    (void)pipe(ends);
+    if ((child = fork()) == 0) {
+        dup2(ends[1], 2);
+        set_up();
+        const int code = tries->call(0);
+        if (code != MPI_SUCCESS) {
+            int length;
+            MPI_Error_string(code, words, &length);
+            fprintf(stderr, "%s\n", words);
+        }
+        _exit(code != MPI_SUCCESS);
+    }
+    close(ends[1]);
+    FILE *answer = fdopen(ends[0], "r");
+    words[fread(words, 1, sizeof(words) - 1, answer)] = '\0';
+    fclose(answer);
+    waitpid(child, &status, 0);
+    calls++;
+    if (!WIFEXITED(status)) {
+        printf("crashes: %s %s\n", phase, tries->what[0]);
+    } else if (!is_allowed && (WEXITSTATUS(status) != 1 || strstr(words, phase) == NULL)) {
+        printf("succeeds: %s %s: %d %s\n", phase, tries->what[0], WEXITSTATUS(status), words);
+    } else if (is_allowed && strstr(words, phase) != NULL) {
+        printf("is refused: %s\n", words);
+    }
+}
+
+static void try_all_outside(const char *says) {
+    phase = says;
+CALLS
+}
+
+int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    try_all_outside("MPI is not started: call MPI_Init first");
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Finalize();
+    try_all_outside("MPI has ended: MPI_Finalize was called before");
+    printf("calls %ld\n", calls);
+    return 0;
+}
+"""
+
+
+def program_outside(functions, at_any_time):
+    """Return the text of the program that calls them before MPI_Init and after MPI_Finalize."""
+    found = list(blocks(functions, STARTING))
+    texts = [tries(number, name, lines[:1]) for number, (_, name, lines) in enumerate(found)]
+    calls = "\n".join(
+        f"    try_outside(&tries_{number}, {int(at_any_time(function.name) is not None)});"
+        for number, (function, _, _) in enumerate(found)
+    )
+    return "\n".join(["#include <sys/wait.h>", HEAD, *texts, OUTSIDE.replace("CALLS", calls)])

@@ -3,13 +3,13 @@
 
 import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
 from checkout import ROOT
 
 FOLDER = ROOT / "csrc" / "mpi"
+PROGRAMS = ROOT / "tests" / "mpi" / "programs"
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,19 @@ def test_a_call_of_one_ends_with_one_sentence(python_program):
     assert len(sentences) == 1, result
 
 
-def test_a_pool_says_how_to_start_it(python_program):
-    result = python_program("pool.py", 1)
-    assert "spcomm run -n N -m mpi4py.futures PROGRAM" in result.err, result
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_a_pool_that_cannot_start_workers_ends_the_run(python_program, nodes):
+    result = python_program("pool.py", nodes)
+    assert result.code == 1 and "spcomm run -n N -m mpi4py.futures PROGRAM" in result.err, result
+    assert "Traceback" not in result.err, result
+
+
+def test_a_pool_of_one_node_has_a_thread_for_its_worker(launch, mpi4py):
+    result = launch("-n", 1, "-m", "mpi4py.futures", PROGRAMS / "pool.py")
+    assert (result.code, result.lines) == (0, [str([number * number for number in range(10)])]), result
 
 
 @pytest.mark.parametrize("options", [(), ("--boxes", 2)])
 def test_a_pool_has_the_nodes_as_its_workers(launch, mpi4py, options):
-    result = launch("-n", 3, *options, "-m", "mpi4py.futures", Path(__file__).parent / "programs" / "pool.py")
+    result = launch("-n", 3, *options, "-m", "mpi4py.futures", PROGRAMS / "pool.py")
     assert (result.code, result.lines) == (0, [str([number * number for number in range(10)])]), result
