@@ -570,7 +570,7 @@ cdef class Gateway:
         if status == SPC_ETIMEDOUT and self.culprit != self.box:
             raise errors.ConnectionLostError(
                 f"boxes {self.box} and {self.culprit} cannot reach each other: the connection between them broke, and "
-                f"there was no other within {self.link_timeout:g} s; without `--route direct` they need none"
+                f"there was no other within {self.link_timeout:g} s; with `--route relay` they need none"
             )
         if status == SPC_ETIMEDOUT:
             raise errors.ConnectionLostError(

@@ -81,8 +81,8 @@ class Contender:
         options: tuple[str, ...] = ()
         if row.boxes > 1:
             options += ("--boxes", str(row.boxes), "--map", "cyclic") if ours else self.remote
-        if ours and row.direct:
-            options += ("--route", "direct")
+        if ours and row.boxes > 1:
+            options += ("--route", "direct" if row.direct else "relay")
         if ours and row.encrypted:
             options += ("--listen", _NETWORK)
         if ours and row.traced:

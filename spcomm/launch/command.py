@@ -138,7 +138,7 @@ def _supervise(
     groups: "list[Any] | None" = None,
 ) -> int:
     """Prepare the run and supervise it. `groups`: they are known already if there are hosts."""
-    from spcomm.launch.cmdline.groups import busy, gather
+    from spcomm.launch.cmdline.groups import busy, choose_route, gather
     from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.supervise.supervisor import Supervisor
 
@@ -153,6 +153,7 @@ def _supervise(
 
         place(options, programs)
     groups = groups or gather(programs)
+    options.route = choose_route(groups, options)
     if options.perturb and options.seed is None:
         options.seed = int.from_bytes(os.urandom(2))
         _complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")

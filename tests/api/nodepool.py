@@ -72,8 +72,11 @@ OPTIONS = {
         Options("no-wipe_on_fork", (), "wipe_on_fork"),
         Options("nothing", ("--arena", "4194304"), "memfd,futex,pidfd,epoll,wipe_on_fork"),
         *(
-            Options(f"{boxes}-boxes-{place}{suffix}", (*buffers, "--boxes", str(boxes), "--map", place))
-            for boxes in (2, 3)
+            Options(
+                f"{boxes}-boxes-{place}{suffix}",
+                (*buffers, "--boxes", str(boxes), "--map", place, "--route", route),
+            )
+            for boxes, route in ((2, "direct"), (3, "relay"))
             for place in ("block", "cyclic")
             for suffix, buffers in (("", ()), ("-tiny", (*TINY[:-1], "1M")))  # room for the parts of a split
         ),

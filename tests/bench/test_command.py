@@ -180,8 +180,9 @@ def test_command_lines_of_boxes():
     words = peers.spcomm().suited(row(boxes=3)).start(4, "works", [])
     assert words[words.index("--boxes") + 1] == "3" and words[words.index("--map") + 1] == "cyclic"
     assert words.index("--boxes") < words.index("-n")
-    assert "--route" not in words
-    assert "--route" in peers.spcomm().suited(row(boxes=2, direct=True)).start(4, "works", [])
+    assert words[words.index("--route") + 1] == "relay"
+    words = peers.spcomm().suited(row(boxes=2, direct=True)).start(4, "works", [])
+    assert words[words.index("--route") + 1] == "direct"
     assert "127.0.0.2" in peers.spcomm().suited(row(boxes=2, encrypted=True)).start(4, "works", [])
     assert "tcp,self" in peers.openmpi().suited(row(boxes=2)).start(4, "works", [])
     assert "MPIR_CVAR_NOLOCAL" in peers.mpich().suited(row(boxes=2)).environment

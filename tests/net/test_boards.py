@@ -38,8 +38,9 @@ DEADLOCK = 99
 
 def start(net, *arguments):
     process = net.start(
-        "-n", 4, "--boxes", 2, "--stall", 0.5, "--link-timeout", 600, net.script(WAITS), *arguments, stdin=-1
-    )
+        "-n", 4, "--boxes", 2, "--route", "relay", "--stall", 0.5, "--link-timeout", 600, net.script(WAITS),
+        *arguments, stdin=-1,
+    )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, 4))
     return process, nodes, transports(net, process, nodes.values())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Frames that cross the link of each box: as many as an operation needs, and not one more.
+"""Frames that cross the link of each box to the server: as many as an operation needs, and not one more.
 
 Frames that keep the links going (HELLO, ACKNOWLEDGE), give credit (CREDIT) or tell of nodes (STATUS, NOTE)
 depend on when they are sent, and are not counted here.
@@ -16,6 +16,7 @@ from pairwise import each
 
 PLACES = (0, 0, 1, 0, 1, 2)  # nodes 0, 1, 3 | 2, 4 | 5
 COUNTED = ("message", "arrive", "receipt")
+RELAY = ("--route", "relay", "--stats=all")
 
 # The operations: of node 0 alone, while its gateway is stopped and so sees all of it at once; then of everybody.
 PROGRAM = """
@@ -95,8 +96,7 @@ PROGRAM = """
 def counts(net, name, times):
     """{kind: [frames out of each box, frames into each box]}"""
     process = net.start(
-        "-n", len(PLACES), "--map", ",".join(map(str, PLACES)), "--stats=all", net.script(PROGRAM), name, times,
-        stdin=-1,
+        "-n", len(PLACES), "--map", ",".join(map(str, PLACES)), *RELAY, net.script(PROGRAM), name, times, stdin=-1,
     )  # fmt: skip
     nodes = dict(map(int, line.split()) for line in read_lines(process, len(PLACES)))
     gateway = transports(net, process, nodes.values())["spcomm gw 0"]
@@ -175,7 +175,7 @@ def test_values_of_a_reduction_cross_each_link_once(net, boxes):
         total = comm.allreduce(np.full(1 << 17, comm.rank + 1.0))
         assert (total == comm.size * (comm.size + 1) / 2).all()
     """)
-    result = net.finish(net.start("-n", boxes, "--boxes", boxes, "--stats=all", script))
+    result = net.finish(net.start("-n", boxes, "--boxes", boxes, *RELAY, script))
     assert result.code == 0, result
     lines = result.err.partition("spcomm: frames between boxes")[2].splitlines()[2:]
     megabytes = [float(line.split()[-1]) for line in lines]
@@ -192,7 +192,7 @@ def test_a_barrier_comes_down_as_one_arrival(net):
             comm.barrier()
             comm.fuzzy_barrier().wait()
     """)
-    result = net.finish(net.start("-n", 16, "--boxes", 2, "--stats=all", script))
+    result = net.finish(net.start("-n", 16, "--boxes", 2, *RELAY, script))
     assert result.code == 0, result
     lines = result.err.partition("spcomm: frames between boxes")[2].splitlines()[2:]
     out0, in0, out1, in1 = (float(line.split()[-1]) for line in lines)

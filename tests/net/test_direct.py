@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`--route direct`: from box to box where that works from the start, and else through the server."""
+"""`--route direct`, the default: from box to box where that works from the start, and else through the server."""
 
 import os
 import signal
@@ -9,6 +9,8 @@ import pytest
 from launching import read_lines
 from netting import HERE, transports
 from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.boxes import place
+from spcomm.launch.cmdline.groups import choose_route, gather
 from spcomm.launch.cmdline.options import parse
 
 PROGRAM = HERE / "all_operations.py"
@@ -130,6 +132,29 @@ def test_a_killed_transport_process(net, who):
     os.kill(transports(net, process, nodes.values())[f"spcomm {who}"], signal.SIGKILL)
     result = net.finish(process)
     assert result.code == 125 and result.lines == ["lost"] * 2 and "SIGKILL" in result.last, result
+
+
+@pytest.mark.parametrize(
+    ("words", "route"),
+    [
+        ("-n 8 --boxes 8", "direct"),
+        ("-n 9 --boxes 9", "relay"),
+        ("-n 9 --boxes 9 --route direct", "direct"),
+        ("-n 2 --boxes 2 --route relay", "relay"),
+        ("-n 2 --boxes 2 --listen 127.0.0.1", "direct"),
+        ("-n 2 --boxes 2 --server desk", "relay"),
+        ("--host a,b", "relay"),
+        ("--host a,b --tunnel none", "direct"),
+        ("--host a,b --listen 127.0.0.1", "direct"),
+    ],
+)
+def test_boxes_that_reach_each_other_are_connected(words, route):
+    options = parse([*words.split(), "x.py"])
+    for part in options.parts:
+        part.group = part.group or 0
+    if options.hosts is None:
+        place(options, options.parts)
+    assert choose_route(gather(options.parts), options) == route
 
 
 @pytest.mark.parametrize(

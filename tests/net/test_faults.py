@@ -10,6 +10,7 @@ from proxy import KINDS, Proxy
 from rooming import HOST
 
 PROGRAM = HERE / "all_operations.py"
+RELAY = ("--route", "relay")  # the connections to the server are those with faults
 
 
 hosts = pytest.mark.parametrize("host", ["127.0.0.1", HOST], ids=["loopback", "network"])
@@ -18,7 +19,7 @@ hosts = pytest.mark.parametrize("host", ["127.0.0.1", HOST], ids=["loopback", "n
 def run(net, faults, seed, *options, every=30_000, kinds=KINDS, least=6, host="127.0.0.1"):
     done = net.folder / "done"
     proxy = net.through(faults=faults, seed=seed, every=every, kinds=kinds, done=done.touch)
-    options = ("--map", "0,0,1,0,1", "--listen", host, "--link-timeout", 6, *options)
+    options = ("--map", "0,0,1,0,1", "--listen", host, *RELAY, "--link-timeout", 6, *options)
     result = net("-n", 5, *options, PROGRAM, seed, done, least)
     assert result.code == 0, (seed, proxy.happened, result)
     assert len(result.lines) == 5 and len({line.split()[1] for line in result.lines}) == 1, result
@@ -32,7 +33,7 @@ def test_without_faults(net, host):
     done = net.folder / "done"
     done.touch()
     net.through()
-    result = net("-n", 5, "--stall", 0, "--map", "0,0,1,0,1", "--listen", host, PROGRAM, 1, done, 6)
+    result = net("-n", 5, "--stall", 0, "--map", "0,0,1,0,1", "--listen", host, *RELAY, PROGRAM, 1, done, 6)
     assert result.code == 0 and result.err == "", result
 
 
@@ -134,7 +135,7 @@ class Reader(Proxy):
 def test_somebody_who_changes_messages(net, host):
     """It can be done where nothing is encrypted, and nobody but root can be on the way."""
     net.proxy = Reader()
-    result = net("-n", 2, "--boxes", 2, "--listen", host, net.script(SAYS))
+    result = net("-n", 2, "--boxes", 2, "--listen", host, *RELAY, net.script(SAYS))
     can = host == "127.0.0.1"
     assert result.code == 0 and result.lines == ["40: changed!" if can else "40: harmless"] * 2, result
     assert net.proxy.happened == ["changed"] * (2 if can else 0)
@@ -165,6 +166,6 @@ class Meddler(Proxy):
 def test_records_that_were_sent_otherwise(net, how):
     """The connection ends, and another one goes on where the last whole frame was."""
     net.proxy = Meddler(how)
-    result = net("-n", 2, "--boxes", 2, "--listen", HOST, "--link-timeout", 6, net.script(SAYS))
+    result = net("-n", 2, "--boxes", 2, "--listen", HOST, *RELAY, "--link-timeout", 6, net.script(SAYS))
     assert result.code == 0 and result.lines == ["40: harmless"] * 2, result
     assert len(net.proxy.happened) >= 2

@@ -16,6 +16,8 @@ NODES = (2, 4, 8)
 SIZES = (KIB, 64 * KIB, MIB)
 PINGPONG, STREAM = 1.5, 1 / 0.7  # at most this multiple of the relay
 ENCRYPTED = 1.5  # at most this multiple of the same without encryption
+# At most this multiple of the peers: 8 bytes, 1 MiB, a sum of 2 nodes.
+DIRECT_SMALL, DIRECT_LARGE, DIRECT_PAIR = 1.6, 3.0, 2.0
 MANY = 8  # nodes from which there are also more boxes
 
 
@@ -27,7 +29,7 @@ def rows(nodes: tuple[int, ...]) -> list[Row]:
         *streams(n),
         *(row for n in nodes for boxes in box_counts(n) for row in meetings(n, boxes)),
         *encrypted(n),
-        *directs(n),
+        *directs(nodes),
     ]
 
 
@@ -101,17 +103,18 @@ def encrypted(n: int) -> list[Row]:
     ]
 
 
-def directs(n: int) -> list[Row]:
-    """The same without the server between them: without peers, whose numbers stand above."""
-    relayed = [pingpongs(n)[0], streams(n)[SIZES.index(MIB)], *meetings(n, 2)]
+def directs(nodes: tuple[int, ...]) -> list[Row]:
+    """The same without the server between them, as a run has it by default; with a box for each node they meet, too."""
+    n = min(nodes)
+    relayed: list[tuple[Row, Goal | None]] = [
+        (pingpongs(n)[0], Goal(DIRECT_SMALL)),
+        (pingpongs(n)[-1], Goal(DIRECT_LARGE)),
+        (streams(n)[SIZES.index(MIB)], None),
+    ]
+    for n in nodes:
+        barrier, total = meetings(n, n)
+        relayed += [(barrier, None), (total, Goal(DIRECT_PAIR if n == 2 else 1.0))]
     return [
-        replace(
-            row,
-            key=f"direct-{row.key}",
-            title=f"{row.title}, --route direct",
-            goal=None,
-            peers=False,
-            direct=True,
-        )
-        for row in relayed
+        replace(row, key=f"direct-{row.key}", title=f"{row.title}, --route direct", goal=goal, direct=True)
+        for row, goal in relayed
     ]

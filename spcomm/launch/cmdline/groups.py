@@ -15,8 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.remote.hosts import Host
+
+
+# With more boxes the server takes less: in a barrier it sends a box one frame, and direct links carry one from each.
+_DIRECT_BOXES = 8
 
 
 class Group:
@@ -79,6 +84,23 @@ def gather(plans: "list[Plan]") -> "list[Group]":
     for number, group in groups.items():
         group.put(boxes[number])
     return list(groups.values())
+
+
+def choose_route(groups: "list[Group]", options: "Options | None" = None) -> str:
+    """Return the route of messages between boxes: that of --route, or the better one where gateways reach each other.
+
+    `options`: of a run whose boxes may be elsewhere.
+    """
+    if options is not None and options.route is not None:
+        return options.route
+    reach = max(group.boxes for group in groups) <= _DIRECT_BOXES
+    if options is not None and (options.room is not None or options.server is not None):
+        reach = False
+    elif options is not None and options.hosts is not None:
+        from spcomm.launch.cmdline.machines import tunnels
+
+        reach = reach and not tunnels(options)
+    return "direct" if reach else "relay"
 
 
 def busy(groups: "list[Group]") -> int:

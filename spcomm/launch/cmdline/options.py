@@ -65,7 +65,7 @@ class Options:
         self.fetch: str | None = None  # the folder for files of a room
         self.fetch_limit: int | None = None  # bytes
         self.link_timeout = LINK_TIMEOUT_S
-        self.route = "relay"
+        self.route: str | None = None  # None: `groups.choose_route` decides
         self.label: bool | None = None
         self.color: bool | None = None
         self.show: Ranks | None = None

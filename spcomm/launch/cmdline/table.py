@@ -66,7 +66,8 @@ _WHERE_NODES_RUN = (
      "with --boxes: boxes reach each other through an spcomm serve that already runs, which serves one run per "
      "--group at a time"),
     ("--route relay|direct", "route", values.route,
-     "messages between boxes go through the server (default), or from box to box where possible"),
+     "messages between boxes go through the server, or from box to box where possible (default: direct for up to 8 "
+     "boxes that reach each other)"),
     ("--link-timeout TIME", "link_timeout", values.link_timeout,
      "how long a box may be out of reach before the run fails (default: 30)"),
 )  # fmt: skip

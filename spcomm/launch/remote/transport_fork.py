@@ -133,11 +133,13 @@ class _Server:
             self._wire.send(("ended",))
 
     def _begin(self, places: "list[int]", link_timeout: float) -> None:
+        from spcomm.launch.cmdline.groups import choose_route
         from spcomm.launch.remote.transport_processes import TransportProcesses
 
         self._run.places = places
         try:
-            self._transports = TransportProcesses([self._run], link_timeout)  # type: ignore[list-item]
+            runs: list[Group] = [self._run]  # type: ignore[list-item]
+            self._transports = TransportProcesses(runs, link_timeout, route=choose_route(runs))
         except (OSError, UsageError) as error:
             self._end()
             self._wire.send(

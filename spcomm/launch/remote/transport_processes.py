@@ -128,7 +128,7 @@ class TransportProcesses:
         link_timeout: float,
         listen: "str | None" = None,
         server: "Any | None" = None,
-        route: str = "relay",
+        route: "str | None" = "relay",
     ) -> None:
         """`listen`: the address of this machine on which boxes elsewhere connect. `server`: one that runs already."""
         self._link_timeout = link_timeout
