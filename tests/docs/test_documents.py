@@ -192,7 +192,7 @@ def test_something_is_near_everything(monkeypatch):
         for path in files(".c", ".h", ".py", ".pyx", below=folder)
     ]
     assert [path for path in sources if near.nearest(path, rows) is None] == []
-    named = {part for tests in rows.values() for part in tests.partition(" -k ")[0].split()}
+    named = {part for tests in rows.values() for part in re.split(" -[km] ", tests)[0].split()}
     assert [name for name in [*rows, *named] if not (ROOT / name).exists()] == []
 
 
