@@ -302,7 +302,7 @@ class BuildModules(build_py):
 
 
 class InstallData(Distribution().get_command_class("install_data")):
-    """Write manual pages and completions, whose texts are those of `--help`, into share."""
+    """Write the completions of the shells, whose texts are those of `--help`, into share."""
 
     def run(self):
         folder = Path(self.get_finalized_command("build").build_temp, "share")
@@ -327,14 +327,13 @@ class InstallModules(install_lib):
 
 
 def shared_texts():
-    """{path below share: text} of what man and the shells find by themselves."""
+    """{path below share: text} of what the shells find by themselves."""
     sys.path.insert(0, os.getcwd())
     try:
-        from spcomm import completion, manual
+        from spcomm import completion
     finally:
         del sys.path[0]
-    texts = {Path("man/man1", manual.file_name(name)): manual.page(name) for name in manual.pages()}
-    return texts | {Path(place): completion.script(shell) for shell, place in COMPLETIONS.items()}
+    return {Path(place): completion.script(shell) for shell, place in COMPLETIONS.items()}
 
 
 EXTENSIONS = [
@@ -382,7 +381,7 @@ CORE = {
 setup(
     libraries=[("spc", CORE)] if SOURCES else [],
     ext_modules=EXTENSIONS,
-    data_files=[("share/man/man1", [])],  # InstallData finds all of them
+    data_files=[("share", [])],  # InstallData finds all of them
     cmdclass={
         "build_clib": BuildCore,
         "build_ext": BuildExtensions,

@@ -13,8 +13,6 @@ COMPILED = {".pyx", ".pxd", ".c", ".h"}
 STUBS = sorted(path.name for path in ROOT.glob("spcomm/_core/stubs/*.pyi"))
 EXTENSIONS = sorted(path.stem for path in ROOT.glob("spcomm/_core/*.pyx"))
 SHARED = (
-    "man/man1/spcomm.1",
-    "man/man1/spcomm-run.1",
     "bash-completion/completions/spcomm",
     "zsh/site-functions/_spcomm",
     "fish/vendor_completions.d/spcomm.fish",

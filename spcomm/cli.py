@@ -132,8 +132,6 @@ def _version(_words: "list[str]") -> int:
 
 
 def _help(words: "list[str]") -> int:
-    if words[:1] == ["--man"]:
-        return _manual(words[1:])
     entry = _COMMANDS.get(words[0]) if words else None
     if words and entry is None:
         return _unknown(words[0])
@@ -142,17 +140,7 @@ def _help(words: "list[str]") -> int:
     print("usage: spcomm COMMAND [arguments]\n")
     for name, (_call, text) in _COMMANDS.items():
         print(f"  {name:<12}{text}")
-    print("\nspcomm COMMAND --help has the details; spcomm help --man COMMAND prints its manual page.")
-    return 0
-
-
-def _manual(words: "list[str]") -> int:
-    from spcomm import manual
-
-    name = words[0] if words else ""
-    if name not in manual.pages():
-        return _unknown(name)
-    sys.stdout.write(manual.page(name))
+    print("\nspcomm COMMAND --help has the details.")
     return 0
 
 

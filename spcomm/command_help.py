@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Help of a command: one description from which `--help`, the man page and the completion of shells are made."""
+"""Help of a command: one description from which `--help` and the completion of shells are made."""
 
 import os
 import re

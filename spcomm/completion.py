@@ -141,6 +141,6 @@ def _allowed(before: "list[str]", word: str) -> "Arguments":
     if not before:
         return list(summaries().items())
     if before[0] == "help":
-        return [("--man", "as a manual page"), *summaries().items()] if before[1:] in ([], ["--man"]) else []
+        return list(summaries().items()) if not before[1:] else []
     found = help_of(before[0])
     return found.words_at(before[1:], word) if found is not None else []

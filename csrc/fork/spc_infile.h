@@ -9,12 +9,11 @@
  *     server = "desk:7726"
  *     code = "code.txt"
  *
- * A subset of TOML: `key = value` lines, comments, blank lines. Keys (bare or quoted): local_nodes, total_nodes,
- * group_id and timeout, decimal integers from 0 to 2147483647 (`+4` and `1_000` are integers, too); server and code,
- * strings in double quotes (without backslashes) or single quotes, of less than SPC_INFILE_STRING_BYTES bytes; ranks,
- * a list of different integers on one line. Any TOML reader accepts a file that this reader accepts, and finds the same
- * values in it; this reader refuses tables, floats and the like with a sentence. The file is UTF-8 of at most
- * SPC_INFILE_MAX_BYTES bytes, with or without carriage returns.
+ * A small part of TOML: `key = value` lines, comments, blank lines. Keys: local_nodes, total_nodes, group_id and
+ * timeout, decimal integers from 0 to 2147483647; server and code, strings in double quotes (without backslashes) or
+ * single quotes, of less than SPC_INFILE_STRING_BYTES bytes; ranks, a list of different integers on one line. Any
+ * reader of TOML finds the same values in such a file. The file has at most SPC_INFILE_MAX_BYTES bytes, with or without
+ * carriage returns.
  *
  * Any thread may call it; it keeps nothing open. Python and C read files through it, so both report the same errors.
  */

@@ -10,8 +10,8 @@ As a message, an array that is contiguous and of a plain dtype costs no NumPy ca
 message lies in memory that this node may keep, the array *is* that memory.
 
 An array may go without a copy (`move`) if nothing else sees its memory. The hidden array's reference count is exact for
-NumPy arrays. references.py finds other references to the array itself, a memoryview or only another name; if that
-remains uncertain, the array is copied, and the other holder keeps the old memory.
+NumPy arrays. Where references to the array itself are not explained by variables (references.py), a memoryview may see
+the memory, so the array is copied, and the other holder keeps the old memory.
 """
 
 cimport cython
@@ -643,7 +643,7 @@ cdef int move_array(Handle self, object a, Py_ssize_t found, object dest, object
     cdef int32_t rank = one_target(self, dest, "move")
     cdef int64_t limit = limit_of(timeout, "move")
     cdef int status = spc_comm_usable(self.core)
-    cdef object holder = None
+    cdef bint may_be_seen
     cdef Memory memory
     if not is_array(a):
         raise error_text.not_an_array(a)
@@ -653,18 +653,15 @@ cdef int move_array(Handle self, object a, Py_ssize_t found, object dest, object
         fail(self, status, (send_call, "move", dest, tag))
     memory = memory_of(a)
     found -= own_references
-    if found > 1:
-        holder = references.find(a, found)
-        if holder:
-            raise error_text.is_seen(holder)
+    may_be_seen = found > 1 and not references.are_variables(a, found)
     if rank == NOBODY:
-        make_empty(a, holder is not None)
+        make_empty(a, may_be_seen)
         return 0
     if self.strict:
         remember(self, rank, number)
-    if memory is None or holder is not None or not move_memory(self, a, memory, rank, number, limit, dest, tag):
+    if memory is None or may_be_seen or not move_memory(self, a, memory, rank, number, limit, dest, tag):
         copy_array(self, a, rank, number, limit, dest, tag)
-        make_empty(a, holder is not None)
+        make_empty(a, may_be_seen)
     return 0
 
 
@@ -672,6 +669,8 @@ cdef Memory memory_of(object a):
     """Return the sole holder of the memory of `a`, or None if it must be copied. BufferInUseError if others see it."""
     cdef object base = a.base
     cdef Memory memory
+    if a.size == 0 and not a.flags.writeable:  # it was moved before
+        return None
     if base is None:
         if not a.flags.owndata:
             raise error_text.is_a_view(base)
@@ -679,7 +678,7 @@ cdef Memory memory_of(object a):
     if not is_array(base):
         raise error_text.is_a_view(base)
     if Py_REFCNT(base) > 2:  # the references of `a` and of the variable
-        raise error_text.is_seen("another array")
+        raise error_text.is_seen()
     if base.nbytes != a.nbytes or not a.flags.forc or (
             cnp.PyArray_DATA(<cnp.ndarray>a) != cnp.PyArray_DATA(<cnp.ndarray>base)):
         raise error_text.is_a_part(a.nbytes, base.nbytes)

@@ -596,9 +596,8 @@ cdef class Comm(Handle):
         Raises
         ------
         BufferInUseError
-            Another view of the memory exists in this process (a slice, a reshaped array, a memoryview); or `a` is a
-            view of a part, or of memory that is not its own; or other nodes see it (``copy=False``). Nothing has
-            happened.
+            Another array in this process sees the memory (a slice, a reshaped array); or `a` is a view of a part, or
+            of memory that is not its own; or other nodes see it (``copy=False``). Nothing has happened.
         TypeError
             `a` is no array, of a subclass, or holds Python objects; or there is more than one receiver.
         RankError, TagError
@@ -616,9 +615,9 @@ cdef class Comm(Handle):
         read-only afterwards: ``a[:] = 1`` raises ValueError.
 
         These are copied, once, as `send` does, and emptied all the same: arrays in ordinary memory; arrays that came
-        within an object (a dict, a list); and arrays of which it cannot be told whether a view exists, which happens
-        where something refers to them that is no variable, and not in a container that a variable leads to. Other
-        names for the array see it empty.
+        within an object (a dict, a list); and arrays to which more refers than variables of the calling function and
+        of its module: a container, an attribute, an outer function, a memoryview. Other names for the array see it
+        empty.
 
         ACLMPL 4 (transfer without a copy).
 

@@ -147,8 +147,8 @@ def is_a_part(found: int, whole: int) -> BufferInUseError:
     return BufferInUseError(f"move(a): {text}; only whole arrays can be moved. Use send, which copies it.")
 
 
-def is_seen(kind: str) -> BufferInUseError:
-    text = f"{kind} still uses the memory of a, and would see what its next owner writes"
+def is_seen() -> BufferInUseError:
+    text = "another array still uses the memory of a, and would see what its next owner writes"
     return BufferInUseError(f"move(a): {text}. Delete that first (del), or use send, which copies.")
 
 

@@ -241,8 +241,8 @@ def read_infile(path):
     if spc_infile_read(name, &found, message, SPC_INFILE_MESSAGE_BYTES) != SPC_OK:
         raise errors.ConfigError((<bytes>message).decode("utf-8", "replace"))
     return {"local_nodes": found.local_nodes, "total_nodes": found.total_nodes, "group_id": found.group_id,
-            "timeout": found.timeout_s, "server": (<bytes>found.server).decode(),
-            "code": (<bytes>found.code).decode(), "ranks": [found.ranks[at] for at in range(found.rank_count)]}
+            "timeout": found.timeout_s, "server": os.fsdecode(<bytes>found.server),
+            "code": os.fsdecode(<bytes>found.code), "ranks": [found.ranks[at] for at in range(found.rank_count)]}
 
 
 def launcher_note(program):

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from spcomm.learn.grade_cache import GradeCache, key
 from spcomm.learn.submissions import Submission
 
 _TOLD = 500  # characters of a judge's output before it failed
@@ -22,47 +21,33 @@ _TOLD = 500  # characters of a judge's output before it failed
 class ClassGrading:
     """All that is graded by one command, with the same inputs for all."""
 
-    def __init__(self, seed: "int | None", quick: bool, jobs: int, cache: GradeCache) -> None:
-        self._asked = seed
+    def __init__(self, seed: "int | None", quick: bool, jobs: int) -> None:
         self._seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
         self._quick = quick
         self._jobs = jobs
-        self._cache = cache
         self._judges: set[subprocess.Popen[str]] = set()
         self._over = False
 
     def grade(self, students: "list[Submission]") -> "Iterator[tuple[int, dict[str, object]]]":
         """Yield the number of each student in the list, and a grade, in the order in which they are done."""
         pool = ThreadPoolExecutor(self._jobs)
-        waiting: dict[Future[dict[str, object]], tuple[int, str]] = {}
+        waiting: dict[Future[dict[str, object]], int] = {}
         try:
             for number, student in enumerate(students):
-                word, known = self._known(student)
-                if known is None:
-                    waiting[pool.submit(self._judge, student)] = number, word
+                if student.problem:
+                    missing = {"missing": True} if student.is_missing else {}
+                    found = {**ungraded(student.file, student.problem), **missing}
+                    yield number, {"student": student.student, **found}
                 else:
-                    yield number, {"student": student.student, **known}
+                    waiting[pool.submit(self._judge, student)] = number
             for future in as_completed(waiting):
-                number, word = waiting[future]
-                found = future.result()
-                self._cache.add(word, found)
-                yield number, {"student": students[number].student, **found}
+                number = waiting[future]
+                yield number, {"student": students[number].student, **future.result()}
         finally:
             self._over = True
             for judge in list(self._judges):  # by Ctrl-C, or a closed pipe: each ends its run first
                 judge.terminate()
             pool.shutdown(cancel_futures=True)
-
-    def _known(self, student: Submission) -> "tuple[str, dict[str, object] | None]":
-        if student.problem:
-            missing = {"missing": True} if student.is_missing else {}
-            return "", {**ungraded(student.file, student.problem), **missing}
-        try:
-            word = key(student.file, student.exercise, self._asked, self._quick)
-        except OSError:  # the judge reports the error
-            return "", None
-        known = self._cache.get(word)
-        return word, known and {**known, "file": os.fspath(student.file)}
 
     def _judge(self, student: Submission) -> "dict[str, object]":
         words = [sys.executable, "-P", "-m", "spcomm", "check", "--json", "--seed", str(self._seed)]

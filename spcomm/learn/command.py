@@ -26,7 +26,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         except LearnError as error:
             _complain(error)
             return 125
-    if options.csv or options.keep or options.jobs > 1 or any(map(os.path.isdir, options.files)):
+    if options.csv or options.jobs > 1 or any(map(os.path.isdir, options.files)):
         return _grade_class(options)
     told = []
     code = 0
@@ -63,22 +63,19 @@ def _grade_class(options: argparse.Namespace) -> int:
 def _graded_class(options: argparse.Namespace) -> int:
     from spcomm.learn import class_report
     from spcomm.learn.class_grading import ClassGrading
-    from spcomm.learn.grade_cache import GradeCache
     from spcomm.learn.submissions import handed_in
 
     students = handed_in(options.files, options.exercise)
     width = max(len(student.student) for student in students)
-    cache = GradeCache(options.keep)
     grades: dict[int, dict[str, object]] = {}
     shown = 0
     try:
-        for number, found in ClassGrading(options.seed, options.quick, options.jobs, cache).grade(students):
+        for number, found in ClassGrading(options.seed, options.quick, options.jobs).grade(students):
             grades[number] = found
             while not options.json and shown in grades:  # by name, however long the one before takes
                 class_report.show(class_report.line(grades[shown], width))
                 shown += 1
     finally:  # the grades so far are written, also after Ctrl-C
-        cache.close()
         told = [grades[number] for number in sorted(grades)]
         if options.csv:
             class_report.write_csv(options.csv, told)
@@ -155,11 +152,6 @@ def _add_class(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--csv", metavar="TABLE", help="write a table for spreadsheets: a row for each student"
-    )
-    group.add_argument(
-        "--keep",
-        metavar="GRADES",
-        help="write grades to this file, and read from it those of unchanged files",
     )
 
 

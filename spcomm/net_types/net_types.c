@@ -208,8 +208,7 @@ static int add_kind(PyObject *module, const spcpy_net_kind_t *kind) {
 PyMODINIT_FUNC PyInit_net_types(void) {
     import_array();
     import_umath();
-    if (spcpy_net_make_scalars() < 0 || spcpy_net_make_dtypes() < 0 || spcpy_net_make_legacy() < 0
-        || spcpy_net_add_promoters() < 0) {
+    if (spcpy_net_make_scalars() < 0 || spcpy_net_make_dtypes() < 0 || spcpy_net_add_promoters() < 0) {
         return NULL;
     }
     PyObject *module = PyModule_Create(&definition);

@@ -3,9 +3,9 @@
  * net_types: what the files of this extension share. It makes NumPy dtypes of the two types of spcomm/net_types.h.
  *
  * Files: net_types.c (the module), _dtype (the DTypes and their descriptors), _access (elements in memory), _casts,
- * _arrays (what NumPy asks of old: sorting, argmax, nonzero, byteswap), _scalars (NetInt, NetDouble), _legacy (those
- * in NumPy before 2.2), _ufuncs (promoters). A file named *_both.h is a template: a .c includes it twice, after
- * net_types_int.h and after net_types_double.h, and NET(name) is spcpy_net_int_name, then spcpy_net_double_name.
+ * _arrays (what NumPy asks of old: sorting, argmax, nonzero, byteswap), _scalars (NetInt, NetDouble), _ufuncs
+ * (promoters). A file named *_both.h is a template: a .c includes it twice, after net_types_int.h and after
+ * net_types_double.h, and NET(name) is spcpy_net_int_name, then spcpy_net_double_name.
  *
  * All functions need the GIL (or, on free-threaded builds, an attached thread), but for those that say otherwise.
  * Those that return int: 0, or -1 with a Python error set.
@@ -81,9 +81,6 @@ PyObject *spcpy_net_double_scalar(npy_double value);
 /* The number in any Python object, as NumPy's int32 and float64 take it. */
 int spcpy_net_int_from_object(PyObject *object, npy_int32 *value);
 int spcpy_net_double_from_object(PyObject *object, npy_double *value);
-
-/* _legacy: for NumPy before 2.2, after the DTypes. */
-int spcpy_net_make_legacy(void);
 
 /* _ufuncs: lets all of NumPy's ufuncs compute with both types. */
 int spcpy_net_add_promoters(void);

@@ -37,7 +37,7 @@ static void refused(const char *text, const char *expected) {
 static void lists(void) {
     char message[SPC_INFILE_MESSAGE_BYTES];
     spc_infile_t found;
-    const char *text = "ranks = [ 3,1 , 1_0, ]\ntimeout = 60\ncode = 'code.txt'\n";
+    const char *text = "ranks = [ 3,1 , 10, ]\ntimeout = 60\ncode = 'code.txt'\n";
     CHECK_OK(read_bytes(text, strlen(text), &found, message));
     CHECK_EQ_U(found.rank_count, 3);
     CHECK(found.ranks[0] == 3 && found.ranks[1] == 1 && found.ranks[2] == 10);
@@ -53,9 +53,9 @@ static void lists(void) {
 }
 
 static void wrong_numbers(void) {
-    static const char *const wrong[] = {"-1",   "1.5",  "four", "\"4\"", "2147483648", "99999999999999999999",
-                                        "0x10", "04",   "1__0", "_1",    "1_",         "+",
-                                        "1e3",  "true", "[4]",  "4,",    "0_0"};
+    static const char *const wrong[] = {"-1",   "1.5", "four", "\"4\"", "2147483648", "99999999999999999999",
+                                        "0x10", "04",  "1_0",  "+1",    "1e3",        "true",
+                                        "[4]",  "4,"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[80], expected[120];
         snprintf(text, sizeof text, "\nlocal_nodes = %s", wrong[i]);
@@ -68,46 +68,30 @@ static void wrong_numbers(void) {
 
 static void wrong_lines(void) {
     refused("local_node = 4", ":1: there is no key local_node" KEYS);
-    refused("\"\" = 4", ":1: there is no key \"\"" KEYS);
-    refused("= 4", ":1: = where a key should be" KEYS);
+    refused("'group_id' = 4", ":1: there is no key 'group_id'" KEYS);
+    refused("= 4", ":1: there is no key " KEYS);
     refused("[run]\nlocal_nodes = 4", ":1: [run]; tables are not allowed here, only key = value");
     refused("local_nodes 4", ":1: 4 after local_nodes; a key is followed by = and its value");
     refused("server.name = 'x'", ":1: .name after server; a key is followed by = and its value");
     refused("local_nodes = 4 total_nodes = 4",
             ":1: total_nodes after the value; allowed is one key = value on a line");
-    refused("group_id = 1\n\n'group_id' = 1",
-            ":3: group_id stands here again, after line 1; once is allowed");
+    refused("group_id = 1\n\ngroup_id = 1", ":3: group_id stands here again, after line 1; once is allowed");
     refused("server = box", ":1: server = box; it is a string, in quotes");
     refused("server = 4", ":1: server = 4; it is a string, in quotes");
     refused("server = \"box", ":1: a string without its closing \"");
     refused("server = 'box\n'", ":1: a string without its closing '");
-    refused("server = \"\"\"box\"\"\"", ":1: a string of several lines; allowed are \"...\" and '...'");
-    refused("server = \"a\rb\"", ":1: the character 0x0d in a string; strings hold text only");
-    refused("# a\rb\n", ":1: the character 0x0d in a comment; it is for text only");
+    refused("server = \"\"\"box\"\"\"",
+            ":1: \"box\"\"\" after the value; allowed is one key = value on a line");
     refused("\nserver = \"a\\nb\"",
             ":2: a backslash in double quotes; use single quotes, where it stands for itself");
-}
-
-static void wrong_bytes(void) {
-    static const char *const wrong[] = {
-        "\xff", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xc3"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char text[40], expected[80];
-        snprintf(text, sizeof text, "group_id = 1\n# %s", wrong[i]);
-        snprintf(expected, sizeof expected, ":2: the byte 0x%02x; a text in UTF-8 is allowed",
-                 (unsigned char)*wrong[i]);
-        refused(text, expected);
-    }
-    char message[SPC_INFILE_MESSAGE_BYTES];
-    spc_infile_t found;
-    CHECK_EQ(read_bytes("a\0b", 3, &found, message), SPC_EINVAL);
-    CHECK(strstr(message, ":1: the byte 0x00;") != NULL);
 }
 
 static void sizes(void) {
     char message[SPC_INFILE_MESSAGE_BYTES], text[SPC_INFILE_MAX_BYTES + 1],
         longest[SPC_INFILE_STRING_BYTES + 20];
     spc_infile_t found;
+    CHECK_EQ(read_bytes("a\0b", 3, &found, message), SPC_EINVAL);
+    CHECK(strstr(message, ": it has a byte of 0; a text is allowed") != NULL);
     memset(text, '\n', sizeof text);
     CHECK_OK(read_bytes(text, SPC_INFILE_MAX_BYTES, &found, message));
     CHECK_EQ(read_bytes(text, sizeof text, &found, message), SPC_EINVAL);
@@ -164,7 +148,6 @@ int main(void) {
     RUN(lists);
     RUN(wrong_numbers);
     RUN(wrong_lines);
-    RUN(wrong_bytes);
     RUN(sizes);
     RUN(files_that_cannot_be_read);
     RUN(random_texts);

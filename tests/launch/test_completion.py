@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Help, manual pages and completion: all of them from one description of each command."""
+"""Help and completion: both from one description of each command."""
 
 import os
 import pty
@@ -8,13 +8,12 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from launching import WATCHDOG_S, spcomm_root
-from spcomm import cli, completion, manual
-from spcomm.command_help import CommandHelp, spellings
+from spcomm import cli, completion
+from spcomm.command_help import spellings
 from spcomm.launch.cmdline import table
 
 COMMANDS = [name for name in cli.summaries() if cli.help_of(name) is not None]
@@ -97,7 +96,6 @@ def test_spellings_of_a_label(shown, found):
         ("explain SP101 ", []),
         ("bench pi", ["pingpong"]),
         ("completion ", ["bash", "zsh", "fish"]),
-        ("help --man ru", ["run"]),
         ("help run ", []),
         ("version ", []),
         ("frobnicate ", []),
@@ -218,38 +216,3 @@ def test_fish(shell):
         assert wanted.strip() in [
             each.partition("\t")[0].rpartition(" ")[2] for each in done.stdout.splitlines()
         ], done
-
-
-@pytest.mark.parametrize("name", manual.pages(), ids=lambda name: name or "spcomm")
-def test_manual_pages(name, tmp_path):
-    text = manual.page(name)
-    assert text.isascii()  # all that man can show without a locale
-    found = cli.help_of(name) if name else None
-    for option, _value, _text in found.options() if found is not None else ():
-        assert option.replace("-", r"\-") in text
-    if shutil.which("mandoc"):
-        path = Path(tmp_path, manual.file_name(name))
-        path.write_text(text)
-        done = subprocess.run(
-            ["mandoc", "-T", "lint", "-W", "warning", str(path)],
-            capture_output=True,
-            text=True,
-            timeout=WATCHDOG_S,
-        )
-        assert [line for line in done.stdout.splitlines() if "missing date" not in line] == []
-
-
-def test_no_word_becomes_a_request_of_the_manual():
-    found = CommandHelp("spcomm x", ".TH is a request\n\n  'a", ("", [("--a", ".b\\c")]))
-    assert [
-        line
-        for line in manual._page("x", ".y", found, []).splitlines()
-        if line.startswith((".TH", "'", ".b"))
-    ] == ['.TH X 1 "" spcomm "User Commands"']
-
-
-def test_help_as_a_manual_page(capsys):
-    assert cli.main(["help", "--man", "trace"]) == 0
-    assert capsys.readouterr().out == manual.page("trace")
-    assert cli.main(["help", "--man", "tarce"]) == 125
-    assert "did you mean trace?" in capsys.readouterr().err

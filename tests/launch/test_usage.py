@@ -490,8 +490,7 @@ helps = [[name, "--help"] for name in cli._COMMANDS if name not in ("help", "ver
 parts = [["bench", "figures"], *(["model", name] for name in ("fit", "predict", "sci", "simulate"))]
 others = [["help"], ["run", "-h"], ["explain"], ["explain", "SP101"], ["examples"], ["examples", "02"], ["doctor"],
           ["docs"], ["docs", "3"],
-          ["levels"], ["learn", "--list"], ["bench", "--list"], ["completion", "bash"], ["check"],
-          ["help", "--man", "run"]]
+          ["levels"], ["learn", "--list"], ["bench", "--list"], ["completion", "bash"], ["check"]]
 for words in [*helps, *([*words, "--help"] for words in parts), *others]:
     print("====", *words, flush=True)
     if os.fork() == 0:

@@ -18,12 +18,6 @@ from spcomm.learn.submissions import handed_in
 
 RIGHT = attack("right")
 KINDS = ("right", "exits", "prints_lines", "loop", "forks")
-COUNTING = """
-def cases(rng, before=cases):
-    with open(__file__ + ".count", "a") as file:
-        file.write(".")
-    return before(rng)
-"""
 ENDS = """
 import os
 def judge(case, outcome, before=judge):
@@ -103,43 +97,6 @@ def test_lines_are_in_the_order_of_names(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_has_not_changed_is_not_graded_again(tmp_path):
-    exercise = own_exercise(tmp_path, COUNTING)
-    count = exercise / "check.py.count"
-    words = ("--keep", tmp_path / "grades", tmp_path / "in")
-    hand_in(tmp_path / "in", "ada", RIGHT)
-    hand_in(tmp_path / "in", "bob", STUB)
-    first = grades(*words, code=1, exercise=exercise)
-    assert grades(*words, code=1, exercise=exercise) == first
-    assert count.read_text() == ".."
-    hand_in(tmp_path / "in", "bob", RIGHT)
-    assert grades(*words, code=0, exercise=exercise)["bob"]["passed"] is True
-    assert count.read_text() == "..."
-    with open(exercise / "check.py", "a") as file:
-        file.write("# now it is better\n")
-    grades(*words, code=0, exercise=exercise)
-    assert count.read_text() == "....."
-
-
-@pytest.mark.slow
-def test_a_half_line_that_was_kept(tmp_path):
-    kept = tmp_path / "grades"
-    hand_in(tmp_path / "in", "ada", RIGHT)
-    kept.write_text('{"key": "12", "gra')
-    grades("--keep", kept, tmp_path / "in", code=0)
-    assert json.loads(kept.read_text().splitlines()[1])["grade"]["passed"] is True
-
-
-def test_a_file_that_keep_has_not_written(tmp_path):
-    hand_in(tmp_path / "in", "ada", RIGHT)
-    (tmp_path / "notes").write_text("mine\n")
-    done = finish(start(command("--keep", tmp_path / "notes", tmp_path / "in")))
-    assert done.code == 125
-    assert "is not a file that --keep has written" in done.err
-    assert (tmp_path / "notes").read_text() == "mine\n"
-
-
-@pytest.mark.slow
 def test_a_judge_that_ends_keeps_no_other_from_its_grade(tmp_path):
     exercise = own_exercise(tmp_path, ENDS)
     for name, program in (("ada", STUB), ("bob", RIGHT)):
@@ -157,16 +114,13 @@ def test_what_is_known_is_kept_when_it_is_ended(tmp_path, number, code):
     os.mkfifo(begun)
     for name in ("ada", "bob"):
         hand_in(tmp_path / "in", name, RIGHT)
-    process = start(
-        command("--csv", tmp_path / "t.csv", "--keep", tmp_path / "k", tmp_path / "in", exercise=exercise)
-    )
+    process = start(command("--csv", tmp_path / "t.csv", tmp_path / "in", exercise=exercise))
     with open(begun):  # until the second is being judged
         pass
     process.send_signal(number)
     done = finish(process)
     assert done.code == code, done
     assert list(rows(tmp_path / "t.csv")) == ["ada"]
-    assert len((tmp_path / "k").read_text().splitlines()) == 1
 
 
 @pytest.mark.slow
