@@ -344,6 +344,18 @@ int spc_mpi_attributes_free(intptr_t owner, spc_mpi_attribute_t **list);
 
 int spc_mpi_info_copy(MPI_Info info, MPI_Info *copy); /* an empty one for MPI_INFO_NULL */
 
+/* The hints that the standard has for a kind of object. A preset hint is there even if nobody has set it; nothing here
+ * depends on any. */
+typedef struct spc_mpi_hint {
+    const char *key; /* NULL: the end of the list */
+    const char *preset; /* or NULL */
+} spc_mpi_hint_t;
+extern const spc_mpi_hint_t spc_mpi_comm_hints[], spc_mpi_window_hints[], spc_mpi_file_hints[];
+
+/* Adds the hints of `info` to those of an object, which are MPI_INFO_NULL at first; ignores other keys. */
+int spc_mpi_hints_set(const spc_mpi_hint_t *hints, MPI_Info info, MPI_Info *own);
+int spc_mpi_hints_get(const spc_mpi_hint_t *hints, MPI_Info own, MPI_Info *info_used);
+
 /* ---- topologies: spc_mpi_topology.c ---- */
 
 spc_mpi_topology_t *spc_mpi_topology_copy(const spc_mpi_topology_t *from); /* NULL for NULL */

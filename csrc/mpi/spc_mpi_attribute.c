@@ -502,17 +502,69 @@ int spc_mpi_info_copy(MPI_Info info, MPI_Info *copy) {
     return info == MPI_INFO_NULL ? spc_mpi_info_create(copy) : spc_mpi_info_dup(info, copy);
 }
 
+/* ---- hints ---- */
+
+const spc_mpi_hint_t spc_mpi_comm_hints[] = {{"mpi_assert_no_any_tag", "false"},
+                                             {"mpi_assert_no_any_source", "false"},
+                                             {"mpi_assert_exact_length", "false"},
+                                             {"mpi_assert_allow_overtaking", "false"},
+                                             {"mpi_assert_strict_persistent_collective_ordering", "false"},
+                                             {NULL, NULL}};
+const spc_mpi_hint_t spc_mpi_window_hints[] = {{"no_locks", "false"},
+                                               {"accumulate_ordering", "rar,raw,war,waw"},
+                                               {"accumulate_ops", "same_op_no_op"},
+                                               {"mpi_accumulate_granularity", "0"},
+                                               {"same_size", "false"},
+                                               {"same_disp_unit", "false"},
+                                               {"alloc_shared_noncontig", "false"},
+                                               {NULL, NULL}};
+const spc_mpi_hint_t spc_mpi_file_hints[] = {
+    {"access_style", NULL},   {"collective_buffering", NULL}, {"cb_block_size", NULL},
+    {"cb_buffer_size", NULL}, {"cb_nodes", NULL},             {"chunked", NULL},
+    {"chunked_item", NULL},   {"chunked_size", NULL},         {"filename", NULL},
+    {"file_perm", NULL},      {"io_node_list", NULL},         {"nb_proc", NULL},
+    {"num_io_nodes", NULL},   {"striping_factor", NULL},      {"striping_unit", NULL},
+    {NULL, NULL}};
+
+static bool is_flag(const char *text) {
+    return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+}
+
+int spc_mpi_hints_set(const spc_mpi_hint_t *hints, MPI_Info info, MPI_Info *own) {
+    if (info == MPI_INFO_NULL) {
+        return MPI_SUCCESS;
+    }
+    if (*own == MPI_INFO_NULL) {
+        SPC_MPI_TRY(spc_mpi_info_create(own));
+    }
+    for (; hints->key != NULL; hints++) {
+        const char *value;
+        SPC_MPI_TRY(look_up(info, hints->key, &value));
+        if (value != NULL && (hints->preset == NULL || !is_flag(hints->preset) || is_flag(value))) {
+            SPC_MPI_TRY(spc_mpi_info_set(*own, hints->key, value));
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_hints_get(const spc_mpi_hint_t *hints, MPI_Info own, MPI_Info *info_used) {
+    SPC_MPI_TRY(spc_mpi_info_create(info_used));
+    for (const spc_mpi_hint_t *hint = hints; hint->key != NULL; hint++) {
+        if (hint->preset != NULL) {
+            SPC_MPI_TRY(spc_mpi_info_set(*info_used, hint->key, hint->preset));
+        }
+    }
+    return spc_mpi_hints_set(hints, own, info_used);
+}
+
 int spc_mpi_comm_set_info(MPI_Comm comm, MPI_Info info) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    if (found->info != MPI_INFO_NULL) {
-        SPC_MPI_TRY(spc_mpi_info_free(&found->info));
-    }
-    return info == MPI_INFO_NULL ? MPI_SUCCESS : spc_mpi_info_dup(info, &found->info);
+    return spc_mpi_hints_set(spc_mpi_comm_hints, info, &found->info);
 }
 
 int spc_mpi_comm_get_info(MPI_Comm comm, MPI_Info *info_used) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    return spc_mpi_info_copy(found->info, info_used);
+    return spc_mpi_hints_get(spc_mpi_comm_hints, found->info, info_used);
 }

@@ -396,7 +396,7 @@ int spc_mpi_comm_create_from_group(MPI_Group group, const char *stringtag, MPI_I
     SPC_MPI_TRY(spc_mpi_comm_of_group(world, members, spc_mpi_hash_tag(stringtag), &made));
     made->errhandler = errhandler;
     *newcomm = made->handle;
-    return info != MPI_INFO_NULL ? spc_mpi_info_dup(info, &made->info) : MPI_SUCCESS;
+    return spc_mpi_hints_set(spc_mpi_comm_hints, info, &made->info);
 }
 
 /* ---- duplicating ---- */
@@ -404,7 +404,7 @@ int spc_mpi_comm_create_from_group(MPI_Group group, const char *stringtag, MPI_I
 static int copy_extras(const spc_mpi_comm_t *from, MPI_Info info, spc_mpi_comm_t *to) {
     to->topology = spc_mpi_topology_copy(from->topology);
     SPC_MPI_TRY(spc_mpi_attributes_copy((intptr_t)from->handle, from->attributes, &to->attributes));
-    return info != MPI_INFO_NULL ? spc_mpi_info_dup(info, &to->info) : MPI_SUCCESS;
+    return spc_mpi_hints_set(spc_mpi_comm_hints, info, &to->info);
 }
 
 static int duplicate(spc_mpi_comm_t *comm, MPI_Info info, MPI_Comm *newcomm) {
@@ -424,7 +424,7 @@ static int duplicate(spc_mpi_comm_t *comm, MPI_Info info, MPI_Comm *newcomm) {
 int spc_mpi_comm_dup(MPI_Comm comm, MPI_Comm *newcomm) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    return duplicate(found, found->info, newcomm);
+    return duplicate(found, MPI_INFO_NULL, newcomm);
 }
 
 int spc_mpi_comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) {
@@ -438,7 +438,7 @@ int spc_mpi_comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request) {
     spc_mpi_comm_t *found;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    SPC_MPI_TRY(duplicate(found, found->info, newcomm));
+    SPC_MPI_TRY(duplicate(found, MPI_INFO_NULL, newcomm));
     return spc_mpi_request_done(found, request);
 }
 

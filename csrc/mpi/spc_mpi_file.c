@@ -294,7 +294,7 @@ static int open_on(spc_mpi_file_t *file, MPI_Info info, MPI_File *handle) {
         }
         SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
     }
-    SPC_MPI_TRY(spc_mpi_info_copy(info, &file->info));
+    SPC_MPI_TRY(spc_mpi_hints_set(spc_mpi_file_hints, info, &file->info));
     file->handle = (MPI_File)spc_mpi_handle_create(SPC_MPI_FILE, file);
     file->comm->handle = (MPI_Comm)(intptr_t)file->handle;
     *handle = file->handle;
@@ -325,7 +325,9 @@ int spc_mpi_file_close(MPI_File *fh) {
     if (file->block != NULL) {
         spc_comm_unshare_block(file->comm->core, file->block);
     }
-    SPC_MPI_TRY(spc_mpi_info_free(&file->info));
+    if (file->info != MPI_INFO_NULL) {
+        SPC_MPI_TRY(spc_mpi_info_free(&file->info));
+    }
     spc_mpi_handle_free(SPC_MPI_FILE, (intptr_t)*fh);
     destroy(file);
     *fh = MPI_FILE_NULL;
@@ -404,17 +406,13 @@ int spc_mpi_file_get_group(MPI_File fh, MPI_Group *group) {
 int spc_mpi_file_get_info(MPI_File fh, MPI_Info *info_used) {
     spc_mpi_file_t *file;
     SPC_MPI_TRY(spc_mpi_get_file(fh, &file));
-    return spc_mpi_info_copy(file->info, info_used);
+    return spc_mpi_hints_get(spc_mpi_file_hints, file->info, info_used);
 }
 
 int spc_mpi_file_set_info(MPI_File fh, MPI_Info info) {
     spc_mpi_file_t *file;
-    MPI_Info copy;
     SPC_MPI_TRY(spc_mpi_get_file(fh, &file));
-    SPC_MPI_TRY(spc_mpi_info_copy(info, &copy));
-    SPC_MPI_TRY(spc_mpi_info_free(&file->info));
-    file->info = copy;
-    return MPI_SUCCESS;
+    return spc_mpi_hints_set(spc_mpi_file_hints, info, &file->info);
 }
 
 int spc_mpi_file_set_atomicity(MPI_File fh, int flag) {
@@ -567,17 +565,45 @@ static int check_datarep(const spc_mpi_file_t *file, const spc_mpi_type_t *etype
 
 /* ---- views ---- */
 
+typedef struct order {
+    MPI_Count last, end; /* the first byte of the last run, and the one after all so far */
+    bool may_overlap;
+} order_t;
+
+/* spc_mpi_take_run_t: MPI_ERR_IO unless the run lies behind those before. */
+static int note_order(void *argument, MPI_Count at, MPI_Count bytes) {
+    order_t *order = argument;
+    const MPI_Count least = order->may_overlap ? order->last : order->end;
+    order->last = at;
+    order->end = at + bytes > order->end ? at + bytes : order->end;
+    return at < least ? MPI_ERR_IO : MPI_SUCCESS;
+}
+
+/* Bytes of a file that a type places twice may be read, but not written. */
+static int check_order(const spc_mpi_file_t *file, const char *role, const spc_mpi_type_t *type) {
+    order_t order = {.may_overlap = (file->amode & MPI_MODE_RDONLY) != 0};
+    const int code = spc_mpi_type_walk(type, 0, type->size, note_order, &order);
+    return code == MPI_SUCCESS
+               ? MPI_SUCCESS
+               : spc_mpi_fail(file->comm, code,
+                              "%s: the displacements in the %s of a view are 0 or more, each behind the one "
+                              "before, without overlaps if the file is written; %lld does not continue so",
+                              file->name, role, (long long)order.last);
+}
+
 static int check_view(const spc_mpi_file_t *file, MPI_Offset disp, const spc_mpi_type_t *etype,
                       const spc_mpi_type_t *filetype, const char *datarep) {
     if (disp < 0) {
         return spc_mpi_fail(file->comm, MPI_ERR_ARG, "%s: disp=%lld: a displacement is 0 or more", file->name,
                             disp);
     }
-    if (etype->size <= 0 || filetype->size <= 0 || filetype->size % etype->size != 0) {
-        return spc_mpi_fail(file->comm, MPI_ERR_TYPE,
+    if (etype->size <= 0 || filetype->size % etype->size != 0) {
+        return spc_mpi_fail(file->comm, MPI_ERR_ARG,
                             "%s: a filetype of %lld bytes does not consist of etypes of %lld bytes",
                             file->name, (long long)filetype->size, (long long)etype->size);
     }
+    SPC_MPI_TRY(check_order(file, "etype", etype));
+    SPC_MPI_TRY(check_order(file, "filetype", filetype));
     return check_datarep(file, etype, filetype, datarep);
 }
 
@@ -595,7 +621,6 @@ int spc_mpi_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_
                           const char *datarep, MPI_Info info) {
     spc_mpi_file_t *file;
     spc_mpi_type_t *elements, *tile;
-    (void)info;
     SPC_MPI_TRY(spc_mpi_get_file(fh, &file));
     SPC_MPI_TRY(spc_mpi_get_type(file->comm, etype, &elements));
     SPC_MPI_TRY(spc_mpi_get_type(file->comm, filetype, &tile));
@@ -603,6 +628,7 @@ int spc_mpi_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_
         SPC_MPI_TRY(current_place(file, &disp));
     }
     SPC_MPI_TRY(check_view(file, disp, elements, tile, datarep));
+    SPC_MPI_TRY(spc_mpi_hints_set(spc_mpi_file_hints, info, &file->info));
     SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
     spc_mpi_type_retain(elements);
     spc_mpi_type_retain(tile);
@@ -643,8 +669,8 @@ static int find_end(const spc_mpi_file_t *file, MPI_Offset *end) {
     const spc_mpi_type_t *tile = file->filetype;
     SPC_MPI_TRY(get_size(file, &size));
     const MPI_Offset bytes = size > file->disp ? size - file->disp : 0;
-    if (tile->is_dense || tile->extent <= 0) {
-        *end = bytes / file->etype->size;
+    if (tile->is_dense || tile->extent <= 0 || tile->size == 0) {
+        *end = tile->size > 0 ? bytes / file->etype->size : 0;
         return MPI_SUCCESS;
     }
     MPI_Offset first = bytes / tile->extent * (tile->size / file->etype->size);

@@ -262,7 +262,7 @@ int spc_mpi_intercomm_create_from_groups(MPI_Group local_group, int local_leader
     SPC_MPI_TRY(code);
     made->errhandler = made->local->errhandler = errhandler;
     *newintercomm = made->handle;
-    return info != MPI_INFO_NULL ? spc_mpi_info_dup(info, &made->info) : MPI_SUCCESS;
+    return spc_mpi_hints_set(spc_mpi_comm_hints, info, &made->info);
 }
 
 /* ---- merging ---- */

@@ -568,7 +568,7 @@ static int create_dist_graph(spc_mpi_comm_t *comm, const side_t *in, const side_
     spc_mpi_comm_t *made;
     SPC_MPI_TRY(take_first(comm, comm->size, &made));
     SPC_MPI_TRY(publish(made, make_dist_graph(in, out), handle));
-    return info != MPI_INFO_NULL ? spc_mpi_info_dup(info, &made->info) : MPI_SUCCESS;
+    return spc_mpi_hints_set(spc_mpi_comm_hints, info, &made->info);
 }
 
 int spc_mpi_dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],

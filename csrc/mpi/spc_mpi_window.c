@@ -184,9 +184,7 @@ static int join(spc_mpi_window_t *window, spc_mpi_window_member_t *mine) {
 
 /* The window is the program's from now on: errors are the window's. */
 static int publish(spc_mpi_window_t *window, MPI_Info info, MPI_Win *handle) {
-    if (info != MPI_INFO_NULL) {
-        SPC_MPI_TRY(spc_mpi_info_copy(info, &window->info));
-    }
+    SPC_MPI_TRY(spc_mpi_hints_set(spc_mpi_window_hints, info, &window->info));
     window->handle = (MPI_Win)spc_mpi_handle_create(SPC_MPI_WINDOW, window);
     if ((intptr_t)window->handle == 0) {
         return spc_mpi_fail(window->comm, MPI_ERR_NO_MEM, "there is no room for another window");
@@ -445,20 +443,14 @@ int spc_mpi_win_get_name(MPI_Win win, char *win_name, int *resultlen) {
 
 int spc_mpi_win_set_info(MPI_Win win, MPI_Info info) {
     spc_mpi_window_t *window;
-    MPI_Info copy;
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
-    SPC_MPI_TRY(spc_mpi_info_copy(info, &copy));
-    if (window->info != MPI_INFO_NULL) {
-        SPC_MPI_TRY(spc_mpi_info_free(&window->info));
-    }
-    window->info = copy;
-    return MPI_SUCCESS;
+    return spc_mpi_hints_set(spc_mpi_window_hints, info, &window->info);
 }
 
 int spc_mpi_win_get_info(MPI_Win win, MPI_Info *info_used) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
-    return spc_mpi_info_copy(window->info, info_used);
+    return spc_mpi_hints_get(spc_mpi_window_hints, window->info, info_used);
 }
 
 /* ---- attributes ---- */

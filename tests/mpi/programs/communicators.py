@@ -20,21 +20,33 @@ if rank % 2 == 0:
         comm.Free()
 assert (world.Create(even) == MPI.COMM_NULL) == (rank % 2 == 1)
 
-# Attributes and info go with a duplicate; a refused copy leaves nothing behind.
+# A communicator keeps the hints of the standard, each until it is set anew; other keys and values are ignored.
+comm = world.Split(0, rank)
+presets = dict(comm.Get_info().items())
+assert set(presets.values()) == {"false"}
+comm.Set_info(MPI.Info.Create({"mpi_assert_exact_length": "true", "color": "blue"}))
+comm.Set_info(MPI.Info.Create({"mpi_assert_no_any_tag": "true", "mpi_assert_no_any_source": "blue"}))
+wanted = presets | {"mpi_assert_exact_length": "true", "mpi_assert_no_any_tag": "true"}
+assert dict(comm.Get_info().items()) == wanted
+comm.Free()
+window = MPI.Win.Allocate(8, 1, MPI.Info.Create({"no_locks": "true", "color": "blue"}), MPI.COMM_SELF)
+assert window.Get_info()["no_locks"] == "true" and "color" not in window.Get_info()
+window.Free()
+
+# Attributes go with a duplicate, hints do not, unless it is given them; a refused copy leaves nothing behind.
 deleted = []
 key = MPI.Comm.Create_keyval(
     lambda comm, key, value: value + 1, lambda comm, key, value: deleted.append(value)
 )
 comm = world.Dup()
 comm.Set_attr(key, 10)
-info = MPI.Info.Create({"color": "blue"})
-comm.Set_info(info)
+comm.Set_info(MPI.Info.Create({"mpi_assert_no_any_tag": "true"}))
 copy, request = comm.Idup()
 request.Wait()
-assert copy.Get_attr(key) == 11 and copy.Get_info().Get("color") == "blue"
+assert copy.Get_attr(key) == 11 and copy.Get_info()["mpi_assert_no_any_tag"] == "false"
 copy.Free()
-copy = comm.Dup(MPI.Info.Create({"color": "red"}))
-assert copy.Get_info().Get("color") == "red"
+copy = comm.Dup(MPI.Info.Create({"mpi_assert_exact_length": "true"}))
+assert copy.Get_info()["mpi_assert_exact_length"] == "true"
 copy.Free()
 comm.Free()
 assert deleted == [11, 11, 10]

@@ -15,7 +15,7 @@ def ask(nodes, dims):
         return None
 
 
-cases = [(nodes, [0] * count) for nodes in range(1, 129) for count in (1, 2, 3, 4)]
+cases = [(nodes, [0] * count) for nodes in range(1, 129) for count in (1, 2, 3, 4, 5)]
 cases += [
     (nodes, list(dims)) for nodes in (6, 12, 60) for dims in itertools.product((0, 1, 2, 3, 5), repeat=3)
 ]

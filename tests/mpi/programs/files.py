@@ -83,7 +83,49 @@ def refusals():
             raise AssertionError(mode)
 
 
+def views():
+    """The bytes of a view follow one another, and lie apart if they are written; a view may have none."""
+    types = {
+        "good": ([1, 1], [1, 3]),
+        "none": ([], []),
+        "negative": ([1, 1], [-2, 2]),
+        "backwards": ([1, 1], [3, 0]),
+        "twice": ([3, 1], [0, 1]),
+    }
+    for mode, refused in (
+        (MPI.MODE_RDWR, {"negative", "backwards", "twice"}),
+        (MPI.MODE_RDONLY, {"negative", "backwards"}),
+    ):
+        file = MPI.File.Open(comm, f"{folder}/matrix", mode)
+        for name, (lengths, places) in types.items():
+            filetype = MPI.INT32_T.Create_indexed(lengths, places).Commit()
+            try:
+                file.Set_view(0, MPI.INT32_T, filetype)
+            except MPI.Exception as error:
+                assert name in refused and error.Get_error_class() == MPI.ERR_IO, (name, error)
+            else:
+                assert name not in refused, name
+                file.Read_all([bytearray(8), 0 if name == "none" else 2, MPI.INT32_T])
+                file.Seek(0, MPI.SEEK_END)
+                assert (file.Get_position() == 0) == (name == "none")
+            filetype.Free()
+        file.Close()
+
+
+def hints():
+    """A file keeps the hints of the standard, each until it is set anew."""
+    file = MPI.File.Open(
+        comm, f"{folder}/matrix", MPI.MODE_RDONLY, MPI.Info.Create({"cb_nodes": "3", "color": "red"})
+    )
+    file.Set_info(MPI.Info.Create({"access_style": "read_once"}))
+    file.Set_view(0, MPI.BYTE, MPI.BYTE, "native", MPI.Info.Create({"cb_nodes": "2"}))
+    assert dict(file.Get_info().items()) == {"access_style": "read_once", "cb_nodes": "2"}
+    file.Close()
+
+
 matrix()
+views()
+hints()
 external()
 refusals()
 log()
