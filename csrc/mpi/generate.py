@@ -423,7 +423,9 @@ def entry(function, is_large):
         else:
             refusals = "".join(f"{check}\n    " for check in checks(function))
             at_any_time = str(AT_ANY_TIME.fullmatch(function.name) is not None).lower()
-            body = f'SPC_MPI_TRY(spc_mpi_enter("MPI_{function.name}", {at_any_time}));\n    {refusals}{before}'
+            body = (
+                f'SPC_MPI_TRY(spc_mpi_enter("MPI_{function.name}", {at_any_time}));\n    {refusals}{before}'
+            )
             if after:
                 body += f"const int code = {call};\n    {after}return spc_mpi_leave(code);"
             else:

@@ -518,13 +518,14 @@ const spc_mpi_hint_t spc_mpi_window_hints[] = {{"no_locks", "false"},
                                                {"same_disp_unit", "false"},
                                                {"alloc_shared_noncontig", "false"},
                                                {NULL, NULL}};
-const spc_mpi_hint_t spc_mpi_file_hints[] = {
-    {"access_style", NULL},   {"collective_buffering", NULL}, {"cb_block_size", NULL},
-    {"cb_buffer_size", NULL}, {"cb_nodes", NULL},             {"chunked", NULL},
-    {"chunked_item", NULL},   {"chunked_size", NULL},         {"filename", NULL},
-    {"file_perm", NULL},      {"io_node_list", NULL},         {"nb_proc", NULL},
-    {"num_io_nodes", NULL},   {"striping_factor", NULL},      {"striping_unit", NULL},
-    {NULL, NULL}};
+const spc_mpi_hint_t spc_mpi_file_hints[] = {{"access_style", NULL},  {"collective_buffering", NULL},
+                                             {"cb_block_size", NULL}, {"cb_buffer_size", NULL},
+                                             {"cb_nodes", NULL},      {"chunked", NULL},
+                                             {"chunked_item", NULL},  {"chunked_size", NULL},
+                                             {"filename", NULL},      {"file_perm", NULL},
+                                             {"io_node_list", NULL},  {"nb_proc", NULL},
+                                             {"num_io_nodes", NULL},  {"striping_factor", NULL},
+                                             {"striping_unit", NULL}, {NULL, NULL}};
 
 static bool is_flag(const char *text) {
     return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
