@@ -162,8 +162,6 @@ figures: build ## measure the papers' figures, and write docs/howto/bench_figure
 	$(PIP) install pyzmq $$($(BIN)/python scripts/requirements.py bench) $$($(BIN)/python scripts/requirements.py model)
 	$(BIN)/python scripts/figures.py $(ARGS)
 
-validation: build ## measure the next part of the cases that spcomm model is validated with
-	$(BIN)/python scripts/validation.py
 
 bench: build ## measure, beside the peers that are installed
 	$(BIN)/spcomm bench $(ARGS)

@@ -8,7 +8,7 @@
 `measured`              the times of cases, from files of `spcomm bench`
 `terms`, `residuals`    what the time of an operation is made of, and the factors that this misses
 `fit`, `components`     both found from measured times; latency components by difference of paths
-`predict`, `validate`   the time of an operation, with its interval; beside cases that were held out
+`predict`               the time of an operation, with its interval
 `simulate`              operations of many nodes, event by event; `engine` is its part in C
 `settings`              ``latency=10us,compute=0.5``, of a command line
 ======================  ==========================================================================================

@@ -15,10 +15,6 @@ COMMANDS = {
     "sci": ("sci_command", "latency of SCI rings and tori, by the equations of a thesis of 2000"),
     "fit": ("fit_command", "fit LogGP and the time of operations to measurements of `spcomm bench`"),
     "predict": ("predict_command", "predict an operation at any number of nodes, from a fit"),
-    "validate": (
-        "validate_command",
-        "hold a share of measured cases out of a fit, and compare them with its predictions",
-    ),
     "simulate": ("simulate_command", "an operation of up to millions of nodes, message by message"),
 }
 

@@ -9,7 +9,6 @@ from typing import Any
 from spcomm.bench.results_file import ResultsFile, ResultsFileError, load
 from spcomm.model import ModelError
 from spcomm.model.loggp import TRANSPORTS
-from spcomm.text import whole_number
 
 
 @dataclass(frozen=True, order=True)
@@ -32,22 +31,6 @@ class Case:
     def __str__(self) -> str:
         words = [self.operation, str(self.nodes), str(self.size), self.transport]
         return " ".join([*words, *["direct"] * self.direct, *["encrypted"] * self.encrypted])
-
-    @classmethod
-    def parse(cls, text: str) -> "Case":
-        """Make a case of its text.
-
-        >>> Case.parse("pingpong 2 64 memory")
-        Case(operation='pingpong', nodes=2, size=64, transport='memory', direct=False, encrypted=False)
-        """
-        words = text.split()
-        numbers = [whole_number(word) for word in words[1:3]]
-        if len(words) != 4 or None in numbers or words[3] not in TRANSPORTS:
-            raise ModelError(
-                f"{text!r:.60} is not a case, which is an operation, a number of nodes, bytes, and a transport"
-                f" ({' or '.join(TRANSPORTS)})"
-            )
-        return cls(words[0], *numbers, words[3])
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """`spcomm model fit` and `predict` against an invented machine whose parameters are known."""
 
+import gzip
 import json
 import math
+import statistics
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,8 @@ from spcomm.model.fit import TESTS, fit, fit_loggp, start_of
 from spcomm.model.loggp import PARAMETERS, Estimate
 from spcomm.model.measured import Case
 from spcomm.model.predict import predict, predict_cluster
+
+MEASUREMENT = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "listings" / "11_bench.json.gz"
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +109,7 @@ def test_what_the_terms_miss_is_learned_from_neighbours(tmp_path):
     write(path)
     whole = json.loads(path.read_text())
     for found in whole["measurements"]:
-        case = Case.parse(found["key"])
+        case = Case(found["operation"], found["nodes"], found["bytes"], found["transport"])
         found["samples"] = [[missed(case) * value for value in batch] for batch in found["samples"]]
     path.write_text(json.dumps(whole))
     fitted = fit(measured.read([str(path)]).without([held]))
@@ -320,3 +325,16 @@ def test_without_scipy_one_sentence_says_what_to_install(tmp_path, monkeypatch, 
         "needs scipy, which is not installed; python -m pip install 'spcomm[model]'"
         in capsys.readouterr().err
     )
+
+
+def test_cases_of_a_real_measurement_that_the_fit_has_not_seen(tmp_path):
+    path = tmp_path / "bench.json"
+    path.write_bytes(gzip.decompress(MEASUREMENT.read_bytes()))
+    found = measured.read([str(path)])
+    held = [case for case in sorted(found.times) if case.operation in terms.OPERATIONS][::3]
+    fitted = fit(found.without(held))
+    predicted = [(predict(fitted, case).time_ns, found.times[case].time) for case in held]
+    errors = [abs(estimate.value / time - 1) for estimate, time in predicted]
+    inside = [estimate.low <= time <= estimate.high for estimate, time in predicted]
+    assert len(held) > 300 and statistics.median(errors) < 0.2
+    assert sum(inside) > 0.9 * len(inside)
