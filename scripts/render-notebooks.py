@@ -69,7 +69,8 @@ def run(path: Path, folder: Path) -> "list[str]":
     notebook = nbformat.read(path, as_version=4)
     complaints = []
     try:
-        NotebookClient(notebook, timeout=CELL_S, kernel_name="python3").execute()
+        beside = {"metadata": {"path": str(path.parent)}}  # where it finds what it imports
+        NotebookClient(notebook, timeout=CELL_S, kernel_name="python3", resources=beside).execute()
     except (CellExecutionError, CellTimeoutError) as error:
         complaints.append(f"{path.name}: {error}")
     complaints += [f"{path.name}: this cell raises no error:\n{cell.source}" for cell in too_good(notebook)]

@@ -217,11 +217,13 @@ def test_nodes_are_shown_in_jupyterlab_while_they_run(tmp_path):
     assert (bars, complaints, exceptions) == ([True] * 4, 0, [])
 
 
-RENDERING = """\
+RENDERING = f"""\
+import sys
 import numpy as np
 import spcomm
-from spcomm import rendering
-from spcomm.notebook.viewer import Viewer
+sys.path.insert(0, {str(ROOT / "examples" / "rendering")!r})
+import rendering
+from viewer import Viewer
 
 cluster = spcomm.Cluster(3)
 views = []

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""spcomm.rendering: the picture of n nodes is that of one node, and it shows what is there."""
+"""examples/rendering: the picture of n nodes is that of one node, and it shows what is there."""
+
+import doctest
 
 import numpy as np
 import pytest
+import rendering
+from rendering import view_matrix
 
 import spcomm
-from spcomm import rendering
-from spcomm.rendering import view_matrix
 
 SIZE = 61
 # Each axis from both sides, along the axis or slanting.
@@ -171,3 +173,7 @@ def test_slabs_that_do_not_match(shapes):
         with pytest.raises(spcomm.ClusterError, match="a node's slab has the shape") as caught:
             cluster.run(lambda comm: rendering.Volume(comm, np.zeros(shapes[comm.rank])))
     assert all(str(shape) in str(caught.value) for shape in shapes)
+
+
+def test_the_examples_of_the_docstrings():
+    assert doctest.testmod(rendering).failed == 0

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Renderer: pictures of spheres and of volumes, drawn by all nodes and combined by binary swap.
 
-Like the renderer of ACLMPL (P. Hinker and others, section 6), it is a library that the nodes of a program call
-together. It is a layer on the public calls, so it is not part of `Comm`; and it is a module of the package and not an
-example, so that a program can import it where spcomm is installed. `import spcomm` doesn't load it.
+Like the renderer of ACLMPL (P. Hinker and others, section 6), it is a module that the nodes of a program call
+together, on the public calls of spcomm. Copy this file beside your program, or put its folder into `sys.path`.
 
 Each node has a part of the things and draws a whole picture of its part; `Comm.reduce` combines the pictures. For
 spheres, an element of a picture is an integer with the depth in its upper half and the colour in its lower half, and
@@ -44,7 +43,7 @@ def view_matrix(turn: float = 0.0, tilt: float = 0.0) -> np.ndarray:
 
     Examples
     --------
-    >>> from spcomm import rendering
+    >>> import rendering
     >>> rendering.view_matrix()
     array([[1., 0., 0.],
            [0., 1., 0.],
@@ -109,8 +108,7 @@ def render_spheres(
 
     Examples
     --------
-    >>> import spcomm
-    >>> from spcomm import rendering
+    >>> import rendering, spcomm
     >>> with spcomm.Cluster(2) as cluster:
     ...     pictures = cluster.run(lambda comm: rendering.render_spheres(
     ...         comm, [[comm.rank, 0, 2 * comm.rank]], 0.5, [255, 0, 0], rendering.view_matrix()))
@@ -200,8 +198,7 @@ class Volume:
 
     Examples
     --------
-    >>> import numpy as np, spcomm
-    >>> from spcomm import rendering
+    >>> import numpy as np, rendering, spcomm
     >>> with spcomm.Cluster(2) as cluster:
     ...     cluster.run(lambda comm: rendering.Volume(comm, np.zeros((4, 9, 9, 4))).shape)
     [(8, 9, 9), (8, 9, 9)]
@@ -314,8 +311,7 @@ def render_volume(
 
     Examples
     --------
-    >>> import numpy as np, spcomm
-    >>> from spcomm import rendering
+    >>> import numpy as np, rendering, spcomm
     >>> def draw(comm):
     ...     volume = rendering.Volume(comm, np.full((4, 8, 8, 4), 0.5))
     ...     return rendering.render_volume(comm, volume, rendering.view_matrix(), width=8)

@@ -18,17 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from spcomm.rendering import view_matrix
+from rendering import view_matrix
 
 try:
     import anywidget
     import traitlets
     from PIL import Image
 except ImportError as error:
-    raise ImportError(
-        f"spcomm.notebook.viewer needs {error.name}: pip install 'spcomm[notebook]' installs it"
-    ) from None
+    raise ImportError(f"viewer.py needs {error.name}: pip install 'spcomm[notebook]' installs it") from None
 
 PAUSE_S = 0.5  # without a frame for so long, the mouse rests: that does not count as slow
 _FRAMES_AVERAGED = 20
@@ -41,7 +38,7 @@ class Viewer(anywidget.AnyWidget):
     Parameters
     ----------
     draw : callable
-        Called as ``draw(view)`` for each frame, `view` being a matrix as `spcomm.rendering.view_matrix` returns it. It
+        Called as ``draw(view)`` for each frame, `view` being a matrix as `rendering.view_matrix` returns it. It
         returns red, green and blue, shape (size, size, 3), type uint8.
     caption : callable, optional
         Called as ``caption(frames_per_s)``; returns the text below the picture.
@@ -67,7 +64,7 @@ class Viewer(anywidget.AnyWidget):
     Examples
     --------
     >>> import numpy as np
-    >>> from spcomm.notebook.viewer import Viewer
+    >>> from viewer import Viewer
     >>> viewer = Viewer(lambda view: np.zeros((64, 64, 3), np.uint8))
     >>> viewer.turn(frames=3) > 0
     True

@@ -5,14 +5,12 @@ import io
 
 import numpy as np
 import pytest
-
-from spcomm.rendering import view_matrix
+from rendering import view_matrix
 
 pytest.importorskip("anywidget", reason="pip install --group notebooks")
+import viewer as module
 from PIL import Image
-
-from spcomm.notebook import viewer as module
-from spcomm.notebook.viewer import Viewer
+from viewer import Viewer
 
 
 class Front:
