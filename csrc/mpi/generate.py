@@ -415,7 +415,9 @@ def entry(function, is_large):
         body = f'{unused}return spc_mpi_left_out("{name}");'
     else:
         steps = [passed(parameter, is_large) for parameter in function.parameters]
-        call = f"{function.inner}({', '.join(argument for _, argument, _ in steps)})"
+        if function.has_large and function.parameters[-1].name == "newtype":
+            steps.append((f"spc_mpi_call_is_large = {str(is_large).lower()};", "", ""))
+        call = f"{function.inner}({', '.join(argument for _, argument, _ in steps if argument)})"
         before = "".join(f"{step}\n    " for step, _, _ in steps if step)
         after = "".join(f"{step}\n    " for _, _, step in steps if step)
         if function.result != "int":

@@ -152,6 +152,9 @@ extern spc_mpi_t spc_mpi;
 extern _Thread_local const char *spc_mpi_call __attribute__((tls_model("initial-exec")));
 extern _Thread_local spcomm_mpi_here_t spcomm_mpi_here __attribute__((tls_model("initial-exec")));
 
+/* Whether the call of this thread that makes a datatype is a _c form. */
+extern _Thread_local bool spc_mpi_call_is_large __attribute__((tls_model("initial-exec")));
+
 /* ---- entry points ---- */
 
 int spc_mpi_enter_watched(const char *call, bool at_any_time);

@@ -4,6 +4,8 @@
  */
 #include "mpi/spc_mpi_pack.h"
 
+_Thread_local bool spc_mpi_call_is_large;
+
 /* ---- objects ---- */
 
 /* Relaxed: who retains holds a reference already. */
@@ -15,10 +17,9 @@ static void free_contents(spc_mpi_contents_t *contents) {
     for (MPI_Count i = 0; contents->types != NULL && i < contents->type_count; i++) {
         spc_mpi_type_release(contents->types[i]);
     }
-    free(contents->integers);
-    free(contents->addresses);
-    free(contents->larges);
-    free(contents->types);
+    free((void *)contents->counts);
+    free((void *)contents->addresses);
+    free((void *)contents->types);
 }
 
 /* Acquire and release pair with other threads' releases: the last one sees all uses as over. */
@@ -62,56 +63,32 @@ static spc_mpi_type_t *wrap(spc_mpi_loop_t *loop, MPI_Count lb, MPI_Count extent
 
 /* ---- contents: what the call was given ---- */
 
-/* Counts go to the integers if all of them fit, else to the large counts. */
-typedef struct given {
-    MPI_Count *counts;
-    MPI_Count count_count;
-    const MPI_Aint *addresses;
-    MPI_Count address_count;
-    spc_mpi_type_t *const *types;
-    MPI_Count type_count;
-} given_t;
-
-static bool all_fit(const given_t *given) {
-    for (MPI_Count i = 0; i < given->count_count; i++) {
-        if (given->counts[i] > INT_MAX || given->counts[i] < INT_MIN) {
-            return false;
-        }
-    }
-    return true;
+static void *copy_of(const void *items, MPI_Count count, size_t bytes) {
+    void *made = malloc((size_t)count * bytes + 1);
+    return made == NULL || count == 0 ? made : memcpy(made, items, (size_t)count * bytes);
 }
 
-static bool keep_contents(spc_mpi_type_t *type, int combiner, const given_t *given) {
+static bool keep_contents(spc_mpi_type_t *type, int combiner, const spc_mpi_contents_t *given) {
     spc_mpi_contents_t *contents = &type->contents;
+    *contents = *given;
     contents->combiner = combiner;
-    contents->integers = malloc(sizeof(int) * ((size_t)given->count_count + 1));
-    contents->larges = malloc(sizeof(MPI_Count) * ((size_t)given->count_count + 1));
-    contents->addresses = malloc(sizeof(MPI_Aint) * ((size_t)given->address_count + 1));
-    contents->types = malloc(sizeof(*contents->types) * ((size_t)given->type_count + 1));
-    if (contents->integers == NULL || contents->larges == NULL || contents->addresses == NULL
-        || contents->types == NULL) {
+    contents->is_large = spc_mpi_call_is_large;
+    contents->counts = copy_of(given->counts, given->count_count, sizeof(*given->counts));
+    contents->addresses = copy_of(given->addresses, given->address_count, sizeof(*given->addresses));
+    contents->types = copy_of(given->types, given->type_count, sizeof(*given->types));
+    if (contents->counts == NULL || contents->addresses == NULL || contents->types == NULL) {
+        contents->type_count = 0;
         return false;
     }
-    const bool fit = all_fit(given);
-    *(fit ? &contents->integer_count : &contents->large_count) = given->count_count;
-    for (MPI_Count i = 0; i < given->count_count; i++) {
-        contents->integers[i] = (int)given->counts[i];
-        contents->larges[i] = given->counts[i];
-    }
-    for (MPI_Count i = 0; i < given->address_count; i++) {
-        contents->addresses[i] = given->addresses[i];
-    }
     for (MPI_Count i = 0; i < given->type_count; i++) {
-        contents->types[i] = given->types[i];
         spc_mpi_type_retain(given->types[i]);
     }
-    contents->address_count = given->address_count;
-    contents->type_count = given->type_count;
     return true;
 }
 
 /* Gives the type its handle. `made` NULL: there was no memory for it. */
-static int publish(spc_mpi_type_t *made, int combiner, const given_t *given, MPI_Datatype *handle) {
+static int publish(spc_mpi_type_t *made, int combiner, const spc_mpi_contents_t *given,
+                   MPI_Datatype *handle) {
     *handle = MPI_DATATYPE_NULL;
     if (made == NULL || !keep_contents(made, combiner, given)) {
         spc_mpi_type_release(made);
@@ -127,13 +104,13 @@ static int publish(spc_mpi_type_t *made, int combiner, const given_t *given, MPI
     return MPI_SUCCESS;
 }
 
-#define GIVEN(counts_, addresses_, address_count_, type)               \
-    (&(given_t){.counts = counts_,                                     \
-                .count_count = sizeof(counts_) / sizeof((counts_)[0]), \
-                .addresses = addresses_,                               \
-                .address_count = address_count_,                       \
-                .types = &(type),                                      \
-                .type_count = 1})
+#define GIVEN(counts_, addresses_, address_count_, type)                                \
+    (&(const spc_mpi_contents_t){.counts = counts_,                                     \
+                                 .count_count = sizeof(counts_) / sizeof((counts_)[0]), \
+                                 .addresses = addresses_,                               \
+                                 .address_count = address_count_,                       \
+                                 .types = &(type),                                      \
+                                 .type_count = 1})
 
 static int check_not_negative(const char *role, MPI_Count value) {
     return value >= 0
@@ -281,12 +258,12 @@ static int publish_placed(spc_mpi_type_t *old, const placed_t *placed, int combi
     for (MPI_Count i = 0; placed->addresses == NULL && i < placed->count; i++) {
         counts[next++] = spc_mpi_count(placed->places, i);
     }
-    const given_t given = {.counts = counts,
-                           .count_count = next,
-                           .addresses = placed->addresses,
-                           .address_count = placed->addresses != NULL ? placed->count : 0,
-                           .types = &old,
-                           .type_count = 1};
+    const spc_mpi_contents_t given = {.counts = counts,
+                                      .count_count = next,
+                                      .addresses = placed->addresses,
+                                      .address_count = placed->addresses != NULL ? placed->count : 0,
+                                      .types = &old,
+                                      .type_count = 1};
     const int code = publish(made, combiner, &given, newtype);
     free(counts);
     return code;
@@ -409,12 +386,12 @@ static int publish_structure(const members_t *members, MPI_Datatype *newtype) {
     for (MPI_Count i = 0; i < members->count; i++) {
         counts[i + 1] = spc_mpi_count(members->lengths, i);
     }
-    const given_t given = {.counts = counts,
-                           .count_count = members->count + 1,
-                           .addresses = members->places,
-                           .address_count = members->count,
-                           .types = members->types,
-                           .type_count = members->count};
+    const spc_mpi_contents_t given = {.counts = counts,
+                                      .count_count = members->count + 1,
+                                      .addresses = members->places,
+                                      .address_count = members->count,
+                                      .types = members->types,
+                                      .type_count = members->count};
     const int code = publish(structure(members), MPI_COMBINER_STRUCT, &given, newtype);
     free(counts);
     return code;
@@ -445,7 +422,8 @@ int spc_mpi_type_create_resized(MPI_Datatype oldtype, MPI_Count lb, MPI_Count ex
     spc_mpi_type_t *old;
     const MPI_Aint addresses[] = {(MPI_Aint)lb, (MPI_Aint)extent};
     SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
-    const given_t given = {.addresses = addresses, .address_count = 2, .types = &old, .type_count = 1};
+    const spc_mpi_contents_t given = {
+        .addresses = addresses, .address_count = 2, .types = &old, .type_count = 1};
     return publish(wrap(spc_mpi_loop_retain(old->loop), lb, extent, old), MPI_COMBINER_RESIZED, &given,
                    newtype);
 }
@@ -453,7 +431,7 @@ int spc_mpi_type_create_resized(MPI_Datatype oldtype, MPI_Count lb, MPI_Count ex
 int spc_mpi_type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype) {
     spc_mpi_type_t *old;
     SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
-    const given_t given = {.types = &old, .type_count = 1};
+    const spc_mpi_contents_t given = {.types = &old, .type_count = 1};
     spc_mpi_type_t *made = wrap(spc_mpi_loop_retain(old->loop), old->lb, old->extent, old);
     SPC_MPI_TRY(publish(made, MPI_COMBINER_DUP, &given, newtype));
     atomic_store_explicit(&made->is_committed, old->is_builtin || atomic_load(&old->is_committed),
@@ -467,14 +445,9 @@ int spc_mpi_type_dup(MPI_Datatype oldtype, MPI_Datatype *newtype) {
 
 int spc_mpi_type_copy(const spc_mpi_type_t *old, MPI_Datatype *newtype) {
     const spc_mpi_contents_t *contents = &old->contents;
-    const given_t given = {.counts = contents->larges,
-                           .count_count = contents->integer_count + contents->large_count,
-                           .addresses = contents->addresses,
-                           .address_count = contents->address_count,
-                           .types = contents->types,
-                           .type_count = contents->type_count};
     spc_mpi_type_t *made = wrap(spc_mpi_loop_retain(old->loop), old->lb, old->extent, old);
-    return publish(made, contents->combiner, &given, newtype);
+    spc_mpi_call_is_large = contents->is_large;
+    return publish(made, contents->combiner, contents, newtype);
 }
 
 /* ---- parts of an array ---- */
@@ -501,9 +474,10 @@ static int check_array(int ndims, int order) {
 }
 
 static int publish_array(spc_mpi_type_t *old, spc_mpi_loop_t *loop, MPI_Count items, int combiner,
-                         MPI_Count *counts, MPI_Count count_count, MPI_Datatype *newtype) {
-    const given_t given = {.counts = counts, .count_count = count_count, .types = &old, .type_count = 1};
-    return publish(wrap(loop, 0, items * old->extent, old), combiner, &given, newtype);
+                         spc_mpi_contents_t *counts, MPI_Datatype *newtype) {
+    counts->types = &old;
+    counts->type_count = 1;
+    return publish(wrap(loop, 0, items * old->extent, old), combiner, counts, newtype);
 }
 
 int spc_mpi_type_create_subarray(int ndims, spc_mpi_counts_t array_of_sizes,
@@ -537,7 +511,8 @@ int spc_mpi_type_create_subarray(int ndims, spc_mpi_counts_t array_of_sizes,
     }
     counts[0] = ndims;
     counts[1 + 3 * ndims] = order;
-    const int code = publish_array(old, loop, items, MPI_COMBINER_SUBARRAY, counts, 3 * ndims + 2, newtype);
+    spc_mpi_contents_t given = {.counts = counts, .count_count = 3 * ndims + 2, .head = 1, .tail = 1};
+    const int code = publish_array(old, loop, items, MPI_COMBINER_SUBARRAY, &given, newtype);
     free(counts);
     return code;
 }
@@ -661,7 +636,8 @@ int spc_mpi_type_create_darray(int size, int rank, int ndims, spc_mpi_counts_t a
     }
     next += 4 * ndims;
     counts[next++] = order;
-    const int code = publish_array(old, loop, items, MPI_COMBINER_DARRAY, counts, next, newtype);
+    spc_mpi_contents_t given = {.counts = counts, .count_count = next, .head = 3, .tail = 3 * ndims + 1};
+    const int code = publish_array(old, loop, items, MPI_COMBINER_DARRAY, &given, newtype);
     free(counts);
     return code;
 }

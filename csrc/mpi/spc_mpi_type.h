@@ -15,14 +15,16 @@
 
 typedef struct spc_mpi_loop spc_mpi_loop_t; /* spc_mpi_pack.c */
 
-/* The arguments of the call that made the type, for MPI_Type_get_contents. */
+/* The arguments of the call that made the type, for MPI_Type_get_contents. The counts of a _c form, but `head` ones at
+ * the beginning and `tail` ones at the end, and its addresses are large counts there. */
 typedef struct spc_mpi_contents {
     int combiner;
-    MPI_Count integer_count, address_count, large_count, type_count;
-    int *integers;
-    MPI_Aint *addresses;
-    MPI_Count *larges;
-    spc_mpi_type_t **types;
+    bool is_large;
+    MPI_Count count_count, address_count, type_count;
+    MPI_Count head, tail;
+    const MPI_Count *counts;
+    const MPI_Aint *addresses;
+    spc_mpi_type_t *const *types;
 } spc_mpi_contents_t;
 
 struct spc_mpi_type {

@@ -102,7 +102,7 @@ static MPI_Count count_elements(const spc_mpi_type_t *type, MPI_Count *bytes) {
         return count;
     }
     for (MPI_Count i = 0; i < contents->type_count; i++) {
-        for (int copy = 0; copy < contents->integers[i + 1] && *bytes > 0; copy++) {
+        for (MPI_Count copy = 0; copy < contents->counts[i + 1] && *bytes > 0; copy++) {
             count += count_elements(contents->types[i], bytes);
         }
     }
@@ -161,26 +161,76 @@ int spc_mpi_type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen
 
 /* ---- contents ---- */
 
+/* The counts that are given as integers lie before `large` and from `rest` on. */
+typedef struct layout {
+    MPI_Count large, rest;
+    MPI_Count integers, addresses, larges, types;
+} layout_t;
+
+static layout_t layout_of(const spc_mpi_contents_t *contents) {
+    const MPI_Count rest =
+        contents->is_large ? contents->count_count - contents->tail : contents->count_count;
+    const MPI_Count large = contents->is_large ? contents->head : rest;
+    return (layout_t){.large = large,
+                      .rest = rest,
+                      .integers = contents->count_count - (rest - large),
+                      .addresses = contents->is_large ? 0 : contents->address_count,
+                      .larges = rest - large + (contents->is_large ? contents->address_count : 0),
+                      .types = contents->type_count};
+}
+
 int spc_mpi_type_get_envelope_c(MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count *num_addresses,
                                 MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner) {
     spc_mpi_type_t *type;
     SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
-    *num_integers = type->contents.integer_count;
-    *num_addresses = type->contents.address_count;
-    *num_large_counts = type->contents.large_count;
-    *num_datatypes = type->contents.type_count;
+    const layout_t layout = layout_of(&type->contents);
+    *num_integers = layout.integers;
+    *num_addresses = layout.addresses;
+    *num_large_counts = layout.larges;
+    *num_datatypes = layout.types;
     *combiner = type->contents.combiner;
     return MPI_SUCCESS;
+}
+
+/* A type of a _c form that has counts is described in that form alone. */
+static int check_small(MPI_Datatype datatype) {
+    spc_mpi_type_t *type;
+    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
+    return layout_of(&type->contents).larges == 0
+               ? MPI_SUCCESS
+               : spc_mpi_fail(NULL, MPI_ERR_TYPE,
+                              "a function with large counts (_c) has made the datatype: %s_c describes it",
+                              spc_mpi_call);
 }
 
 int spc_mpi_type_get_envelope(MPI_Datatype datatype, int *num_integers, int *num_addresses,
                               int *num_datatypes, int *combiner) {
     MPI_Count integers, addresses, larges, types;
+    SPC_MPI_TRY(check_small(datatype));
     SPC_MPI_TRY(spc_mpi_type_get_envelope_c(datatype, &integers, &addresses, &larges, &types, combiner));
     *num_integers = spc_mpi_narrow(integers);
     *num_addresses = spc_mpi_narrow(addresses);
     *num_datatypes = spc_mpi_narrow(types);
     return MPI_SUCCESS;
+}
+
+static void give_counts(const spc_mpi_contents_t *contents, int integers[], MPI_Aint addresses[],
+                        MPI_Count larges[]) {
+    const layout_t layout = layout_of(contents);
+    for (MPI_Count i = 0; i < contents->count_count; i++) {
+        if (i >= layout.large && i < layout.rest) {
+            *larges++ = contents->counts[i];
+        } else {
+            *integers++ = (int)contents->counts[i];
+        }
+    }
+    for (MPI_Count i = 0; i < contents->address_count; i++) {
+        if (contents->is_large) {
+            *larges++ = contents->addresses[i];
+        } else {
+            *addresses++ = contents->addresses[i];
+        }
+    }
 }
 
 int spc_mpi_type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
@@ -190,23 +240,16 @@ int spc_mpi_type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, M
     spc_mpi_type_t *type;
     SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
     const spc_mpi_contents_t *contents = &type->contents;
+    const layout_t layout = layout_of(contents);
     if (contents->combiner == MPI_COMBINER_NAMED) {
         return spc_mpi_fail(NULL, MPI_ERR_TYPE, "%s is predefined: no call has made it", type->name);
     }
-    if (max_integers < contents->integer_count || max_addresses < contents->address_count
-        || max_large_counts < contents->large_count || max_datatypes < contents->type_count) {
+    if (max_integers < layout.integers || max_addresses < layout.addresses || max_large_counts < layout.larges
+        || max_datatypes < layout.types) {
         return spc_mpi_fail(NULL, MPI_ERR_ARG,
                             "an array is too short: MPI_Type_get_envelope gives the lengths");
     }
-    for (MPI_Count i = 0; i < contents->integer_count; i++) {
-        array_of_integers[i] = contents->integers[i];
-    }
-    for (MPI_Count i = 0; i < contents->address_count; i++) {
-        array_of_addresses[i] = contents->addresses[i];
-    }
-    for (MPI_Count i = 0; i < contents->large_count; i++) {
-        array_of_large_counts[i] = contents->larges[i];
-    }
+    give_counts(contents, array_of_integers, array_of_addresses, array_of_large_counts);
     for (MPI_Count i = 0; i < contents->type_count; i++) {
         const spc_mpi_type_t *old = contents->types[i];
         array_of_datatypes[i] = old->handle;
@@ -220,6 +263,7 @@ int spc_mpi_type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, M
 int spc_mpi_type_get_contents(MPI_Datatype datatype, int max_integers, int max_addresses, int max_datatypes,
                               int array_of_integers[], MPI_Aint array_of_addresses[],
                               MPI_Datatype array_of_datatypes[]) {
+    SPC_MPI_TRY(check_small(datatype));
     return spc_mpi_type_get_contents_c(datatype, max_integers, max_addresses, 0, max_datatypes,
                                        array_of_integers, array_of_addresses, NULL, array_of_datatypes);
 }
@@ -255,14 +299,14 @@ int spc_mpi_type_match_size(int typeclass, int size, MPI_Datatype *datatype) {
 /* A type of MPI_Type_create_f90_real and its like: predefined, made once for the same arguments, never freed. */
 typedef struct parametrized {
     spc_mpi_type_t type;
-    int arguments[2]; /* precision and range, or the range alone */
+    MPI_Count arguments[2]; /* precision and range, or the range alone */
     struct parametrized *next;
 } parametrized_t;
 
 static pthread_mutex_t parametrized_lock = PTHREAD_MUTEX_INITIALIZER;
 static parametrized_t *parametrized; /* with the lock */
 
-static parametrized_t *find_parametrized(int combiner, const int arguments[2]) {
+static parametrized_t *find_parametrized(int combiner, const MPI_Count arguments[2]) {
     parametrized_t *found = parametrized;
     while (found != NULL
            && (found->type.contents.combiner != combiner
@@ -273,7 +317,7 @@ static parametrized_t *find_parametrized(int combiner, const int arguments[2]) {
 }
 
 /* With the lock. Like this builtin type, but for its handle, its name and its contents. */
-static parametrized_t *make_parametrized(int combiner, int count, const int arguments[2],
+static parametrized_t *make_parametrized(int combiner, int count, const MPI_Count arguments[2],
                                          const spc_mpi_type_t *like) {
     parametrized_t *made = malloc(sizeof(*made));
     if (made != NULL) {
@@ -282,14 +326,14 @@ static parametrized_t *make_parametrized(int combiner, int count, const int argu
         made->type.attributes = NULL;
         made->type.name[0] = '\0';
         made->type.contents =
-            (spc_mpi_contents_t){.combiner = combiner, .integer_count = count, .integers = made->arguments};
+            (spc_mpi_contents_t){.combiner = combiner, .count_count = count, .counts = made->arguments};
         made->type.handle = (MPI_Datatype)spc_mpi_handle_create(SPC_MPI_TYPE, &made->type);
         parametrized = made;
     }
     return made;
 }
 
-static int give_parametrized(int combiner, int count, const int arguments[2], MPI_Datatype base,
+static int give_parametrized(int combiner, int count, const MPI_Count arguments[2], MPI_Datatype base,
                              MPI_Datatype *newtype) {
     spc_mpi_type_t *like;
     *newtype = MPI_DATATYPE_NULL;
@@ -312,7 +356,8 @@ int spc_mpi_type_create_f90_integer(int r, MPI_Datatype *newtype) {
     } known[] = {{2, MPI_INTEGER1}, {4, MPI_INTEGER2}, {9, MPI_INTEGER4}, {18, MPI_INTEGER8}};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (r <= known[i].range) {
-            return give_parametrized(MPI_COMBINER_F90_INTEGER, 1, (int[]){r, 0}, known[i].type, newtype);
+            return give_parametrized(MPI_COMBINER_F90_INTEGER, 1, (MPI_Count[]){r, 0}, known[i].type,
+                                     newtype);
         }
     }
     return spc_mpi_fail(NULL, MPI_ERR_ARG, "r=%d: integers have 18 decimal digits at most", r);
@@ -331,7 +376,7 @@ static int create_real(int combiner, int p, int r, MPI_Datatype *newtype) {
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && (p != MPI_UNDEFINED || r != MPI_UNDEFINED);
          i++) {
         if (p <= known[i].precision && r <= known[i].range) {
-            return give_parametrized(combiner, 2, (int[]){p, r},
+            return give_parametrized(combiner, 2, (MPI_Count[]){p, r},
                                      combiner == MPI_COMBINER_F90_REAL ? known[i].real : known[i].complex,
                                      newtype);
         }
