@@ -10,7 +10,7 @@ from spcomm.model import ModelError
 
 # Nanoseconds of a unit.
 UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-TIME, NUMBER, WHOLE = "a time such as 500ns or 10us", "a number such as 0.5", "a whole number from 1 on"
+TIME, NUMBER = "a time such as 500ns or 10us", "a number such as 0.5"
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-zµ]*)", re.IGNORECASE)
 
 
@@ -22,7 +22,7 @@ def parse(text: str, kinds: "Mapping[str, str]", option: str) -> "dict[str, floa
     text
         The settings.
     kinds
-        `TIME`, `NUMBER` or `WHOLE` by name; `X-*` stands for any name that begins with `X-`.
+        `TIME` or `NUMBER` by name.
     option
         The option's name, for complaints.
 
@@ -38,13 +38,13 @@ def parse(text: str, kinds: "Mapping[str, str]", option: str) -> "dict[str, floa
 
     Examples
     --------
-    >>> parse("latency=10us, compute=0.5", {"latency": TIME, "compute": NUMBER}, "--what-if")
-    {'latency': 10000.0, 'compute': 0.5}
+    >>> parse("send=10us, recv=500ns", {"send": TIME, "recv": TIME}, "--costs")
+    {'send': 10000.0, 'recv': 500.0}
     """
     found: dict[str, float] = {}
     for part in text.split(","):
         name, has_value, value = (word.strip() for word in part.partition("="))
-        kind = _kind(name, kinds)
+        kind = kinds.get(name)
         if not has_value or kind is None:
             near = get_close_matches(name, kinds, 1)
             hint = f"did you mean {near[0]}=?" if near and kind is None else f"it takes {', '.join(kinds)}"
@@ -57,13 +57,6 @@ def parse(text: str, kinds: "Mapping[str, str]", option: str) -> "dict[str, floa
     return found
 
 
-def _kind(name: str, kinds: "Mapping[str, str]") -> "str | None":
-    if name in kinds:
-        return kinds[name]
-    head, dash, rest = name.partition("-")
-    return kinds.get(f"{head}-*") if dash and rest else None
-
-
 def _value(name: str, text: str, kind: str, option: str) -> float:
     match = _NUMBER.fullmatch(text)
     number = float(match[1]) if match else math.nan
@@ -71,7 +64,7 @@ def _value(name: str, text: str, kind: str, option: str) -> float:
     allowed = unit in UNITS if kind is TIME else not unit
     if kind is TIME and not unit and number == 0:
         allowed = True
-    if not math.isfinite(number) or not allowed or (kind is WHOLE and (number < 1 or number % 1)):
+    if not math.isfinite(number) or not allowed:
         raise ModelError(f"{option} has {name}={text}, and {name} takes {kind}")
     return number * UNITS.get(unit, 1.0)
 

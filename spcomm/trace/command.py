@@ -12,14 +12,10 @@ from spcomm.trace import files
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace, cut
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from spcomm.trace.what_if import Prediction
-
 _ENDINGS = {"--html": files.PAGES, "--png": (".png", ".svg", ".pdf")}
-_WORDS = ("--what-if", "--fit")
+_WORDS = ("--what-if",)
 _ALONE = ("--summary", "--matrix", "--virtual")
-_EXAMPLES = {"--what-if": "a world, as in `--what-if compute=0.5`", "--fit": "a file, as in `--fit fit.json`"}
+_EXAMPLES = {"--what-if": "a world, as in `--what-if compute=0.5`"}
 _LONGEST = 60  # characters of a number, in a complaint
 
 
@@ -48,8 +44,7 @@ def command_help() -> CommandHelp:
         ("--matrix", "messages and bytes from each node to each other; with --png also as a picture"),
         ("--virtual", "how long the run takes where only comm.work(cost) takes time"),
         ("--latency UNITS", "with --virtual: a message takes this many units of work (default: 0)"),
-        ("--what-if WORLD", "how long the run takes in another world, and its critical path"),
-        ("--fit FILE", "with --what-if: times of messages that `spcomm model fit` has found"),
+        ("--what-if WORLD", "how long the run takes with other cores or computing, and its critical path"),
         ("--html[=OUT]", "a page to explore, in one file, for any browser (default: FILE with .html)"),
         ("--png[=OUT]", "the timeline as a picture; OUT may be .svg or .pdf (default: FILE with .png)"),
         ("--from TIME", "only events after this time,"),
@@ -93,8 +88,6 @@ class _Arguments:
             )
         if not self.alone and not self.outputs and "--what-if" not in self.words:
             self.alone.add("--summary")
-        if "--fit" in self.words and "--what-if" not in self.words:
-            raise _UsageError("--fit has times of messages for another world; add --what-if, or leave it out")
         if "--latency" in self.values and "--virtual" not in self.alone:
             raise _UsageError("--latency is about virtual times; add --virtual, or leave it out")
 
@@ -188,37 +181,15 @@ def _show(asked: _Arguments) -> None:
         from spcomm.trace import virtual
 
         texts.append(virtual.text(trace, asked.values.get("--latency", 0.0)))
-    predicted = None
     if "--what-if" in asked.words:
         from spcomm.trace import what_if
 
-        predicted = _predicted(trace, asked)
-        texts.append(what_if.text(asked.words["--what-if"], predicted))
+        words = asked.words["--what-if"]
+        texts.append(what_if.text(words, what_if.predict(trace, words)))
     if texts:
         print("\n".join(texts), end="")
     for option in asked.outputs:
-        if predicted is not None and option == "--png":
-            _both(trace, predicted.trace, asked)
-        else:
-            _OUTPUTS[option](trace if predicted is None else predicted.trace, asked)
-
-
-def _predicted(trace: Trace, asked: _Arguments) -> "Prediction":
-    from spcomm.model import ModelError, loggp
-    from spcomm.trace.what_if import predict
-
-    try:
-        fit = loggp.read(asked.words["--fit"]) if "--fit" in asked.words else None
-    except ModelError as error:
-        raise TraceError(str(error)) from None
-    return predict(trace, asked.words["--what-if"], fit)
-
-
-def _both(trace: Trace, predicted: Trace, asked: _Arguments) -> None:
-    from spcomm.trace import picture
-
-    out = asked.out("--png")
-    _say(out, lambda: picture.two_timelines(trace, predicted, asked.words["--what-if"], out))
+        _OUTPUTS[option](trace, asked)
 
 
 def _part(asked: _Arguments) -> Trace:

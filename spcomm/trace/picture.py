@@ -54,39 +54,6 @@ def timeline(trace: Trace, path: str, in_notebook: bool = False) -> None:
     _save(figure, path)
 
 
-def two_timelines(recorded: Trace, predicted: Trace, world: str, path: str) -> None:
-    """Draw a recorded run, and below it the same in another world, on one axis of time.
-
-    Parameters
-    ----------
-    recorded, predicted
-        The traces to draw.
-    world
-        Text over the second one.
-    path
-        The file to write, as for `timeline`.
-
-    Raises
-    ------
-    TraceError
-        There is no matplotlib.
-    """
-    both = (recorded, predicted)
-    figure = _figure((12.0, min(2.4 + 0.6 * len(recorded.tracks), 40.0)))
-    longest = max(both, key=lambda trace: trace.end)
-    factor, unit = _unit(longest)
-    for axes, trace, name in zip(figure.subplots(2, 1, sharex=True), both, ("recorded", world), strict=True):
-        _tracks(axes, trace)
-        _arrows(axes, trace)
-        axes.axvline(trace.end, color=_INK, lw=0.8, ls=":")
-        axes.set_ylabel(name, fontsize=9, color=_INK)
-    axes.set_xlim(0, max(longest.end, 1e-3) * 1.01)
-    axes.xaxis.set_major_formatter(lambda moment, _place: f"{moment / factor:g}")
-    axes.set_xlabel(unit)
-    figure.suptitle(summary.headline(recorded), fontsize=11, x=0.01, ha="left")
-    _save(figure, path)
-
-
 def matrix(trace: Trace, path: str) -> None:
     """Draw messages and bytes from each node to each.
 

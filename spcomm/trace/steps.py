@@ -26,7 +26,6 @@ class Step:
     is_message: bool = False  # its input has been under way
     moment: float = 0.0  # when it was, in the trace,
     call: "Call | None" = None  # and in which call
-    is_edge: bool = False  # that call begins or ends here
     message: "Message | None" = None  # sent or received
 
 
@@ -167,7 +166,6 @@ class _Node:
                 for step in made:
                     step.moment = moment
                     step.call = item if isinstance(item, Call) else next(reversed(self._open), None)
-                    step.is_edge = isinstance(item, Call)
                     step.message = None if isinstance(item, Call) else item[1]
             found += made
         return found

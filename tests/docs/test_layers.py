@@ -48,7 +48,7 @@ IMPORTS = {
     "joining": {"_core", "config", "forking", "text"},
     "forking": {"_core", "config", "resource_limits"},
     "diagnose": {"_core", "command_help", "config", "text"},
-    "trace": {"_core", "command_help", "config", "text", "model"},
+    "trace": {"_core", "command_help", "config", "text"},
     "launch": {
         "_core.segments",
         "_core.diagnose",
