@@ -117,12 +117,6 @@ static int synchronous_failure(spcomm_t *comm, int status, const char *call, int
                               "may still be received",
                               call, dest);
     }
-    if (status == SPC_ELIMIT) {
-        return spc_api_refuse(status,
-                              "%s: %d messages that timed out here are still unreceived at node %d; nothing "
-                              "was sent",
-                              call, SPC_RECEIPTS_MAX, dest);
-    }
     return spc_api_fail(comm, status, "%s", call);
 }
 

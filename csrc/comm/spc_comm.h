@@ -205,8 +205,7 @@ int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t de
 /* Sends, and waits until the receiver has taken the message: matched it, in whatever order. The first match counts,
  * even if the receiver puts the message back. SPC_ELOST, SPC_EFINISHED: the receiver has ended, or closed the
  * communicator, without taking it. After SPC_ETIMEDOUT and SPC_EINTERRUPTED the message has been sent all the same,
- * unless the private queue was at its limit all the time. SPC_ELIMIT: SPC_RECEIPTS_MAX messages, of waits that were
- * given up, are still there; nothing was sent. To oneself: another thread has to receive. */
+ * unless the private queue was at its limit all the time. To oneself: another thread has to receive. */
 int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                    const spc_payload_t *payload, uint64_t deadline_ns);
 

@@ -185,7 +185,7 @@ typedef struct spc_recv_call {
 typedef struct spc_awaited {
     int32_t destination; /* rank of the segment */
     uint32_t rank; /* the same as a rank of the communicator */
-    uint32_t number; /* of the message: spc_receipt.h */
+    uint64_t number; /* of the message: spc_receipt.h */
 } spc_awaited_t;
 
 /* A send that waits until the message has been taken. */
@@ -197,6 +197,9 @@ typedef struct spc_synchronous_call {
     bool sent; /* before, it waits for room in the queue */
     bool content; /* not an ssend: the node itself does not count, nor do nodes that end without taking it */
 } spc_synchronous_call_t;
+
+/* Whether the message has been taken. Without the lock. */
+bool spc_comm_is_taken(const spc_comm_t *comm, const spc_awaited_t *awaited);
 
 /* Checks a receive, and determines its match for the inbox. SPC_EAGAIN: see spc_comm_check_callable. */
 int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match);

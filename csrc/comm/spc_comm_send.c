@@ -293,13 +293,20 @@ static bool is_over(const spc_synchronous_call_t *call) {
 
 /* ---- asking for receipts */
 
-/* With the lock. Whether all can be numbered. */
+static bool is_answered(const spc_awaited_t *awaited) {
+    return spc_receipt_is_answer(awaited->number);
+}
+
+/* With the lock. Whether all can be numbered. SPC_ELIMIT: not all alike, with a bit for each. */
 static int number_all(spc_node_t *node, spc_synchronous_call_t *call) {
     int status =
         node->receipts != NULL ? SPC_OK : spc_receipts_create(&node->segment, node->rank, &node->receipts);
     for (uint32_t i = 0; i < call->send->destination_count && status == SPC_OK; i++) {
         uint32_t rank = (uint32_t)call->send->destinations[i];
         status = spc_receipts_next(node->receipts, rank, &call->awaited[i].number);
+        if (status == SPC_OK && call->send->destination_count > 1 && is_answered(&call->awaited[i])) {
+            status = SPC_ELIMIT;
+        }
         call->awaited[i].destination = (int32_t)rank;
         call->awaited[i].rank = (uint32_t)call->send->ranks[i];
     }
@@ -314,7 +321,7 @@ static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status
         if (status != SPC_OK && !spc_outbox_took(node->outbox, rank)) {
             continue;
         }
-        spc_receipts_note_sent(node->receipts, rank);
+        spc_receipts_note_sent(node->receipts, rank, awaited.number);
         if (call->content && rank == node->rank) {
             spc_receipts_settle(node->receipts, rank, awaited.number);
         } else {
@@ -333,7 +340,8 @@ static int send_asking_locked(spc_node_t *node, void *argument, spc_block_shared
     int refused = number_all(node, call);
     uint32_t count = refused == SPC_OK ? send->destination_count : 0;
     int status = refused;
-    spc_outbox_ask(node->outbox, true);
+    const bool answers = count != 0 && is_answered(&call->awaited[0]);
+    spc_outbox_ask(node->outbox, (uint8_t)(SPC_SLOT_ASKS | (answers ? SPC_SLOT_ANSWER : 0)));
     if (block != NULL) {
         status = spc_outbox_send_block(node->outbox, send->destinations, count, send->context, send->tag,
                                        send->payload, block);
@@ -343,7 +351,7 @@ static int send_asking_locked(spc_node_t *node, void *argument, spc_block_shared
         status =
             spc_outbox_send(node->outbox, send->destinations, count, send->context, send->tag, send->payload);
     }
-    spc_outbox_ask(node->outbox, false);
+    spc_outbox_ask(node->outbox, 0);
     if (refused == SPC_OK && status != SPC_EAGAIN) {
         note_sent(node, call, status);
     }
@@ -352,9 +360,37 @@ static int send_asking_locked(spc_node_t *node, void *argument, spc_block_shared
 
 /* ---- waiting for receipts */
 
-static bool is_taken(spc_comm_t *comm, const spc_synchronous_call_t *call, const spc_awaited_t *awaited) {
-    return spc_receipts_given(comm->node->receipts, (uint32_t)awaited->destination, awaited->number)
-           || (call->content && spc_comm_has_left(comm, awaited->rank));
+/* With the lock: takes the answers of this node that have come. */
+static void take_answers(const spc_comm_t *comm, int32_t source) {
+    spc_node_t *node = comm->node;
+    const spc_match_t match = {
+        .source = source, .tag = SPC_RECEIPT_TAG, .context = spc_comm_context(comm, SPC_CONTEXT_INTERNAL)};
+    spc_message_t message;
+    while (spc_node_take(node, &match, &message) == SPC_OK) {
+        uint64_t number;
+        if (message.length_bytes == sizeof(number)) { /* else another box has made it up */
+            memcpy(&number, message.bytes, sizeof(number));
+            spc_receipts_note_answer(node->receipts, (uint32_t)source, number);
+        }
+        spc_inbox_release(node->inbox, &message);
+        spc_inbox_note_stored(node->inbox); /* it may be the receipt that another thread waits for */
+    }
+}
+
+bool spc_comm_is_taken(const spc_comm_t *comm, const spc_awaited_t *awaited) {
+    spc_node_t *node = comm->node;
+    if (!is_answered(awaited)) {
+        return spc_receipts_given(node->receipts, (uint32_t)awaited->destination, awaited->number);
+    }
+    pthread_mutex_lock(&node->lock);
+    take_answers(comm, awaited->destination);
+    const bool taken = spc_receipts_given(node->receipts, (uint32_t)awaited->destination, awaited->number);
+    spc_node_unlock(node);
+    return taken;
+}
+
+static bool is_settled(spc_comm_t *comm, const spc_synchronous_call_t *call, const spc_awaited_t *awaited) {
+    return spc_comm_is_taken(comm, awaited) || (call->content && spc_comm_has_left(comm, awaited->rank));
 }
 
 static bool test_synchronous(spc_node_wait_t *wait) {
@@ -365,7 +401,7 @@ static bool test_synchronous(spc_node_wait_t *wait) {
             return wait->status != SPC_EAGAIN;
         }
     }
-    while (call->next < call->count && is_taken(wait->owner, call, &call->awaited[call->next])) {
+    while (call->next < call->count && is_settled(wait->owner, call, &call->awaited[call->next])) {
         call->next++;
     }
     return is_over(call);
@@ -449,7 +485,7 @@ static int perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait
                  && length >= comm->config->rendezvous_bytes && goes_to_others(comm, call);
     spc_comm_perturb_before(comm);
     int status = waits ? send_by_rendezvous(comm, call, deadline_ns) : SPC_ELIMIT;
-    if (status == SPC_ELIMIT) { /* or too many were given up: then this message goes without waiting */
+    if (status == SPC_ELIMIT) { /* or too many to several are open: then this message goes without waiting */
         call->destinations = call->ranks;
         status = spc_comm_send_call(comm, call, deadline_ns);
     }
@@ -528,28 +564,10 @@ int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int3
 
 /* ---- sends that are completed later ---- */
 
-/* True for a send that has to wait for earlier ones: too many are without a receipt. */
 static bool test_begin(spc_node_wait_t *wait) {
     spc_synchronous_call_t *call = wait->argument;
     wait->status = hand_over(wait->node, call->send, send_asking_locked, call);
-    return wait->status != SPC_EAGAIN && wait->status != SPC_ELIMIT;
-}
-
-/* The receiver has ended, or left the communicator. */
-static int doomed_begin(spc_node_wait_t *wait) {
-    const spc_synchronous_call_t *call = wait->argument;
-    spc_comm_t *comm = wait->owner;
-    const uint32_t rank = (uint32_t)call->send->ranks[0];
-    return spc_comm_has_left(comm, rank) ? spc_comm_blame(comm, rank) : SPC_OK;
-}
-
-static void describe_begin(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    const spc_synchronous_call_t *call = wait->argument;
-    (void)pairs;
-    spc_comm_describe_send(wait->owner, call->send, entry);
-    if (wait->status == SPC_ELIMIT) {
-        entry->doubts |= SPC_BOARD_UNKNOWN; /* no row shows whose receipt it needs */
-    }
+    return wait->status != SPC_EAGAIN;
 }
 
 int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
@@ -568,8 +586,8 @@ int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, in
     spc_synchronous_call_t call = {.send = &send, .awaited = &request->awaited};
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_begin,
-                            .doomed = doomed_begin,
-                            .describe = describe_begin,
+                            .doomed = doomed_synchronous,
+                            .describe = describe_synchronous,
                             .owner = comm,
                             .argument = &call};
     status = test_begin(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);

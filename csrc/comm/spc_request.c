@@ -209,9 +209,7 @@ bool spc_request_is_done(spc_request_t *request) {
         return true;
     }
     spc_comm_t *comm = request->comm;
-    if (request->kind == SPC_REQUEST_SEND
-        && spc_receipts_given(comm->node->receipts, (uint32_t)request->awaited.destination,
-                              request->awaited.number)) {
+    if (request->kind == SPC_REQUEST_SEND && spc_comm_is_taken(comm, &request->awaited)) {
         complete(request, SPC_OK);
         return true;
     }

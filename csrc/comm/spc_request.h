@@ -57,8 +57,7 @@ struct spc_request {
 int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                         spc_request_t *request);
 
-/* Copies the payload and asks for a receipt. Waits only for room: while the private queue is at its limit, or
- * SPC_RECEIPTS_MAX messages to that node are without a receipt. */
+/* Copies the payload and asks for a receipt. Waits only for room: while the private queue is at its limit. */
 int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                      const spc_payload_t *payload, uint64_t deadline_ns, spc_request_t *request);
 

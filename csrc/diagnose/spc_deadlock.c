@@ -164,7 +164,7 @@ static bool may_go_on(const spc_deadlock_t *deadlock, uint32_t rank) {
     case SPC_BOARD_RECEIPT:
         return needs.able != 0
                || spc_receipt_is_given(spc_segment_address(deadlock->segment, entry.lines_offset),
-                                       (uint32_t)entry.phase);
+                                       entry.phase);
     case SPC_BOARD_PHASE:
         return may_phase_go_on(deadlock, &needs);
     case SPC_BOARD_CYCLE:
@@ -259,9 +259,9 @@ bool spc_deadlock_read(spc_deadlock_t *deadlock, uint32_t rank, spc_board_entry_
             return false;
         }
     }
-    const bool given = entry->kind == SPC_BOARD_RECEIPT
-                       && spc_receipt_is_given(spc_segment_address(deadlock->segment, entry->lines_offset),
-                                               (uint32_t)entry->phase);
+    const bool given =
+        entry->kind == SPC_BOARD_RECEIPT
+        && spc_receipt_is_given(spc_segment_address(deadlock->segment, entry->lines_offset), entry->phase);
     return !given && spc_board_stuck(board) == stuck;
 }
 

@@ -19,9 +19,8 @@ typedef struct spc_inbox_row {
     spc_mailbox_reader_t reader;
     spc_entry_t *assembling; /* the message whose parts are arriving: parts come without gaps */
     uint64_t held_bytes;     /* memory that its messages in the queue take */
-    uint64_t lent_bytes;     /* published part of these: the bytes beyond the share */
     uint32_t opened; /* messages so far, modulo 2³² */
-    uint32_t asked; /* number of messages so far that want a receipt: the number of the next one */
+    spc_asked_t asked; /* messages so far that want a receipt */
 } spc_inbox_row_t;
 
 struct spc_inbox {
@@ -156,15 +155,19 @@ static uint64_t spc_inbox_held_bytes(const spc_message_t *message) {
     return sizeof(spc_entry_t) + (message->storage == SPC_STORED_HEAP ? message->length_bytes : 0);
 }
 
+/* The part of held bytes that their sender lends: those beyond the share. */
+static uint64_t lent_part(const spc_inbox_t *inbox, uint64_t held_bytes) {
+    return held_bytes > inbox->share_bytes ? held_bytes - inbox->share_bytes : 0;
+}
+
 /* The sender's messages in the queue take this much from now on; publishes to it the lent part of that. */
 static void spc_inbox_hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_bytes) {
     spc_inbox_row_t *row = &inbox->row[sender];
-    const uint64_t before = row->lent_bytes;
+    const uint64_t before = lent_part(inbox, row->held_bytes), lent = lent_part(inbox, held_bytes);
     row->held_bytes = held_bytes;
-    row->lent_bytes = held_bytes > inbox->share_bytes ? held_bytes - inbox->share_bytes : 0;
-    if (__builtin_expect(row->lent_bytes != before, 0)) { /* mostly nothing is lent */
-        spc_mailbox_lend(row->reader.row, row->lent_bytes);
-        if (row->lent_bytes < before) {
+    if (__builtin_expect(lent != before, 0)) { /* mostly nothing is lent */
+        spc_mailbox_lend(row->reader.row, lent);
+        if (lent < before) {
             spc_inbox_notify_sender(inbox, sender);
         }
     }
@@ -220,20 +223,21 @@ static void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
     }
 }
 
-/* Notifies the sender that its message of this number has been taken. */
-static void spc_inbox_give_receipt(spc_inbox_t *inbox, uint32_t sender, uint32_t number) {
-    spc_receipt_give(inbox->row[sender].reader.row, number);
+/* Notifies the sender that its message of this number and context is taken. SPC_ENOMEM: it must not be taken. */
+__attribute__((noinline)) static int give_receipt(spc_inbox_t *inbox, uint32_t sender, uint16_t context,
+                                                  uint64_t number) {
+    if (spc_receipt_is_answer(number)) {
+        return spc_receipt_send_answer(inbox->options.outbox, sender, context, number);
+    }
+    spc_receipt_give(inbox->row[sender].reader.row, (uint32_t)number);
     spc_inbox_notify_sender(inbox, sender);
+    return SPC_OK;
 }
 
 /* ---- out of the queue */
 
 /* Removes an entry from the queue, and from the accounts of its sender. */
 static void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
-    if (__builtin_expect(entry->asks != 0, 0)) {
-        spc_inbox_give_receipt(inbox, entry->message.sender, (uint32_t)(entry->asks - 1));
-        entry->asks = 0;
-    }
     spc_inbox_queue_remove(&inbox->queue, entry, message);
     spc_inbox_count_complete(inbox, message->context, -1);
     spc_inbox_hold(inbox, message->sender,
@@ -328,7 +332,11 @@ static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sh
     entry->message.handle = memory;
     entry->message.bytes = memory;
     entry->assembled_bytes = 0;
-    entry->asks = (slot->flags & SPC_SLOT_ASKS) != 0 ? (uint64_t)inbox->row[sender].asked++ + 1 : 0;
+    entry->asks = 0;
+    if ((slot->flags & SPC_SLOT_ASKS) != 0) {
+        entry->asks = spc_asked_next(&inbox->row[sender].asked, slot->flags) + 1;
+        spc_asked_count(&inbox->row[sender].asked, slot->flags);
+    }
     spc_inbox_queue_insert(&inbox->queue, entry);
     inbox->row[sender].assembling = entry;
     spc_inbox_hold(inbox, sender, inbox->row[sender].held_bytes + spc_inbox_held_bytes(&entry->message));
@@ -339,8 +347,7 @@ static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sh
 static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
     if (spc_inbox_is_closed(inbox, entry->message.context)) {
         spc_message_t message;
-        entry->asks = 0; /* no receive has taken it */
-        spc_inbox_take_entry(inbox, entry, &message);
+        spc_inbox_take_entry(inbox, entry, &message); /* no receive has taken it: without a receipt */
         spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }
@@ -424,8 +431,12 @@ static int store_special(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
     if (spc_slot_has_parts(slot)) {
         return store_part(inbox, sender, slot);
     }
-    int status = store_whole(inbox, sender, slot, (uint64_t)inbox->row[sender].asked + 1);
-    inbox->row[sender].asked += status == SPC_OK;
+    spc_asked_t *asked = &inbox->row[sender].asked;
+    const uint8_t flags = slot->flags; /* the sender may write the slot again once it is stored */
+    int status = store_whole(inbox, sender, slot, spc_asked_next(asked, flags) + 1);
+    if (status == SPC_OK) {
+        spc_asked_count(asked, flags);
+    }
     return status;
 }
 
@@ -461,6 +472,12 @@ static int take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message
     if (entry == NULL) {
         return SPC_EAGAIN;
     }
+    if (__builtin_expect(entry->asks != 0, 0)) {
+        int status = give_receipt(inbox, entry->message.sender, entry->message.context, entry->asks - 1);
+        if (status != SPC_OK) {
+            return status;
+        }
+    }
     if (__builtin_expect(entry->posted != NULL, 0)) {
         spc_inbox_settle_posted(entry, match->posted);
     }
@@ -468,12 +485,17 @@ static int take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message
     return SPC_OK;
 }
 
-/* The row's next slot, which matches and wants a receipt. */
-static void take_asking(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
-                        spc_message_t *message) {
-    spc_inbox_open_slot(inbox, sender, slot, message);
-    spc_inbox_consume_slot(inbox, sender);
-    spc_inbox_give_receipt(inbox, sender, inbox->row[sender].asked++);
+/* The row's next slot, which matches and wants a receipt. SPC_ENOMEM. */
+__attribute__((noinline)) static int take_asking(spc_inbox_t *inbox, uint32_t sender,
+                                                 const spc_slot_shared_t *slot, spc_message_t *message) {
+    spc_asked_t *asked = &inbox->row[sender].asked;
+    int status = give_receipt(inbox, sender, slot->context, spc_asked_next(asked, slot->flags));
+    if (status == SPC_OK) {
+        spc_asked_count(asked, slot->flags);
+        spc_inbox_open_slot(inbox, sender, slot, message);
+        spc_inbox_consume_slot(inbox, sender);
+    }
+    return status;
 }
 
 /* The match of a posted receive that a slot's message is for; NULL: it is for none. */
@@ -508,8 +530,7 @@ __attribute__((always_inline)) static inline int serve_row(spc_inbox_t *inbox, u
         }
         wanted = wanted && !spc_slot_is_last(slot);
         if (wanted && !spc_slot_has_parts(slot)) {
-            take_asking(inbox, sender, slot, message);
-            return SPC_OK;
+            return take_asking(inbox, sender, slot, message);
         }
         int status = spc_inbox_store_slot(inbox, sender, slot);
         if (status != SPC_OK) {
@@ -718,26 +739,9 @@ uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source) {
     return inbox->row[source].reader.received;
 }
 
-/* `kinds` 0: of the same context, and either the source or the tag differs. Else: only the context does. */
-static bool is_near(const spc_message_t *message, const spc_match_t *match, uint32_t kinds) {
-    bool source = match->source == SPC_ANY_SOURCE || message->source == match->source;
-    bool tag = match->tag == SPC_ANY_TAG || message->tag == match->tag;
-    const uint32_t here = match->context, there = message->context;
-    return kinds == 0 ? here == there && source != tag
-                      : here != there && here % kinds == there % kinds && source && tag;
-}
-
 uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, uint32_t kinds, int32_t *source,
                         int32_t *tag) {
-    uint32_t count = 0;
-    for (const spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = entry->next) {
-        if (spc_entry_is_complete(entry) && is_near(&entry->message, match, kinds)) {
-            *source = count == 0 ? entry->message.source : *source;
-            *tag = count == 0 ? entry->message.tag : *tag;
-            count++;
-        }
-    }
-    return count;
+    return spc_inbox_queue_near(&inbox->queue, match, kinds, source, tag);
 }
 
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context) {
@@ -835,8 +839,7 @@ static void discard_context(spc_inbox_t *inbox, uint16_t context) {
     spc_entry_t *entry;
     spc_message_t message;
     while ((entry = spc_inbox_queue_find(&inbox->queue, context, SPC_ANY_SOURCE, SPC_ANY_TAG)) != NULL) {
-        entry->asks = 0; /* no receive has taken it */
-        spc_inbox_take_entry(inbox, entry, &message);
+        spc_inbox_take_entry(inbox, entry, &message); /* no receive has taken it: without a receipt */
         spc_inbox_note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }

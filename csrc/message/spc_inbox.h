@@ -25,6 +25,7 @@
 #include "message/spc_format.h"
 #include "message/spc_mailbox.h"
 #include "message/spc_numbers.h"
+#include "message/spc_outbox.h"
 #include "segment/spc_arena.h"
 #include "segment/spc_note.h"
 #include "segment/spc_segment.h"
@@ -41,6 +42,7 @@ typedef struct spc_inbox_options {
     spc_note_shared_t *notes; /* counts messages that no receive asked for; may be NULL */
     spc_trace_t *trace; /* records taken messages; may be NULL */
     spc_numbers_t *numbers; /* hears of last messages; may be NULL */
+    spc_outbox_t *outbox; /* sends receipts that are messages; NULL: nobody asks for one */
 } spc_inbox_options_t;
 
 typedef struct spc_posted spc_posted_t;

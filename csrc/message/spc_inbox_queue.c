@@ -98,6 +98,28 @@ static void unlink_by_tag(spc_inbox_queue_t *queue, spc_entry_t *entry) {
     *(entry->tag_next != NULL ? &entry->tag_next->tag_previous : &tags->last) = entry->tag_previous;
 }
 
+/* `kinds` 0: of the same context, and either the source or the tag differs. Else: only the context does. */
+static bool is_near(const spc_message_t *message, const spc_match_t *match, uint32_t kinds) {
+    bool source = match->source == SPC_ANY_SOURCE || message->source == match->source;
+    bool tag = match->tag == SPC_ANY_TAG || message->tag == match->tag;
+    const uint32_t here = match->context, there = message->context;
+    return kinds == 0 ? here == there && source != tag
+                      : here != there && here % kinds == there % kinds && source && tag;
+}
+
+uint32_t spc_inbox_queue_near(const spc_inbox_queue_t *queue, const spc_match_t *match, uint32_t kinds,
+                              int32_t *source, int32_t *tag) {
+    uint32_t count = 0;
+    for (const spc_entry_t *entry = queue->arrivals.first; entry != NULL; entry = entry->next) {
+        if (spc_entry_is_complete(entry) && is_near(&entry->message, match, kinds)) {
+            *source = count == 0 ? entry->message.source : *source;
+            *tag = count == 0 ? entry->message.tag : *tag;
+            count++;
+        }
+    }
+    return count;
+}
+
 void spc_inbox_queue_move(spc_inbox_queue_t *queue, spc_entry_t *entry, uint16_t context) {
     unlink_by_tag(queue, entry);
     entry->message.context = context;

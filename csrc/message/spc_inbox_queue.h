@@ -54,6 +54,10 @@ void spc_inbox_queue_insert(spc_inbox_queue_t *queue, spc_entry_t *entry);
 spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source,
                                   int32_t tag);
 
+/* As spc_inbox_near. */
+uint32_t spc_inbox_queue_near(const spc_inbox_queue_t *queue, const spc_match_t *match, uint32_t kinds,
+                              int32_t *source, int32_t *tag);
+
 /* Gives it another context; it keeps its place. */
 void spc_inbox_queue_move(spc_inbox_queue_t *queue, spc_entry_t *entry, uint16_t context);
 

@@ -39,6 +39,7 @@ enum {
     SPC_SLOT_FIRST = 32, /* PART: the first of its message, which stands for it where messages are counted */
     /* Not a message of the program: its sender has destroyed the communicator of this context (spc_numbers.h). */
     SPC_SLOT_LAST = 64,
+    SPC_SLOT_ANSWER = 128, /* ASKS: the receipt is to be a message */
 };
 
 /* Contexts: the kind of a message, beside the number of its communicator; ANY never matches another context. */

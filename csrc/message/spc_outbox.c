@@ -25,7 +25,7 @@ struct spc_outbox {
     bool is_wide; /* the run has several boxes */
     uint64_t sends; /* running number of sends that may fail */
     uint64_t began; /* ticks at the start of the last of them; only if there is a trace */
-    uint8_t asks; /* SPC_SLOT_ASKS or 0: for messages sent now */
+    uint8_t asks; /* of messages sent now: spc_outbox_ask */
     spc_queue_total_t total;
     spc_ring_t *ring;
     spc_arena_t *arena; /* NULL if this run has none */
@@ -259,8 +259,8 @@ static int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_
     return status;
 }
 
-void spc_outbox_ask(spc_outbox_t *outbox, bool on) {
-    outbox->asks = on ? SPC_SLOT_ASKS : 0;
+void spc_outbox_ask(spc_outbox_t *outbox, uint8_t flags) {
+    outbox->asks = flags;
 }
 
 bool spc_outbox_took(const spc_outbox_t *outbox, uint32_t destination) {

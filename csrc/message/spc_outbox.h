@@ -108,9 +108,9 @@ void spc_outbox_end_stream(spc_outbox_t *outbox, spc_stream_t *stream);
 /* Bytes of this node's arena that are given out. */
 uint64_t spc_outbox_block_bytes(spc_outbox_t *outbox);
 
-/* From now on, until it is switched off again within the same hold of the lock, messages ask their receivers for
- * receipts (spc_receipt.h). */
-void spc_outbox_ask(spc_outbox_t *outbox, bool on);
+/* From now on, until it is called with 0 within the same hold of the lock, messages ask their receivers for receipts
+ * (spc_receipt.h): SPC_SLOT_ASKS, with SPC_SLOT_ANSWER or without. */
+void spc_outbox_ask(spc_outbox_t *outbox, uint8_t flags);
 
 /* After a send (or send_block) that failed: whether it took the message for this destination all the same. With
  * SPC_ENOMEM a multicast may have reached some of its destinations. */

@@ -12,12 +12,12 @@ static int create_boxes(spc_node_t *node) {
     if (status != SPC_OK) {
         return status;
     }
-    spc_inbox_options_t inbox = {&node->segment, node->status,  node->events, node->rank,
-                                 node->notes,    node->tracing, node->numbers};
     spc_outbox_options_t outbox = {&node->segment, node->status, node->events, node->rank,
                                    node->notes,    false,        node->tracing};
-    status = spc_inbox_create(&inbox, &node->inbox);
-    return status != SPC_OK ? status : spc_outbox_create(&outbox, &node->outbox);
+    status = spc_outbox_create(&outbox, &node->outbox);
+    spc_inbox_options_t inbox = {&node->segment, node->status,  node->events,  node->rank,
+                                 node->notes,    node->tracing, node->numbers, node->outbox};
+    return status != SPC_OK ? status : spc_inbox_create(&inbox, &node->inbox);
 }
 
 static void open_trace(spc_node_t *node) {

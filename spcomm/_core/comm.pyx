@@ -253,7 +253,7 @@ cdef class Comm(Handle):
         RankError, TagError, TypeError
             As for `send`; nothing was sent. Also RankError: `dest` is this node, and it has no other thread.
         SpcommError
-            The communicator is closed; or 256 messages to `dest` whose `ssend` timed out are still there.
+            The communicator is closed.
 
         Notes
         -----

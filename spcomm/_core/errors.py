@@ -358,9 +358,6 @@ def failure(
     if name == "SPC_EVERSION":
         advice = "Install the same version for the launcher and for all nodes"
         return VersionError(f"{call}: the run was started by another version of spcomm. {advice}.")
-    if name == "SPC_ELIMIT" and call.startswith(_SYNCHRONOUS):
-        found = f"256 messages of node {rank}, whose ssend timed out, have not been received there"
-        return SpcommError(f"{call}: {found}; nothing was sent")
     if name == "SPC_ELIMIT":
         return SpcommError(
             f"{call}: eight fuzzy barriers are open already, the most that may be; wait for one first"

@@ -32,7 +32,8 @@ static inline void open_office(office_t *office, spc_config_t config) {
     CHECK_OK(spc_segment_attach(&office->segment, office->descriptor));
     office->status = spc_segment_part(&office->segment, SPC_REGION_STATUS, 0);
     office->events = spc_segment_part(&office->segment, SPC_REGION_EVENT, 0);
-    const spc_inbox_options_t inbox = {&office->segment, office->status, office->events, 0, NULL, NULL, NULL};
+    const spc_inbox_options_t inbox = {
+        &office->segment, office->status, office->events, 0, NULL, NULL, NULL, NULL};
     CHECK_OK(spc_inbox_create(&inbox, &office->inbox));
     for (uint32_t i = 0; i < config.nodes; i++) {
         const spc_outbox_options_t outbox = {

@@ -23,14 +23,14 @@ static void close_office(office_t *office) {
     comm_box_close(&office->box);
 }
 
-static uint32_t ask(office_t *office) {
-    uint32_t number;
+static uint64_t ask(office_t *office) {
+    uint64_t number;
     CHECK_OK(spc_receipts_next(office->receipts, 1, &number));
-    spc_receipts_note_sent(office->receipts, 1);
+    spc_receipts_note_sent(office->receipts, 1, number);
     return number;
 }
 
-static bool given(const office_t *office, uint32_t number) {
+static bool given(const office_t *office, uint64_t number) {
     return spc_receipts_given(office->receipts, 1, number);
 }
 
@@ -50,7 +50,8 @@ TEST(numbers_follow_each_other_for_many_laps) {
 TEST(in_any_order) {
     office_t office = open_office();
     for (uint32_t round = 0; round < 2 * SPC_RECEIPTS_MAX; round++) {
-        uint32_t first = ask(&office), second = ask(&office), third = ask(&office);
+        const uint32_t first = (uint32_t)ask(&office), second = (uint32_t)ask(&office),
+                       third = (uint32_t)ask(&office);
         spc_receipt_give(office.row, second);
         CHECK(!given(&office, first) && given(&office, second) && !given(&office, third));
         spc_receipt_give(office.row, third);
@@ -64,37 +65,66 @@ TEST(in_any_order) {
     close_office(&office);
 }
 
-/* A number must not come again while somebody may still look for it. */
-TEST(at_most_so_many_at_a_time) {
+/* A bit must not stand for another message while somebody may still look for it: what has none gets an answer. */
+TEST(without_a_bit) {
     office_t office = open_office();
-    uint32_t number;
     for (uint32_t i = 0; i < SPC_RECEIPTS_MAX; i++) {
         CHECK_EQ_U(ask(&office), i);
     }
-    CHECK_EQ(spc_receipts_next(office.receipts, 1, &number), SPC_ELIMIT);
+    CHECK_EQ_U(ask(&office), SPC_RECEIPT_ANSWER);
     spc_receipt_give(office.row, 0);
-    CHECK_EQ(spc_receipts_next(office.receipts, 1, &number), SPC_ELIMIT); /* its waiter has not seen it */
+    CHECK_EQ_U(ask(&office), SPC_RECEIPT_ANSWER + 1); /* its waiter has not seen it */
     spc_receipts_settle(office.receipts, 1, 0);
     CHECK_EQ_U(ask(&office), SPC_RECEIPTS_MAX);
     CHECK(!given(&office, SPC_RECEIPTS_MAX));
+    CHECK(!given(&office, SPC_RECEIPT_ANSWER) && !given(&office, SPC_RECEIPT_ANSWER + 1));
     close_office(&office);
 }
 
 TEST(given_up_and_received_later) {
     office_t office = open_office();
-    uint32_t number;
     for (uint32_t i = 0; i < SPC_RECEIPTS_MAX; i++) {
         spc_receipts_settle(office.receipts, 1, ask(&office));
     }
-    CHECK_EQ(spc_receipts_next(office.receipts, 1, &number), SPC_ELIMIT);
     spc_receipt_give(office.row, 1);
-    CHECK_EQ(spc_receipts_next(office.receipts, 1, &number), SPC_ELIMIT); /* they come in order */
+    CHECK_EQ_U(ask(&office), SPC_RECEIPT_ANSWER); /* they come in order */
     spc_receipt_give(office.row, 0);
     for (uint32_t i = 0; i < 2; i++) {
         CHECK_EQ_U(ask(&office), SPC_RECEIPTS_MAX + i);
         CHECK(!given(&office, SPC_RECEIPTS_MAX + i));
     }
-    CHECK_EQ(spc_receipts_next(office.receipts, 1, &number), SPC_ELIMIT);
+    CHECK_EQ_U(ask(&office), SPC_RECEIPT_ANSWER + 1);
+    close_office(&office);
+}
+
+/* Answers come in any order, and their places are used again; meanwhile more of them are made. */
+TEST(answers_in_any_order) {
+    enum { OPEN = 700 };
+    office_t office = open_office();
+    uint64_t numbers[OPEN], next = SPC_RECEIPT_ANSWER;
+    for (uint32_t i = 0; i < SPC_RECEIPTS_MAX; i++) {
+        (void)ask(&office);
+    }
+    for (uint32_t round = 1; round < 40; round++) {
+        const uint32_t open = round * 17, half = open / 2;
+        CHECK(open <= OPEN);
+        for (uint32_t i = 0; i < open; i++) {
+            numbers[i] = ask(&office);
+            CHECK_EQ_U(numbers[i], next++);
+            if (i >= half && i % 2 == 0) { /* of the first half, while more are asked for */
+                spc_receipts_note_answer(office.receipts, 1, numbers[i - half]);
+            }
+        }
+        for (uint32_t i = 0; i < open; i++) {
+            CHECK(given(&office, numbers[i]) == (i + half < open && (i + half) % 2 == 0));
+        }
+        for (uint32_t i = open; i-- > 0;) {
+            spc_receipts_note_answer(office.receipts, 1, numbers[i]);
+            CHECK(given(&office, numbers[i]));
+            CHECK(i == 0
+                  || given(&office, numbers[i - 1]) == (i - 1 + half < open && (i - 1 + half) % 2 == 0));
+        }
+    }
     close_office(&office);
 }
 

@@ -205,6 +205,53 @@ TEST(any) {
     run_ranks(4, (spc_config_t){.slots = 1, .ring_bytes = 1024}, any_body);
 }
 
+/* ---- many synchronous sends are open before any is received ---- */
+
+enum { MANY = SPC_RECEIPTS_MAX + 150 };
+
+/* The last message first, the others in order; each of these shows which of the requests are done. */
+static void take_many(spc_comm_t *comm, uint64_t round) {
+    recv_content(comm, 0, MANY - 1, round, 8);
+    recv_content(comm, 0, MANY, round, 8); /* its sender has seen that receipt alone */
+    for (int32_t i = 0; i < MANY - 1; i++) {
+        recv_content(comm, 0, i, round + (uint64_t)i, i % 16 == 0 ? 20000 : 8);
+    }
+}
+
+static void give_many(spc_comm_t *comm, uint64_t round) {
+    spc_request_t *all = calloc(MANY, sizeof(*all));
+    CHECK(all != NULL);
+    for (int32_t i = 0; i < MANY; i++) {
+        const uint64_t seed = i == MANY - 1 ? round : round + (uint64_t)i, bytes = i % 16 == 0 ? 20000 : 8;
+        unsigned char *content = content_make(seed, bytes);
+        const spc_payload_t payload = content_payload(content, bytes);
+        CHECK_OK(spc_request_send(comm, 1, SPC_CONTEXT_USER, i, &payload, SPC_NO_DEADLINE, &all[i]));
+        free(content);
+    }
+    CHECK_OK(spc_request_wait(&all[MANY - 1], SPC_NO_DEADLINE));
+    CHECK(!spc_request_is_done(&all[0]) && !spc_request_is_done(&all[MANY - 2]));
+    send_content(comm, 1, MANY, round, 8);
+    for (int32_t i = 0; i < MANY; i++) {
+        CHECK_OK(spc_request_wait(&all[i], SPC_NO_DEADLINE));
+        spc_request_end(&all[i]);
+    }
+    free(all);
+}
+
+static void many_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    (void)size;
+    for (uint64_t round = 0; round < 3; round++) {
+        (rank == 0 ? give_many : take_many)(comm, round);
+    }
+    comm_box_leave(comm);
+}
+
+TEST(many) {
+    run_ranks(2, (spc_config_t){.arena_bytes = 1048576}, many_body);
+    run_ranks(2, (spc_config_t){.slots = 2, .ring_bytes = 1024}, many_body);
+}
+
 /* ---- cancelling: a request either gets its message or leaves it to the next receive ---- */
 
 static void cancel_body(int rank, int size, void *box) {

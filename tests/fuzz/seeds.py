@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
-VERSION = 9  # SPC_FRAME_VERSION; of another one a reader refuses everything
+VERSION = 10  # SPC_FRAME_VERSION; of another one a reader refuses everything
 # The first byte of an input: see fuzz_frame.c, fuzz_arrival.c and fuzz_handshake.c.
 START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
 OPERATION, TYPES, LENGTH, ROW, PLACE = 1, 2, 4, 8, 16
@@ -43,7 +43,7 @@ def frames():
     yield "longest_length", bytes([sums, 11]) + frame(length=1 << 18, body=b"z" * 30)
     yield "other_version", bytes([sums, 12]) + frame() + frame(version=1)
     yield "no_kind", bytes([sums, 13]) + frame() + frame(kind=0)
-    yield "no_flag", bytes([sums, 14]) + frame(flags=63) + frame(flags=64)
+    yield "no_flag", bytes([sums, 14]) + frame(flags=127) + frame(flags=128)
     yield "not_zero", bytes([sums, 15]) + frame(zero=1)
     yield "ranks", bytes([sums, 16]) + frame(3, b"\1\0\2\0\3\0\4\0", count=4) + frame(3, b"\1\0\2\0", count=3)
     yield "parts", bytes([sums, 17]) + frame(3, b"p" * 20, flags=1, rest=b"\xff" * 16) * 3

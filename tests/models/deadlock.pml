@@ -21,6 +21,7 @@
  *
  * Variants
  *   -DRECEIPTS       holds: sends wait until they are received
+ *   -DANSWERS        holds: the same where receipts are messages, of which the detector sees nothing
  *   -DBREAK_REREAD   fails: the detector does not look whether the boards are still the same
  *   -DBREAK_WORD     fails: it does not ask who was told of something since its last test
  *   -DBREAK_LATE     fails: the word on the board is read after that test
@@ -32,8 +33,13 @@
  *   -DBREAK_MUTE     fails: who receives from any is never found
  *   -DBREAK_RECEIPT  fails: who waits for a receipt is blocked, whatever the receiver does
  *   -DBREAK_TAKE     fails: who receives does not tell the sender, whose receipt it has given
+ *   -DBREAK_ANSWER   fails: the same where receipts are messages
  */
-#if defined(BREAK_RECEIPT) || defined(BREAK_TAKE)
+#if defined(BREAK_ANSWER)
+#define BREAK_TAKE
+#define ANSWERS
+#endif
+#if defined(BREAK_RECEIPT) || defined(BREAK_TAKE) || defined(ANSWERS)
 #define RECEIPTS
 #endif
 #if defined(BREAK_REREAD) || defined(BREAK_WORD) || defined(BREAK_LATE) || defined(BREAK_TAKE)
@@ -271,6 +277,8 @@ proctype node(byte me) {
 
 #ifdef BREAK_RECEIPT
 #define RECEIPT_GOES receipt[i]
+#elif defined(ANSWERS)
+#define RECEIPT_GOES ABLE(need[i] - RECEIPT_OF(0))
 #else
 #define RECEIPT_GOES (receipt[i] || ABLE(need[i] - RECEIPT_OF(0)))
 #endif

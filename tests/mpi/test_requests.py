@@ -8,3 +8,16 @@ import pytest
 def test_any_is_the_one_whose_message_came_first(python_program, nodes):
     result = python_program("any_order.py", nodes)
     assert result.code == 0, result
+
+
+@pytest.mark.parametrize("options", [(2,), (3,), (3, "--boxes", 2)], ids=["two", "three", "boxes"])
+@pytest.mark.parametrize("order", ["all_at_once", "last_first"])
+def test_any_number_of_synchronous_sends_may_be_open(python_program, options, order):
+    result = python_program("many_issends.py", *options, arguments=[order])
+    assert result.code == 0, result
+
+
+def test_a_synchronous_send_among_many_that_nobody_receives_is_reported(python_program):
+    result = python_program("many_issends.py", 2, arguments=["never_received"])
+    assert result.code != 0
+    assert "DEADLOCK" in result.err and "Waitall()" in result.err and "dest=1, tag=999" in result.err, result

@@ -358,8 +358,8 @@ int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t ta
 int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t timeout_ns); /* to itself, too */
 
 /* Sends to one node, and waits until it has received the message. SPCOMM_ELOST, SPCOMM_EFINISHED: it has ended without
- * receiving it. After SPCOMM_ETIMEDOUT the message stays sent, and may be received later; with 256 of those to one node
- * still there, SPCOMM_ELIMIT. To itself: SPCOMM_ERANK, unless there are other threads. */
+ * receiving it. After SPCOMM_ETIMEDOUT the message stays sent, and may be received later. To itself: SPCOMM_ERANK,
+ * unless there are other threads. */
 int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns);
 
 /* ---- receiving (2.3) ---- */

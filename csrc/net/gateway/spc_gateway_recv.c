@@ -74,8 +74,8 @@ void spc_gateway_recv_destroy(spc_gateway_t *gateway) {
 
 /* ---- receipts ---- */
 
-/* Messages that ask for a receipt are counted here just as their sender counts them, so both ends know their
- * numbers. */
+/* Messages that ask for a receipt are counted here just as their sender counts them, so both ends know their numbers.
+ * Receipts that are messages come by themselves. */
 static int watch(spc_gateway_t *gateway, uint32_t source, uint32_t destination) {
     spc_gateway_watch_t *made = malloc(sizeof(*made));
     if (made == NULL) {
@@ -198,20 +198,20 @@ static int announce(spc_gateway_t *gateway, const spc_frame_t *frame, const int3
                     uint32_t count, const unsigned char *bytes, spc_block_shared_t *block) {
     spc_outbox_t *outbox = gateway->sources[frame->source].outbox;
     const spc_payload_t payload = payload_of(frame, bytes);
-    const bool asks = (frame->flags & SPC_FRAME_ASKS) != 0;
+    const bool asks = (frame->flags & SPC_FRAME_ASKS) != 0, answers = (frame->flags & SPC_FRAME_ANSWER) != 0;
     int status = SPC_OK;
-    for (uint32_t i = 0; asks && i < count && status == SPC_OK; i++) {
+    for (uint32_t i = 0; asks && !answers && i < count && status == SPC_OK; i++) {
         status = watch(gateway, frame->source, (uint32_t)destinations[i]);
     }
     if (status != SPC_OK) {
         return status;
     }
-    spc_outbox_ask(outbox, asks);
+    spc_outbox_ask(outbox, (uint8_t)((asks ? SPC_SLOT_ASKS : 0) | (answers ? SPC_SLOT_ANSWER : 0)));
     status =
         block != NULL
             ? spc_outbox_send_block(outbox, destinations, count, frame->context, frame->tag, &payload, block)
             : spc_outbox_send(outbox, destinations, count, frame->context, frame->tag, &payload);
-    spc_outbox_ask(outbox, false);
+    spc_outbox_ask(outbox, 0);
     return status;
 }
 

@@ -244,7 +244,8 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
         .kind = SPC_FRAME_MESSAGE,
         .format = slot->format,
         .flags = (uint16_t)((length != slot->length_bytes ? SPC_FRAME_PART : 0)
-                            | ((slot->flags & SPC_SLOT_ASKS) != 0 ? SPC_FRAME_ASKS : 0)),
+                            | ((slot->flags & SPC_SLOT_ASKS) != 0 ? SPC_FRAME_ASKS : 0)
+                            | ((slot->flags & SPC_SLOT_ANSWER) != 0 ? SPC_FRAME_ANSWER : 0)),
         .source = (uint16_t)row->source,
         .tag = slot->tag,
         .context = slot->context,

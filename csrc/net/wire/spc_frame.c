@@ -42,7 +42,7 @@ enum {
 
 enum {
     KNOWN_FLAGS = SPC_FRAME_PART | SPC_FRAME_ASKS | SPC_FRAME_LAST | SPC_FRAME_OTHERS | SPC_FRAME_URGENT
-    | SPC_FRAME_FORWARD
+    | SPC_FRAME_FORWARD | SPC_FRAME_ANSWER
 };
 
 /* ---- little-endian on every machine */

@@ -22,7 +22,7 @@
 
 #define SPC_FRAME_HEADER_BYTES 64
 #define SPC_FRAME_BODY_MAX (UINT32_C(1) << 18) /* longer messages go in parts */
-#define SPC_FRAME_VERSION 9
+#define SPC_FRAME_VERSION 10
 #define SPC_FRAME_FROM_SERVER UINT16_MAX /* source of an ARRIVE whose value the server has combined */
 
 /* X(name, number, purpose). */
@@ -56,6 +56,7 @@ enum { /* flags, a mask */
        SPC_FRAME_OTHERS = 8, /* for all other boxes of the job, not only for box `destination` */
        SPC_FRAME_URGENT = 16, /* ARRIVE: this phase and those before it are forwarded at once */
        SPC_FRAME_FORWARD = 32, /* ARRIVE: for box `destination` as it is; the server does not collect it */
+       SPC_FRAME_ANSWER = 64, /* MESSAGE, with ASKS: the receipt is to be a message */
 };
 
 /* A header as a program sees it. Fields that a kind does not use are 0. On the wire: 64 bytes, in this order,
