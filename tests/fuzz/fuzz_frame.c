@@ -60,7 +60,7 @@ static int deliver(void *argument, const spc_frame_t *frame, const unsigned char
 
     MUST((uintptr_t)body % 16 == 0);
     MUST(frame->length_bytes <= run->body_max && run->body_max <= SPC_FRAME_BODY_MAX);
-    MUST(frame->kind >= 1 && frame->kind <= KINDS && frame->flags < 64);
+    MUST(frame->kind >= 1 && frame->kind <= KINDS && frame->flags < 128);
     MUST(((uint32_t)frame->count * 2 + 7) / 8 * 8 <= frame->length_bytes);
     MUST(run->length_bytes - run->at >= HEADER + (size_t)frame->length_bytes);
     spc_frame_write_header(frame, &piece, 1, header);
