@@ -15,6 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from spcomm.launch.base.process import start_clean
 from spcomm.learn import confine
 from spcomm.learn.catalogue import exercises_dir
 from spcomm.learn.errors import LearnError
@@ -79,7 +80,15 @@ def walls() -> Sandbox:
     made = Sandbox("bubblewrap", found)
     probe = made.command([python(), "-I", "-S", "-c", "pass"], {}, {})
     try:
-        done = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False)
+        # bwrap waits for ever for a child whose end is not told, as where the caller ignores SIGCHLD.
+        done = subprocess.run(
+            probe,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=20,
+            check=False,
+            preexec_fn=start_clean,
+        )
         why = done.stderr.decode(errors="replace").strip().splitlines()[-1:] if done.returncode else []
         if done.returncode == 0:
             return made

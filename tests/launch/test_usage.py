@@ -509,7 +509,13 @@ def texts(launch, *python, code=TEXTS, **environment):
 
 
 @pytest.mark.parametrize(
-    "environment", [ASCII, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}], ids=str
+    "environment",
+    [
+        ASCII,
+        {"PYTHONIOENCODING": "latin-1"},
+        pytest.param({"PYTHONIOENCODING": "ascii"}, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_texts_of_all_commands_in_an_encoding_that_lacks_letters(launch, environment):
     found = texts(launch, **environment)

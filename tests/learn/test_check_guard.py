@@ -133,7 +133,8 @@ CHECKS = {
     "command": ("-m", "spcomm", "check", "--quick"),
     "grade": (
         "-c",
-        "import sys; from spcomm.learn import grade; sys.exit(not grade(sys.argv[1], quick=True).passed)",
+        "import sys; from spcomm.learn import grade\n"
+        "found = grade(sys.argv[1], quick=True); print(found.isolation); sys.exit(not found.passed)",
     ),
 }
 
@@ -141,7 +142,7 @@ CHECKS = {
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("state", ["ignored", "blocked"])
 def test_signals_that_the_parent_kept_from_the_judge(check, state):
-    """Nobody could be reaped, and a right solution failed."""
+    """Nobody could be reaped: a right solution failed, or its walls seemed to fail and it ran without them."""
     keep = {
         "ignored": lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
         "blocked": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
@@ -153,4 +154,6 @@ def test_signals_that_the_parent_kept_from_the_judge(check, state):
         text=True,
         preexec_fn=keep[state],
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert ("none: " in said) == (sandbox.walls().bwrap is None), said
