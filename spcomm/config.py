@@ -22,6 +22,8 @@ JOINED_VARIABLE = (
 STRICT_VARIABLE = "SPCOMM_STRICT"
 CLOSE_VARIABLE = "SPCOMM_CLOSE_TIMEOUT"
 TRACE_VARIABLE = "SPCOMM_TRACE"
+ALONE_VARIABLE = "SPCOMM_ALONE"  # 1: as if no scheduler had started this
+_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")
 CLOSE_S = 10.0
 CELL = "begin the cell with `%%spcomm -n 4`, after %load_ext spcomm"  # advice for a notebook
 NEW_COMM = "; comm is new in each cell, and in each call of a Cluster"
@@ -36,6 +38,12 @@ class Membership(namedtuple("Membership", "fd rank size device inode launcher_pi
     """
 
     __slots__ = ()
+
+
+def is_in_job() -> bool:
+    """Whether a cluster's scheduler has started this, and what it has given to the job is wanted."""
+    is_job = any(os.environ.get(name) for name in _JOBS)
+    return is_job and os.environ.get(ALONE_VARIABLE, "") in ("", "0")
 
 
 _joined: "Membership | None" = None

@@ -47,6 +47,7 @@ def gather() -> "dict[str, dict[str, object]]":
         "processors": _processors(segments.cores()),
         "memory": _memory(segments.memory()),
         "allowed": segments.features(disabled),
+        "job": {"job": _job()},
         "mpi": _mpi(),
         "tools": {**{name: _in_path(name) for name in ("cc", "gdb", "tmux")}, "debugpy": _version("debugpy")},
     }
@@ -68,6 +69,7 @@ def page(found: "dict[str, dict[str, object]]") -> str:
         ("buffers", f"{_size(memory['buffers'])} at most for all messages of a run, a quarter"),
         ("/dev/shm", f"{_size(memory['shm'])}, {_size(memory['shm_free'])} free; used only where memfd is not allowed"),
         *((name, "yes" if works else "no: " + _WITHOUT[name]) for name, works in found["allowed"].items()),
+        ("job", found["job"]["job"] or "none of Slurm, PBS or LSF"),
         *((name, value or "not found") for name, value in (*found["mpi"].items(), *found["tools"].items())),
     ]  # fmt: skip
     return "".join(f"{name:<13} {text}\n" for name, text in lines)
@@ -148,6 +150,14 @@ def _memory(usable: int) -> "dict[str, object]":
         "shm": shm,
         "shm_free": free,
     }
+
+
+def _job() -> "str | None":
+    """Return the machines on which spcomm run runs here, or why it does not."""
+    from spcomm.config import is_in_job
+    from spcomm.launch.cmdline import allocation
+
+    return allocation.described() if is_in_job() else None
 
 
 def _mpi() -> "dict[str, object]":

@@ -182,7 +182,7 @@ def _supervise(
 
             transports = TransportProcesses(groups, options.link_timeout, listen, route=options.route)
         if options.hosts is not None and session is None:
-            hosts.tell(groups, transports, listen)
+            hosts.tell(groups, transports, None if options.job_hosts and options.listen is None else listen)
         code = Supervisor(run_processes, options, display, transports).run(signals, stdin)
         return _finish_trace(options, groups[0], code, display.watch) if options.is_traced else code
     finally:

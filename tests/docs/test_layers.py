@@ -89,7 +89,7 @@ IMPORTS = {
     },
     "demo": PUBLIC | {"argument_parser", "command_help", "launch", "config"},
     "compiling": {"command_help", "mpi"},
-    "info": {"_core.segments", "command_help"},
+    "info": {"_core.segments", "command_help", "config", "launch.cmdline.allocation"},
     "completion": {"cli", "command_help"},
     "cli": PUBLIC | {"command_help", "launch.base.process"},
     "__main__": {"cli"},

@@ -3,7 +3,7 @@
 
 import os
 
-from spcomm.config import CLOSE_VARIABLE, STRICT_VARIABLE, TRACE_VARIABLE
+from spcomm.config import ALONE_VARIABLE, CLOSE_VARIABLE, STRICT_VARIABLE, TRACE_VARIABLE, is_in_job
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import Options, Part
 
@@ -36,6 +36,8 @@ def environments(options: Options) -> "list[dict[str, str]]":
 def _of_the_run(options: Options) -> "dict[str, str]":
     """Return the environment of nodes in any language."""
     told = {_SEED: _hash_seed(options.parts)}
+    if is_in_job():  # a run that a node starts is for its machine
+        told[ALONE_VARIABLE] = "1"
     if options.strict:
         told[STRICT_VARIABLE] = "1"
     if options.is_traced:

@@ -68,12 +68,12 @@ def check_hosts(options: "Options") -> None:
 
     A host that several programs name is one box; a program that names a host again has another box there.
     """
-    if all(part.hosts is None for part in options.parts):
-        for field, option in (("ssh", "--ssh"), ("listen", "--listen"), ("tunnel", "--tunnel")):
+    if not options.job_hosts and all(part.hosts is None for part in options.parts):
+        for field in ("ssh", "reach", "listen", "tunnel"):
             if getattr(options, field) is not None:
                 if field == "listen" and (options.boxes is not None or options.placing is not None):
                     continue
-                raise UsageError(f"spcomm run: {option} is about other machines, as in {_EXAMPLE}")
+                raise UsageError(f"spcomm run: --{field} is about other machines, as in {_EXAMPLE}")
         return
     if options.boxes is not None:
         raise UsageError(
@@ -84,16 +84,27 @@ def check_hosts(options: "Options") -> None:
             "spcomm run: --route direct: messages between hosts go through their ssh, which connects each with this "
             "machine alone; add --tunnel none, or leave --route out"
         )
+    if options.ssh is not None and options.reach is not None:
+        raise UsageError("spcomm run: --ssh and --reach: both reach the hosts; leave one of them out")
+    if options.reach is not None and options.tunnel == "ssh":
+        raise UsageError(
+            f"spcomm run: --tunnel ssh: only ssh has tunnels, and {options.reach.partition(' ')[0]} reaches the hosts; "
+            "leave --tunnel out"
+        )
     names: list[str] = []
-    hosts = [_numbered(part.hosts or [(HERE, None)], names) for part in options.parts]
+    hosts = [_numbered(options.job_hosts or part.hosts or [(HERE, None)], names) for part in options.parts]
     if isinstance(options.placing, tuple):
         _place_by_map(options, options.placing, hosts, names)
+    elif options.job_hosts:
+        _place_in_job(options, hosts[0])
     else:
         for part, some in zip(options.parts, hosts, strict=True):
             part.boxes = in_turn(_filled(some, part.nodes), options.placing == "cyclic")
     used = sorted({box for part in options.parts for box in part.boxes})
     if len(used) > MOST_BOXES:
-        raise UsageError(f"spcomm run: --host: names {len(used)} hosts; there are at most {MOST_BOXES}")
+        raise UsageError(
+            f"spcomm run: {len(used)} hosts: a run has at most {MOST_BOXES}, each of which is a box; use fewer of them"
+        )
     options.hosts = [names[box] for box in used]
     for part in options.parts:
         part.nodes, part.boxes = len(part.boxes), [used.index(box) for box in part.boxes]
@@ -109,6 +120,23 @@ def _numbered(hosts: "list[tuple[str, int | None]]", names: "list[str]") -> "lis
             names.append(host)
         found.append((box, slots))
     return found
+
+
+def _place_in_job(options: "Options", hosts: "list[tuple[int, int | None]]") -> None:
+    """Place the nodes of all programs, in the order of the command line, on the machines of a scheduler's job."""
+    from spcomm.launch.cmdline.boxes import deal
+
+    given = [part.nodes for part in options.parts if part.nodes is not None]
+    room = sum(slots or 1 for _box, slots in hosts)
+    if given and sum(given) > room:
+        raise UsageError(
+            f"spcomm run: -n {sum(given)}: the machines of this job have room for {room}; let the scheduler give it "
+            "more tasks, or leave -n out"
+        )
+    boxes = in_turn(_filled(hosts, sum(given) if given else None), options.placing == "cyclic")
+    if not given:
+        options.parts[0].nodes = len(boxes)
+    deal(options.parts, boxes)
 
 
 def _filled(hosts: "list[tuple[int, int | None]]", nodes: "int | None") -> "list[tuple[int, int]]":
@@ -218,7 +246,9 @@ def check_room(options: "Options") -> None:
 
 def tunnels(options: "Options") -> bool:
     """Whether boxes reach this machine through their ssh."""
-    return options.tunnel == "ssh" if options.tunnel is not None else options.listen is None
+    if options.tunnel is not None:
+        return options.tunnel == "ssh"
+    return options.listen is None and options.reach is None
 
 
 def why(error: Exception) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line of `spcomm run`, read without argparse, whose import costs too much. `table` has the options."""
 
+from spcomm.config import is_in_job
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.table import ALONE, BUFFERS, TABLE, WHOLE
 from spcomm.launch.cmdline.values import LINK_TIMEOUT_S, MOST_NODES, TRACE_EVENTS, size_text
@@ -56,7 +57,10 @@ class Options:
         self.boxes: int | None = None
         self.placing: str | tuple[int, ...] | None = None  # --map
         self.hosts: list[str] | None = None  # by box: its host, or the member of a room
+        self.alone = False
+        self.job_hosts: list[tuple[str, int | None]] = []  # of the scheduler's job, if its machines are used
         self.ssh: str | None = None
+        self.reach: str | None = None  # as `ssh`, with {host} for the host's name
         self.tunnel: str | None = None
         self.listen: str | None = None
         self.room: str | None = None
@@ -143,8 +147,13 @@ class Options:
             from spcomm.launch.cmdline.machines import check_room
 
             check_room(self)
-        has_hosts = any(part.hosts is not None for part in self.parts)
-        if has_hosts or self.ssh is not None or self.tunnel is not None or self.listen is not None:
+        if not self.alone and is_in_job():
+            from spcomm.launch.cmdline.allocation import use
+
+            use(self)
+        has_hosts = bool(self.job_hosts) or any(part.hosts is not None for part in self.parts)
+        about_hosts = (self.ssh, self.reach, self.tunnel, self.listen)
+        if has_hosts or any(one is not None for one in about_hosts):
             from spcomm.launch.cmdline.machines import check_hosts
 
             check_hosts(self)

@@ -47,8 +47,13 @@ _WHERE_NODES_RUN = (
     ("--map block|cyclic|BOX,BOX,…", "placing", values.placing,
      "which node is in which box, or on which host. block: neighbours share one (default); cyclic: one box after "
      "another; or the box of each node, as in 0,0,1,0,1"),
+    ("--alone", "alone", None,
+     "in a job of Slurm, PBS or LSF: run on this machine, as without a job (default: on all machines of the job)"),
     ("--ssh COMMAND", "ssh", values.shell_words,
      "the command that reaches a host (default: ssh -o BatchMode=yes, and timeouts)"),
+    ("--reach COMMAND", "reach", values.reach,
+     "a command that reaches a host and is no ssh; {host} in it stands for the name (default in a job: srun or "
+     "blaunch)"),
     ("--tunnel ssh|none", "tunnel", values.tunnel,
      "messages between boxes go through ssh (default); none: boxes connect to this machine, also encrypted"),
     ("--listen ADDRESS", "listen", values.address,

@@ -97,6 +97,14 @@ def shell_words(name: str, text: str) -> str:
     return text
 
 
+def reach(name: str, text: str) -> str:
+    if not any("{host}" in word for word in shell_words(name, text).split()[1:]):
+        raise UsageError(
+            f"spcomm run: {name} {text}: must have {{host}} where the host's name belongs, as in {name} 'rsh {{host}}'"
+        )
+    return text
+
+
 def _one_of(name: str, text: str, words: "dict[str, str]") -> str:
     """Read one of these words; each has its value."""
     if text not in words:

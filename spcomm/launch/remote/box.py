@@ -32,7 +32,9 @@ def main(words: "list[str]") -> int:
         del sys.path[0]  # the folder where ssh started is irrelevant to the program
     frames = Frames(os.dup(0), os.dup(1), True)
     withdraw()
-    Box(frames).run()
+    box = Box(frames)
+    box.heed_signals()
+    box.run()
     return 0
 
 
@@ -67,6 +69,7 @@ class Box:
         self._inputs: dict[int, Outlet] = {}
         self._paused = False
         self._ending = False  # the launcher has a reason to end the run
+        self._signals = -1  # a pipe
         self._patience_s: float | None = None  # for the last frames to arrive; None: no limit
 
     def run(self) -> None:
@@ -78,6 +81,24 @@ class Box:
         while True:
             self._loop.turn()
             self._flush()
+
+    def heed_signals(self) -> None:
+        """Report SIGTERM to the launcher, which decides: a scheduler sends it to all processes of a job's step."""
+        self._signals, write = os.pipe()
+        for fd in (self._signals, write):
+            os.set_blocking(fd, False)
+        _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        _signal.signal(_signal.SIGTERM, _nothing)
+        self._loop.add(self._signals, self._signalled)
+
+    def _signalled(self) -> None:
+        try:
+            came = self._signals >= 0 and _signal.SIGTERM in os.read(self._signals, _PIECE)
+        except BlockingIOError:
+            return
+        if came and not self._ending:
+            self._ending = True  # the others here may have got it, too
+            self._frames.send(["told"])
 
     def _greet(self) -> None:
         self._frames.greet()
@@ -240,6 +261,7 @@ class Box:
         self._frames.send(["answer", number, about])
 
     def _hear_starter(self, client: "Any") -> None:
+        self._signalled()  # if one signal has ended both, it is the reason
         message = client.receive()
         if message is None or message[0] == "gone":
             self._loop.remove(client.fileno())
@@ -295,6 +317,7 @@ class Box:
 
     def _hear_gateway(self, gateway: "Any") -> None:
         fd = gateway.fileno()
+        self._signalled()
         message = gateway.receive()
         if message is None:
             self._loop.remove(fd)

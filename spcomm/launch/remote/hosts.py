@@ -44,7 +44,8 @@ class Host:
     def __init__(self, number: int, name: str, options: "Options") -> None:
         """`number`: of the box, among those of the run."""
         self.name = name
-        self.ssh = shlex.split(options.ssh or SSH)
+        self.ssh = shlex.split(options.reach or options.ssh or SSH)
+        self.is_ssh = options.reach is None
         self.tunnel = tunnels(options)
         # Orders for the box there.
         self.box: dict[str, Any] = {"number": number, "strict": options.strict, "programs": [], "groups": []}
@@ -65,6 +66,9 @@ class Host:
 
     def command(self) -> "list[str]":
         """The command that starts the box."""
+        if not self.is_ssh:
+            words = [word.replace("{host}", self.name) for word in self.ssh]
+            return [*words, sys.executable, "-m", "spcomm", "box"]
         tunnel = ["-o", "ExitOnForwardFailure=yes", "-R", f"127.0.0.1:0:127.0.0.1:{self.port}"]
         box = f"exec {shlex.quote(sys.executable)} -m spcomm box"
         return [*self.ssh, *(tunnel if self.tunnel and self.port else []), self.name, box]
@@ -330,7 +334,8 @@ def tell(groups: "list[Group]", transports: "TransportProcesses | None", listen:
 def listen(options: "Options", groups: "list[Group]") -> "str | None":
     """Return the address on which the server listens; None: this machine only. Raises `UsageError`."""
     far = _far(groups)
-    if not far or (tunnels(options) and options.listen is None):
+    is_apart = any(group.boxes > 1 for group in groups)
+    if not far or not is_apart or (tunnels(options) and options.listen is None):
         return None
     if options.listen is not None:
         return options.listen

@@ -30,6 +30,7 @@ _ALLOCATED = re.compile(rb"Allocated port ([0-9]+) for remote forward")
 _PIECE = 1 << 16
 _WINDOW = 1 << 18  # bytes of a standard input under way
 _KEPT_ERRORS = 4096
+_SAID = 8  # lines
 
 
 def main() -> None:
@@ -54,6 +55,7 @@ class Relay:
         self._port = 0  # the tunnel's port at the other end
         self._hello: dict | None = None
         self._errors = b""  # error output of ssh
+        self._said: list[str] = []  # its last lines that were shown
         self._indices: set[int] = set()  # of the nodes there
         # (index, 1 or 2) → the launcher's pipe; (index, 0) → a standard input that is a socket, for a node's answers
         self._outlets: dict[tuple[int, int], Outlet] = {}
@@ -117,7 +119,9 @@ class Relay:
                 preexec_fn=_die_together,
             )
         except OSError as error:
-            self._fail(f"--ssh {command[0]}: cannot be started ({error.strerror})")
+            self._fail(
+                f"host {self._about['host']}: {command[0]} cannot be started ({error.strerror}), which is to reach it"
+            )
             return
         self._frames = Frames(self._ssh.stdout.fileno(), self._ssh.stdin.fileno(), False)
         self._error_fd = self._ssh.stderr.fileno()
@@ -195,6 +199,8 @@ class Relay:
         elif verb == "missing":
             lines = [f"{one_line(line)}\n" for line in str(rest[1]).splitlines()]
             self._wire.send((verb, one_line(rest[0]), "".join(lines)))
+        elif verb == "told":
+            self._wire.send((verb,))
         elif verb in ("ready", "started", "unstarted", "exited", "noted", "deadlock", "called", "uncalled"):
             self._wire.send((verb, *rest))
 
@@ -250,7 +256,9 @@ class Relay:
         *lines, self._errors = self._errors.split(b"\n")
         shown = [line for line in lines if not _ALLOCATED.search(line)]
         if self._begun and shown:
-            text = "\n".join(one_line(line.decode("utf-8", "replace")) for line in shown)
+            lines = [one_line(line.decode("utf-8", "replace")) for line in shown]
+            self._said = [*self._said, *lines][-_SAID:]
+            text = "\n".join(lines)
             self._wire.send(("text", f"spcomm: {self.what} {self._about['host']}: {text}\n"))
         elif not self._begun:
             self._errors = b"\n".join([*shown, self._errors])[-_KEPT_ERRORS:]
@@ -266,8 +274,13 @@ class Relay:
             code = self._ssh.wait(2)
         except subprocess.TimeoutExpired:
             code = None
-        said = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
-        why = f" ({said[-1]})" if said else ""
+        errors = [*self._said, *self._errors.decode("utf-8", "replace").splitlines()]
+        said = [line.strip() for line in errors if line.strip()]
+        # Slurm's own sentence about a step comes before that of the command about its end.
+        cause = next((line for line in said if line.startswith("slurmstepd")), said[-1] if said else "")
+        if not cause and code is not None and code < 0:
+            cause = f"{self._about['command'][0]} was killed by {process.signal_name(-code)}"
+        why = f" ({cause})" if cause else ""
         if self._begun:
             self._fail(f"{self.what} {host}: the connection to it has ended, with its nodes{why}")
         else:

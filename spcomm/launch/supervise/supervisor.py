@@ -174,6 +174,8 @@ class Supervisor:
             self._missing(message[1], message[2])
         elif verb == "failed":  # it is on another host
             self._host_failed(message[1], message[2])
+        elif verb == "told":
+            self._host_told(fork_client)
         elif verb == "deadlock":  # the gateway there
             self._watchdog.proven(message[1], message[2])
         elif verb == "report":  # of a node there
@@ -208,6 +210,16 @@ class Supervisor:
         if not self._reason:
             self._sentence = sentence
             self._end("spcomm", _signal.SIGTERM, code)
+
+    def _host_told(self, fork_client: ForkClient) -> None:
+        """Handle a SIGTERM to a box on another host. Its job may end as a whole, and this process with it."""
+        self._signalled()
+        if not self._reason:
+            self._sentence = (
+                f"host {fork_client.host.name}: the box there was told to end by SIGTERM (exit code 143), as by a "
+                "scheduler; the nodes were stopped"
+            )
+            self._end("signal", _signal.SIGTERM, 128 + _signal.SIGTERM)
 
     def _is_ready(self, fork_client: ForkClient, threads: int) -> None:
         fork_client.ready = True
