@@ -347,6 +347,7 @@ LENGTHS = {
     "neighbors": ("maxneighbors",),
     "indx": ("nnodes", "maxindex"),
     "edges": ("maxedges",),
+    "array_of_partitions": ("length",),
     "array_of_integers": ("max_integers",),
     "array_of_addresses": ("max_addresses",),
     "array_of_large_counts": ("max_large_counts",),

@@ -14,7 +14,7 @@
  *   spc_mpi_type.c        those that programs make; spc_mpi_pack.c moves data by them
  *   spc_mpi_op.c          operators
  *   spc_mpi_request.c     requests and statuses
- *   spc_mpi_message.c     messages
+ *   spc_mpi_message.c     messages; spc_mpi_partitioned.c: those of several parts
  *   spc_mpi_collective.c  collectives that move data; spc_mpi_reduce.c combines it; spc_mpi_later.c has those that
  *                         return a request
  *   spc_mpi_topology.c    topologies; spc_mpi_neighbor.c: collectives of neighbours
@@ -108,6 +108,8 @@ typedef struct spc_mpi_buffer {
     MPI_Count bytes;
 } spc_mpi_buffer_t;
 
+typedef struct spc_mpi_channel spc_mpi_channel_t; /* spc_mpi_partitioned.c */
+
 /* A communicator, of one group or (an intercommunicator) of two. The core of one of two groups holds both: the local
  * group's ranks begin at `local_first` there, the remote group's at `remote_first`. */
 typedef struct spc_mpi_comm {
@@ -127,6 +129,7 @@ typedef struct spc_mpi_comm {
     spc_mpi_attribute_t *attributes;
     spc_mpi_open_barrier_t barriers[SPC_FUZZY_MAX];
     spc_mpi_buffer_t buffer;
+    spc_mpi_channel_t *channels;
     char name[MPI_MAX_OBJECT_NAME];
 } spc_mpi_comm_t;
 
@@ -323,9 +326,12 @@ int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
 #define SPC_MPI_TAGS 0x10000000
 #define SPC_MPI_TAGS_NEIGHBOR 0x18000000 /* + the number of the neighbour */
 #define SPC_MPI_TAGS_INTERCOMM 0x1c000000 /* + 26 bits of the tag of MPI_Intercomm_create; up to 2^29 */
+#define SPC_MPI_TAGS_PARTITIONED 0x20000000 /* up to 2^31 */
 int spc_mpi_send_bytes(const spc_mpi_comm_t *comm, int destination, int tag, const void *data,
                        uint64_t bytes);
 int spc_mpi_recv_bytes(const spc_mpi_comm_t *comm, int source, int tag, void *data, uint64_t bytes);
+
+void spc_mpi_channels_free(spc_mpi_channel_t *channels);
 
 /* ---- groups: spc_mpi_group.c ---- */
 

@@ -103,6 +103,7 @@ void spc_mpi_comm_release(spc_mpi_comm_t *comm) {
     }
     spc_mpi_core_close(comm->core);
     spc_mpi_topology_free(comm->topology);
+    spc_mpi_channels_free(comm->channels);
     free(comm->group);
     free(comm->remote);
     free(comm);

@@ -239,7 +239,7 @@ static void deliver(spc_request_t *core, spc_message_t *message) {
     const MPI_Count room = request->count * request->type->size;
     request->bytes = (MPI_Count)spc_message_data_bytes(message);
     request->source = spc_mpi_from_core(request->comm, message->source);
-    request->tag = message->tag;
+    request->tag = request->wanted_tag == MPI_ANY_TAG ? message->tag : request->wanted_tag;
     const bool has_data = !core->sink.filled || core->sink.data == NULL;
     request->format = spc_mpi_unexpected(message, request->type, has_data);
     request->error = request->bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
@@ -249,30 +249,26 @@ static void deliver(spc_request_t *core, spc_message_t *message) {
     }
 }
 
-int spc_mpi_post(void *buffer, MPI_Count count, int source, int tag, spc_mpi_request_t *request) {
+int spc_mpi_post(uint16_t context, int tag, spc_mpi_request_t *request) {
     spc_mpi_comm_t *comm = request->comm;
     const spc_mpi_type_t *type = request->type;
-    SPC_MPI_TRY(check_receive(comm, count, source, tag));
-    if (source == MPI_PROC_NULL) {
+    SPC_MPI_TRY(check_receive(comm, request->count, request->peer, request->wanted_tag));
+    if (request->peer == MPI_PROC_NULL) {
         request->source = MPI_PROC_NULL;
         request->tag = MPI_ANY_TAG;
         request->bytes = 0;
         atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it yet */
         return MPI_SUCCESS;
     }
-    SPC_MPI_TRY(spc_mpi_check_buffer(comm, "buf", buffer, count, type));
-    const MPI_Count room = count * type->size;
-    request->buffer = buffer;
-    request->count = count;
-    request->peer = source;
-    request->wanted_tag = tag;
+    SPC_MPI_TRY(spc_mpi_check_buffer(comm, "buf", request->buffer, request->count, type));
+    const MPI_Count room = request->count * type->size;
     request->core.deliver = deliver;
     request->core.sink = (spc_sink_t){.data_bytes = (uint64_t)room, .format = spc_mpi_format(type)};
     if (room >= STREAM_BYTES && type->is_dense) {
-        request->core.sink.data = buffer;
+        request->core.sink.data = request->buffer;
     }
-    return spc_mpi_check(comm, spc_request_receive(comm->core, SPC_CONTEXT_USER, core_source(comm, source),
-                                                   core_tag(tag), &request->core));
+    return spc_mpi_check(comm, spc_request_receive(comm->core, context, core_source(comm, request->peer), tag,
+                                                   &request->core));
 }
 
 int spc_mpi_irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
@@ -286,7 +282,11 @@ int spc_mpi_irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source,
     if (made == NULL) {
         return no_memory(found);
     }
-    const int code = spc_mpi_post(buf, count, source, tag, made);
+    made->buffer = buf;
+    made->count = count;
+    made->peer = source;
+    made->wanted_tag = tag;
+    const int code = spc_mpi_post(SPC_CONTEXT_USER, core_tag(tag), made);
     if (code != MPI_SUCCESS) {
         spc_mpi_request_destroy(made);
         return code;
@@ -541,7 +541,7 @@ int spc_mpi_imrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Messag
 
 static int start_receive(spc_mpi_request_t *request) {
     atomic_store_explicit(&request->core.done, false, memory_order_relaxed); /* nobody waits for it */
-    return spc_mpi_post(request->buffer, request->count, request->peer, request->wanted_tag, request);
+    return spc_mpi_post(SPC_CONTEXT_USER, core_tag(request->wanted_tag), request);
 }
 
 static int start_send(spc_mpi_request_t *request) {
@@ -574,6 +574,9 @@ static int make_persistent(const void *buf, MPI_Count count, MPI_Datatype dataty
     spc_mpi_request_t *made = spc_mpi_request_create(found, type);
     way_t *kept = malloc(sizeof(*kept));
     if (made == NULL || kept == NULL) {
+        if (made != NULL) {
+            spc_mpi_request_destroy(made);
+        }
         free(kept);
         return no_memory(found);
     }

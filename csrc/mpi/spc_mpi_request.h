@@ -80,8 +80,8 @@ spc_mpi_request_t *spc_mpi_requests_all(void);
 void spc_mpi_request_seal(spc_mpi_request_t *request, const void *buffer, MPI_Count count);
 int spc_mpi_request_check_seal(const spc_mpi_request_t *request); /* MPI_ERR_BUFFER */
 
-/* Begins a receive: count items of the request's type at buffer. */
-int spc_mpi_post(void *buffer, MPI_Count count, int source, int tag, spc_mpi_request_t *request);
+/* Begins a receive into the request's buffer, from its peer, of a message that has this context and tag of the core. */
+int spc_mpi_post(uint16_t context, int tag, spc_mpi_request_t *request);
 
 /* Waits until it is done; its error, if any, is that of spc_mpi_complete. */
 int spc_mpi_request_wait(spc_mpi_request_t *request);

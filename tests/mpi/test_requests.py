@@ -21,3 +21,9 @@ def test_a_synchronous_send_among_many_that_nobody_receives_is_reported(python_p
     result = python_program("many_issends.py", 2, arguments=["never_received"])
     assert result.code != 0
     assert "DEADLOCK" in result.err and "Waitall()" in result.err and "dest=1, tag=999" in result.err, result
+
+
+@pytest.mark.parametrize(("nodes", "options"), [(1, ()), (3, ()), (4, ("--boxes", 2)), (2, ("--strict",))])
+def test_partitioned_messages(python_program, nodes, options):
+    result = python_program("partitioned.py", nodes, *options)
+    assert result.code == 0 and not result.err, result
