@@ -176,6 +176,40 @@ def test_a_makefile_with_plain_names(launch):
     assert sorted(done.stdout.splitlines()[-2:]) == ["0 of 2, path none", "1 of 2, path none"]
 
 
+@needs_cc
+@pytest.mark.parametrize("command", ["mpicc", "mpicxx"])
+def test_the_plain_names_where_pip_hides_the_package(launch, command):
+    """As in an isolated build: the first module on the path takes the installed packages away."""
+    (launch.folder / "site").mkdir()
+    launch.script(
+        "import sys\nsys.path[:] = [path for path in sys.path if path.startswith((sys.base_prefix, 'site'))]\n"
+        "sys.meta_path[:] = [finder for finder in sys.meta_path if 'editable' not in repr(finder)]\n",
+        "site/sitecustomize.py",
+    )
+    own = Path(sys.executable).parent
+    hidden = {
+        "PATH": os.pathsep.join([str(own), os.environ["PATH"]]),
+        "PYTHONPATH": str(launch.folder / "site"),
+        "PYTHONNOUSERSITE": "1",
+    }
+    folder = spcomm("config", "--mpi-bin").stdout.strip()
+
+    def answer(*line, **more):
+        return subprocess.run(
+            line,
+            cwd=launch.folder,
+            env=launch.environment(hidden | more),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    assert "No module named 'spcomm'" in answer(own / "spcomm", "--version").stderr
+    for more in ({}, {"PYTHONHOME": "/nowhere"}):
+        done = answer(Path(folder, command), "--showme:incdirs", **more)
+        assert (done.returncode, done.stdout.strip()) == (0, mpi.folder("include")), done.stderr
+
+
 # ---- executables of other compilers
 
 
