@@ -21,6 +21,7 @@ The site shows docstrings, the help of commands, C headers and notebooks in plac
 table as a row of its own, "| `Comm.send` |".
 """
 
+import functools
 import importlib
 import inspect
 import os
@@ -112,6 +113,7 @@ def named(path):
     return first.replace("SPDX-License-Identifier: MIT", path.name) + line_end + rest
 
 
+@functools.cache
 def drawings():
     """{file: text} of all drawings, in each scheme."""
     found = {}

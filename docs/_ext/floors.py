@@ -2,6 +2,7 @@
 """Includes and imports, read from the sources: the floors of csrc/ and the parts of spcomm/, for drawings."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -68,6 +69,7 @@ def whole_floors(names, module, known):
     return sorted(names)
 
 
+@functools.cache
 def python_imports():
     """(part, part) for each part of spcomm/ that imports another."""
     found = set()
@@ -93,9 +95,10 @@ def imported(path):
 
 
 def walk(node):
-    """As ast.walk, without what only readers of types see."""
+    """As ast.walk, without expressions, which import nothing, and without what only readers of types see."""
     for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"):
+        is_for_types = isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"
+        if not isinstance(child, ast.expr) and not is_for_types:
             yield child
             yield from walk(child)
 

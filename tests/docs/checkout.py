@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The files of the checkout, for tests that read them."""
 
+import functools
 import subprocess
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def relative(path):
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
 def files(*suffixes, below=""):
     """All files of the checkout that somebody wrote, or those below a folder, with one of the suffixes."""
     if below:
@@ -40,23 +42,18 @@ def files(*suffixes, below=""):
         if path.is_file() and not MADE & set(path.parts) and path.suffix not in BINARY
         if not suffixes or path.suffix in suffixes
     ]
-    return sorted(path for path in wanted if not ignored(path))
+    return sorted(path for path in wanted if relative(path) not in ignored())
 
 
-_ignored = None
-
-
-def ignored(path):
-    """Whether git leaves the file out; in an unpacked source package, none is."""
-    global _ignored
-    if _ignored is None:
-        command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard"]
-        try:
-            output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        except (OSError, subprocess.CalledProcessError):
-            output = ""
-        _ignored = set(output.splitlines())
-    return relative(path) in _ignored
+@functools.cache
+def ignored():
+    """The files that git leaves out; in an unpacked source package, there are none."""
+    command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard"]
+    try:
+        output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        output = ""
+    return set(output.splitlines())
 
 
 def fail_with(complaints):

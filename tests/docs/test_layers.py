@@ -2,6 +2,7 @@
 """Lower floors never include or import upper ones: csrc/README.md and CONTRIBUTING.md have the picture."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -193,15 +194,17 @@ def module_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def walk(node):
-    """As `ast.walk`, without what only readers of types see."""
+def walk(node, for_types=True):
+    """As `ast.walk`, without expressions, which import nothing, or what only readers of types see."""
     for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"):
+        is_for_types = isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"
+        if not isinstance(child, ast.expr) and (for_types or not is_for_types):
             yield child
-            yield from walk(child)
+            yield from walk(child, for_types)
 
 
-def imported(path, walk=ast.walk):
+@functools.cache
+def imported(path, for_types=True):
     """The spcomm modules that a file imports, anywhere in it."""
     text = path.read_text()
     if path.suffix in (".pyx", ".pxd"):
@@ -212,7 +215,7 @@ def imported(path, walk=ast.walk):
     else:
         names = []
         package = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
-        for node in walk(ast.parse(text)):
+        for node in walk(ast.parse(text), for_types):
             if isinstance(node, ast.Import):
                 names += [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
@@ -264,7 +267,9 @@ def imports_of(package):
     modules = {module_of(path): path for path in files(".py", below=f"spcomm/{package}")}
     found = {}
     for mine, path in modules.items():
-        names = {name if name in modules else name.rpartition(".")[0] for name in imported(path, walk)}
+        names = {
+            name if name in modules else name.rpartition(".")[0] for name in imported(path, for_types=False)
+        }
         found[mine] = {name for name in names & modules.keys() if name not in (mine, f"spcomm.{package}")}
     return found
 

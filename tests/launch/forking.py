@@ -15,6 +15,10 @@ comm = spcomm.startup(local_nodes={nodes})
 class Forked(Launch):
     """As Launch, but what is started is Python itself."""
 
+    def environment(self, extra=None):
+        """Without threads of NumPy's library of linear algebra, which take longer to start than the nodes."""
+        return {"OPENBLAS_NUM_THREADS": "1", **super().environment(extra)}
+
     def command(self, *arguments, python=()):
         return [sys.executable, *python, *map(str, arguments)]
 

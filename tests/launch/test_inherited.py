@@ -99,25 +99,12 @@ def test_a_size_beyond_the_limit_is_refused_by_its_name(launch):
 
 # ---- signals
 
-NAMES = (
-    "CHLD",
-    "PIPE",
-    "INT",
-    "TERM",
-    "HUP",
-    "QUIT",
-    "USR1",
-    "ALRM",
-    "CONT",
-    "TSTP",
-    "TTOU",
-    "WINCH",
-    "RTMIN",
-)
+# Groups that end a run, that a terminal sends, and others; SIGCHLD tells the launcher who has ended.
+NAMES = ("CHLD", "INT TERM HUP QUIT", "CONT TSTP TTOU WINCH", "PIPE USR1 ALRM RTMIN")
 
 STATES = {
-    "ignored": lambda number: signal.signal(number, signal.SIG_IGN),
-    "blocked": lambda number: signal.pthread_sigmask(signal.SIG_BLOCK, {number}),
+    "ignored": lambda numbers: [signal.signal(number, signal.SIG_IGN) for number in numbers],
+    "blocked": lambda numbers: signal.pthread_sigmask(signal.SIG_BLOCK, numbers),
 }
 
 # Programs, each with its exit code and its output; under a Cluster a failure raises an exception in the caller.
@@ -131,15 +118,15 @@ FATES = {
 
 @pytest.mark.parametrize("fate", FATES)
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("name", NAMES)
-def test_signals_that_the_parent_kept_from_its_children(surface, fate, state, name):
+@pytest.mark.parametrize("names", NAMES)
+def test_signals_that_the_parent_kept_from_its_children(surface, fate, state, names):
     text, code, out = FATES[fate]
     if surface.kind == "Cluster" and code:
         pytest.skip("a call raises its exception, and the cluster lives on")
-    if surface.kind == "local_nodes" and fate == "children" and name == "CHLD":
+    if surface.kind == "local_nodes" and fate == "children" and names == "CHLD":
         pytest.skip("node 0 is the program itself: as without spcomm")
-    number = getattr(signal, f"SIG{name}")
-    result = surface(2, text, preexec_fn=lambda: STATES[state](number))
+    numbers = [getattr(signal, f"SIG{name}") for name in names.split()]
+    result = surface(2, text, preexec_fn=lambda: STATES[state](numbers))
     assert result.code == code, result
     lines = [line.partition("] ")[2] or line for line in result.lines]  # a Cluster labels them
     assert lines == [line for line in [out] * 2 if line], result
@@ -250,7 +237,13 @@ def test_a_descriptor_that_an_argument_names_reaches_them(launch, options, monke
 
 
 @pytest.mark.parametrize(
-    "closed", [some for count in (1, 2, 3) for some in itertools.combinations((0, 1, 2), count)], ids=str
+    "closed",
+    [
+        pytest.param(some, marks=pytest.mark.slow if len(some) == 2 else ())
+        for count in (1, 2, 3)
+        for some in itertools.combinations((0, 1, 2), count)
+    ],
+    ids=str,
 )
 def test_closed_standard_streams_hurt_nobody(surface, closed):
     """`<&-`, `>&-`, `2>&-`: no descriptor of the run takes their place, and files of the program are whole."""

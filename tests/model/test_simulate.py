@@ -7,9 +7,10 @@ from array import array
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from drawn import examples
 from slow_simulator import Slow
 from spcomm.model import ModelError, command, engine, simulate_command
 from spcomm.model.loggp import Estimate, LogGP
@@ -30,7 +31,7 @@ def tori(draw):
 
 
 @pytest.mark.smoke
-@settings(max_examples=300)
+@examples(600)
 @given(
     st.integers(0, PROGRAMS - 1),
     tori(),
