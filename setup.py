@@ -74,7 +74,7 @@ COMPLETIONS = {
 }
 HEADERS = found("csrc", "*.h")
 SOURCES = [path for path in found("csrc", "*.c") if not path.startswith("csrc/mpi/")]
-# The library of MPI: one source for two ABIs. The names are those by which programs look for it.
+# The MPI library: one source for two ABIs. The names are those by which programs look for it.
 MPI_SOURCES = found("csrc/mpi", "*.c")
 MPI_LIBRARIES = {
     "mpich": "libmpi.12.dylib" if MACOS else "libmpi.so.12",
@@ -158,7 +158,7 @@ class BuildExtensions(build_ext):
             replace_by_copy(built, copy)
 
     def mpi_copies(self, abi):
-        """(built file, its copy) of the library of MPI of one ABI; of the standard's, what C programs link."""
+        """(built file, its copy) of the MPI library of one ABI; of the standard's, what C programs link."""
         built = Path(self.build_temp, "mpi", abi)
         folder = Path("." if self.inplace else self.build_lib, "spcomm", "mpi")
         name = MPI_LIBRARIES[abi]

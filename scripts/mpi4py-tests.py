@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""mpi4py's own tests on spcomm's library of MPI: `make mpi-suite`, or mpi4py-tests.py [OPTION ...] [FILE ...]
+"""mpi4py's own tests on spcomm's MPI library: `make mpi-suite`, or mpi4py-tests.py [OPTION ...] [FILE ...]
 
 The source package of the mpi4py that is installed comes into build/mpi4py. Each of its test files (p2p_buf stands for
 test_p2p_buf.py; `all` for every file) is a run of its own. tests/mpi/mpi4py.txt lists the tests that do not pass, with

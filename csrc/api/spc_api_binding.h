@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_api_binding: the way of the library of MPI (csrc/mpi) into the run, in processes of Python and of C.
+ * spc_api_binding: the way of the MPI library (csrc/mpi) into the run, in processes of Python and of C.
  *
  * In a Python process spcomm.startup() joins: its lines, its explanations and its end are then those of spcomm. The
  * Python binding fills `spc_api_binding` (spcomm/_core/mpi.pyx). In any other process spcomm_startup joins.
@@ -28,7 +28,7 @@ typedef struct spc_api_binding {
     int (*at_run)(spc_comm_t *core);
 } spc_api_binding_t;
 
-/* Written by the binding before the library of MPI reads it, by the same thread. */
+/* Written by the binding before the MPI library reads it, by the same thread. */
 extern spc_api_binding_t spc_api_binding;
 
 /* Joins the run; SPC_OK and its communicator. Else the sentence is printed. */

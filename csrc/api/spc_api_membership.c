@@ -11,7 +11,7 @@
 #define VARIABLE \
     "SPCOMM_NODE" /* "fd:rank:size:device:inode:launcher_pid:group"; the last one may be missing */
 #define REPORT_VARIABLE "SPCOMM_REPORT"
-/* The LD_LIBRARY_PATH from before the launcher added the folder of the library of MPI. */
+/* The LD_LIBRARY_PATH from before the launcher added the folder of the MPI library. */
 #define LOADER_VARIABLE "LD_LIBRARY_PATH"
 #define RESTORED_VARIABLE "SPCOMM_LIBRARY_PATH"
 #define JOINED_VARIABLE "SPCOMM_JOINED" /* "pid:parent_pid:rank:size" of a process that is a node */

@@ -220,7 +220,7 @@ static const char *type_suffix(uint64_t kind) {
     }
 }
 
-/* MPI's name of the call; mpi4py's where the program is in Python: recv() probes first. NULL: no call of MPI. */
+/* MPI's name of the call; mpi4py's where the program is in Python: recv() probes first. NULL: no MPI call. */
 static const char *mpi_word(const spc_board_entry_t *entry) {
 #define MPI_WORD(name) [SPC_BOARD_MPI_##name] = "MPI_" #name,
     static const char *const words[SPC_BOARD_MPI_COUNT] = {SPC_BOARD_MPI_CALLS(MPI_WORD)};

@@ -24,7 +24,7 @@ char *spc_call_text_collective(const spc_signature_t *call);
 /* Whether it waits within such an operation. */
 bool spc_call_text_is(const spc_board_entry_t *entry, spc_operation_t operation);
 
-/* Whether it waits for others' use of a window of MPI. */
+/* Whether it waits for others' use of an MPI window. */
 bool spc_call_text_is_of_window(const spc_board_entry_t *entry);
 
 /* "float64"; "numbers" if the core has no name for it. */
@@ -33,7 +33,7 @@ const char *spc_call_text_type(uint32_t type);
 /* "ring.py:12 in step"; empty if it is not known. */
 void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out);
 
-/* The line of the program itself, without its indentation, of a call of MPI; empty if it cannot be read here. */
+/* The line of the program itself, without its indentation, of an MPI call; empty if it cannot be read here. */
 void spc_call_text_write_source(const spc_board_entry_t *entry, FILE *out);
 
 /* Text from a program, which may hold any bytes; nothing that a terminal would obey is written. */

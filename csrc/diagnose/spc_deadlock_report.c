@@ -681,7 +681,7 @@ static void say_left(report_t *r) {
            "  Try: after an interruption, end it by the same call again.");
 }
 
-/* ---- windows of MPI ---- */
+/* ---- MPI windows ---- */
 
 static bool waits_in(const report_t *r, uint32_t rank, spc_board_mpi_call_t call) {
     return r->known[rank] && r->entry[rank].flags >> SPC_BOARD_MPI_SHIFT == (uint32_t)call

@@ -36,7 +36,7 @@
 
 #define SPC_RECEIPTS_MAX (32 * SPC_RECEIPT_WORDS) /* bits of one pair of nodes */
 #define SPC_RECEIPT_ANSWER (UINT64_C(1) << 32)    /* in a number: the receipt is a message */
-#define SPC_RECEIPT_TAG 0x0fffffff /* of these messages, below the tags of the library of MPI */
+#define SPC_RECEIPT_TAG 0x0fffffff /* of these messages, below the tags of the MPI library */
 
 static inline bool spc_receipt_is_answer(uint64_t number) {
     return (number & SPC_RECEIPT_ANSWER) != 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_mpi: the library of MPI on the core; shared parts of csrc/mpi. No other file includes it.
+ * spc_mpi: the MPI library on the core; shared parts of csrc/mpi. No other file includes it.
  *
  *   spc_mpi_handle.c      handles to objects
  *   spc_mpi_error.c       error classes and sentences, error handlers

@@ -443,7 +443,7 @@ int spc_mpi_allgather_bytes(const spc_mpi_comm_t *comm, const void *mine, uint64
     return MPI_SUCCESS;
 }
 
-/* ---- functions of MPI ---- */
+/* ---- MPI functions ---- */
 
 int spc_mpi_barrier(MPI_Comm comm) {
     spc_mpi_comm_t *found;

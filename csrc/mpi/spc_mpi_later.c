@@ -173,7 +173,7 @@ static int keep(spc_mpi_collective_t *call, MPI_Request *handle) {
     return MPI_SUCCESS;
 }
 
-/* ---- functions of MPI: carried out when they are called ---- */
+/* ---- MPI functions: carried out when they are called ---- */
 
 int spc_mpi_ibcast(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
                    MPI_Request *request) {
@@ -326,7 +326,7 @@ int spc_mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Dat
     return run_now(&call, request);
 }
 
-/* ---- functions of MPI: persistent ---- */
+/* ---- MPI functions: persistent ---- */
 
 int spc_mpi_barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;

@@ -338,7 +338,7 @@ int spc_mpi_combine(const spc_mpi_comm_t *comm, MPI_Op op, const void *left, voi
     return combine_spread(comm, op, left, right, count, type);
 }
 
-/* ---- functions of MPI ---- */
+/* ---- MPI functions ---- */
 
 static int create(op_t made, MPI_Op *op) {
     op_t *own = malloc(sizeof(*own));

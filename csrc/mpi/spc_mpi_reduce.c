@@ -339,7 +339,7 @@ int spc_mpi_reduction_run(const spc_mpi_collective_t *call) {
     return call->core_op < 0 || keeps_logical_values(call) ? combine_here(call) : combine_in_core(call);
 }
 
-/* ---- functions of MPI ---- */
+/* ---- MPI functions ---- */
 
 int spc_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                    int root, MPI_Comm comm) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_mpi_request: a request of MPI around one of the core's (comm/spc_request.h), and statuses.
+ * spc_mpi_request: an MPI request around one of the core's (comm/spc_request.h), and statuses.
  *
  * Requests come from a pool: no call allocates once the pool is large enough. A send that is over when its call returns
  * has no request of its own: its handle is that of spc_mpi_request_sent, which is always done and may be waited for any

@@ -49,7 +49,7 @@ typedef struct spc_node {
     int (*handle)(void *argument);
     int32_t (*locate)(void *argument, spc_board_entry_t *entry, uint64_t *own_signals);
     void *check_argument;
-    /* NULL, or adds what the library of MPI knows of the calling thread's call: its name, in C its line. */
+    /* NULL, or adds what the MPI library knows of the calling thread's call: its name, in C its line. */
     void (*annotate)(spc_board_entry_t *entry);
     uint64_t own_signals;
     _Atomic uint64_t perturbed_calls; /* relaxed; counted only in a perturbed run: spc_comm_perturb.h */

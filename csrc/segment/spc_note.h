@@ -5,7 +5,7 @@
  *   END    how and where its program ended: for the errors of nodes that still need it
  *   CALL   its line in a collective operation that did not match: for the errors of all participants
  *   FUZZY  fuzzy barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
- *   sent   where messages were sent, last of each kind: by a node that was asked to note it; by the library of MPI
+ *   sent   where messages were sent, last of each kind: by a node that was asked to note it; by the MPI library
  *          while the program runs, where its first messages were sent
  *   left   messages that came to it and were never received, or that it sent to a node that had ended; of a node
  *          in another box: messages from it or to it that the gateway here dropped
@@ -66,7 +66,7 @@ typedef struct spc_note_sent {
     uint32_t destination; /* rank of the run */
     int32_t tag;
     uint32_t line;
-    uint32_t format; /* of its data, where the library of MPI has noted it */
+    uint32_t format; /* of its data, where the MPI library has noted it */
     char file[SPC_NOTE_SENT_FILE_BYTES];
 } spc_note_sent_t;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The library of MPI (csrc/mpi) joins the run through Python: lines, explanations and ends are those of spcomm."""
+"""The MPI library (csrc/mpi) joins the run through Python: lines, explanations and ends are those of spcomm."""
 
 import atexit
 import os
@@ -83,7 +83,7 @@ cdef int32_t locate(char *file, size_t room) noexcept with gil:
 
 
 def report():
-    """Let the library of MPI report what the program has left open."""
+    """Let the MPI library report what the program has left open."""
     if spc_api_binding.at_end != NULL:
         spc_api_binding.at_end()
 
@@ -104,7 +104,7 @@ def change_run(Handle node):
 
 
 def join():
-    """Join the run, and tell the library of MPI how. Called by MPI_Init in a Python process."""
+    """Join the run, and tell the MPI library how. Called by MPI_Init in a Python process."""
     import spcomm
 
     global world

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figures and tables of the four papers: the measurements that each needs, and what it shows of them.
 
-The papers' own numbers are in `papers.toml`; `plot` draws both. One figure more compares libraries of MPI.
+The papers' own numbers are in `papers.toml`; `plot` draws both. One figure more compares MPI libraries.
 """
 
 import tomllib
@@ -176,7 +176,7 @@ FIGURES = (
     Figure("thesis-7", "Ping-pong test", "Latency thesis, figure 7", (Panel("pingpong", BYTES, TIME),)),
     Figure(
         "mpi",
-        "One program of MPI in C, on each library",
+        "One MPI program in C, on each library",
         "Sweeps as in the OSU benchmarks",
         (
             Panel("mpi_pingpong", BYTES, TIME, title="Latency: half a ping-pong"),
@@ -288,7 +288,7 @@ def in_c(size: int) -> list[Row]:
 
 
 def of_mpi(size: int) -> list[Row]:
-    """Return the works of the program of MPI that are swept, with messages of that size."""
+    """Return the works of the MPI program that are swept, with messages of that size."""
     titles = {"pingpong": "ping-pong", "stream": "64 in flight", "allreduce": "allreduce"}
     return [
         Row(

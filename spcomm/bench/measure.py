@@ -326,7 +326,7 @@ def works(
 
 
 def compiled(name: str, folder: str, contender: Contender) -> str:
-    """Return the path of a program of MPI in C; where it cannot be compiled for a peer, that peer has failed."""
+    """Return the path of an MPI program in C; where it cannot be compiled for a peer, that peer has failed."""
     try:
         return str(plain_c.build(name, Path(folder), contender.compiler))
     except plain_c.CannotMeasureError as error:

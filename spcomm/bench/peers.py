@@ -43,7 +43,7 @@ class Contender:
     remote, remote_environment : more arguments, and variables, that make its nodes use TCP.
     start_s, node_s : what a start and each node take, about; for estimates.
     operations : the only points of a sweep that it can run, as (operation, transport); None: there is no such limit.
-    compiler : the words that compile a program of MPI in C for it, without the program's file; (): it has none.
+    compiler : the words that compile an MPI program in C for it, without the program's file; (): it has none.
     without_c : why it has no compiler, or "".
     """
 

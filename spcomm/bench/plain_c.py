@@ -36,7 +36,7 @@ def measure(
 
 
 def build(name: str, folder: Path, compiler: Sequence[str] = ()) -> Path:
-    """Compile a program; `compiler` has the words that compile for a library of MPI."""
+    """Compile a program; `compiler` has the words that compile for an MPI library."""
     plain = c_compiler()
     if plain is None:
         raise CannotMeasureError(f"no C compiler ({', '.join(COMPILERS)}) on the path")

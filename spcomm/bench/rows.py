@@ -81,8 +81,8 @@ class Row:
     peers : False for rows that only spcomm can run; or the names of the only peers that run it.
     unit : name and factor from seconds.
     program : where that function is: "works", "arrays" and so on.
-    dialect : "": each library has a program of its own; "mpi4py" or "c": all run the same program of MPI, spcomm with
-        its own library of MPI.
+    dialect : "": each library has a program of its own; "mpi4py" or "c": all run the same MPI program, spcomm with
+        its own MPI library.
     percentile : of all single times of all rounds, shown below the table; 0: none.
     boxes : 2 or more: the nodes are dealt out to that many boxes, and peers use TCP.
     direct : the boxes are connected with each other, not through the server only.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`spcomm mpicc` and `spcomm mpicxx`: a C or C++ compiler that finds mpi.h and spcomm's library of MPI."""
+"""`spcomm mpicc` and `spcomm mpicxx`: a C or C++ compiler that finds mpi.h and spcomm's MPI library."""
 
 import os
 import shlex
@@ -34,7 +34,7 @@ def command_help(name: str) -> CommandHelp:
     ]
     return CommandHelp(
         f"spcomm {name} [compiler's words]",
-        f"Compiles and links a program of MPI in {_LANGUAGES[name]}, which spcomm run starts:\n\n"
+        f"Compiles and links an MPI program in {_LANGUAGES[name]}, which spcomm run starts:\n\n"
         f"  spcomm {name} hello.{ending} -o hello && spcomm run -n 4 ./hello",
         ("", rows),
         closing=f"All other words go to the compiler: ${variable}, else the first of {', '.join(compilers)} that is "
@@ -46,7 +46,7 @@ def command_help(name: str) -> CommandHelp:
 
 
 def compiling() -> "list[str]":
-    """Return the options for compiling, each a word. Each call of MPI then notes its line, for reports."""
+    """Return the options for compiling, each a word. Each MPI call then notes its line, for reports."""
     return [f"-I{mpi.folder('include')}", "-DSPCOMM_MPI_LINES"]
 
 

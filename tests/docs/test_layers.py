@@ -156,7 +156,7 @@ def test_c_private_headers_stay_private():
     complaints = []
     for path in c_files():
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)_private\.h"', path.read_text(), re.MULTILINE):
-            # Requests are part of the communicator; the library of MPI is a second interface to it.
+            # Requests are part of the communicator; the MPI library is a second interface to it.
             extends = (path.name, name) in {
                 ("spc_request.h", "comm/spc_comm"),
                 ("spc_mpi.h", "comm/spc_comm"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program in C that calls every function of MPI with wrong arguments, one at a time.
+"""A program in C that calls every MPI function with wrong arguments, one at a time.
 
 It is made from csrc/mpi/functions.txt. It prints a line for each call that crashes, and for each one that takes a
 handle for good which is none. A second program calls every function, with right arguments, before MPI_Init and after

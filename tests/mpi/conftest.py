@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures: programs with mpi4py and programs in C, run on spcomm's library of MPI."""
+"""Fixtures: programs with mpi4py and programs in C, run on spcomm's MPI library."""
 
 import importlib.util
 import os

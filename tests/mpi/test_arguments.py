@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""No handle, rank, count or pointer of a caller crashes the library of MPI: each gets an error class and a sentence."""
+"""No handle, rank, count or pointer of a caller crashes the MPI library: each gets an error class and a sentence."""
 
 import os
 import shlex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The commands around the library of MPI: `mpicc`, `mpicxx`, `mpiexec`, and the checks of `spcomm run`."""
+"""The commands around the MPI library: `mpicc`, `mpicxx`, `mpiexec`, and the checks of `spcomm run`."""
 
 import os
 import shutil

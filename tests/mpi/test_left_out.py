@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The functions of MPI that are left out: csrc/mpi/functions.txt marks them, and the guide names them."""
+"""The MPI functions that are left out: csrc/mpi/functions.txt marks them, and the guide names them."""
 
 import importlib.util
 import re

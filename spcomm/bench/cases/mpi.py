@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs of MPI, the same ones on spcomm's library, on Open MPI and on MPICH; in Python (mpi4py) and in C.
+"""MPI programs, the same ones on spcomm's library, on Open MPI and on MPICH; in Python (mpi4py) and in C.
 
 It runs only when named. Two nodes exchange messages; eight share the cores, whatever their number. Libraries wait as
 they do by default: all of them poll, and yield where there are more nodes than cores.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program of mpi4py, the same for every library of MPI, spcomm's too; `mpi.c` has its works in C.
+"""An mpi4py program, the same for every MPI library, spcomm's too; `mpi.c` has its works in C.
 
 Buffers stay the same, and what arrived is checked once a batch. Each batch of a collective ends with a barrier.
 """

@@ -117,7 +117,7 @@ def resolve_all(options: Options) -> "list[Plan]":
 
 
 def offer_mpi(plan: Plan) -> None:
-    """Let a program find spcomm's library of MPI. Raises `UsageError` for an executable of another MPI."""
+    """Let a program find spcomm's MPI library. Raises `UsageError` for an executable of another MPI."""
     plan.environment.pop(mpi.RESTORED_VARIABLE, None)  # of a launcher on another machine
     plan.environment.setdefault(mpi.MPI4PY_VARIABLE, mpi.library(mpi.MPICH))
     if plan.kind == "executable" and plan.python is None:
@@ -220,7 +220,7 @@ def _python_name(name: str) -> bool:
 
 
 def _python_inside(path: str) -> bool:
-    """Whether a file is a program of Python, whatever its name: its first line says so, or Python can read it."""
+    """Whether a file is a Python program, whatever its name: its first line says so, or Python can read it."""
     try:
         with open(path, "rb") as file:
             line = file.readline(200)
