@@ -20,7 +20,7 @@ CXX_STYLE := $(STAMPS)/clang-format-cxx
 COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' -o -path '*/stubs/*.pyi' 2>/dev/null)
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
-.PHONY: help demo test near test-slow test-all mpi-suite build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel wheels sdist versions clean force
+.PHONY: help demo test near test-slow test-boxes test-all mpi-suite build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel wheels sdist versions clean force
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -90,6 +90,10 @@ near: csrc-plain ## run the tests of what has changed (ARGS="csrc/message ..." c
 
 test-slow: csrc-plain ## run the tests that are too slow for `make test`
 	$(PYTEST) $(IN_PARALLEL) -m "slow and not stress" $(ARGS)
+
+test-boxes: csrc-plain ## run the tests of the API over two boxes, and over three in turn
+	$(PYTEST) $(IN_PARALLEL) --boxes 2 $(ARGS) tests/api
+	$(PYTEST) $(IN_PARALLEL) --map 0,1,2 $(ARGS) tests/api
 
 test-all: csrc-build ## run every test: whole products, all builds of the C tests, stress tests, mpi4py's own
 	$(PYTEST) $(IN_PARALLEL) --everything $(ARGS)

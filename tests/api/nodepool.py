@@ -116,7 +116,7 @@ class Config:
 def command(*arguments):
     """The launcher, run by this interpreter, and in several boxes if the tests are to run so."""
     words = list(map(str, arguments))
-    if words[:2] == ["run", "-n"] and "--map" not in words:
+    if words[:2] == ["run", "-n"] and not {"--map", "--boxes"} & {*words}:
         nodes = sum(
             int(words[at + 1])
             for at, word in enumerate(words[:-1])

@@ -139,6 +139,7 @@ def test_all_kinds_of_arrays_in_parts(comm, dtype, order):
 DEATHS = ("--ring", "4096", "--slots", "2", "--grace", "60")
 
 
+@pytest.mark.near
 @pytest.mark.parametrize("arena", ["0", "64M"])
 def test_a_sender_that_is_killed_between_parts(tmp_path, arena):
     """Without an arena the rest is in its private memory, and dies with it."""

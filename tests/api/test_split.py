@@ -125,6 +125,7 @@ def test_unreceived_messages_of_closed_parts_do_no_harm(comm):
     assert comm.poll() == 0
 
 
+@pytest.mark.near
 @pytest.mark.sizes(2)
 @pytest.mark.options("default")
 def test_more_communicators_than_there_are_numbers(comm):
