@@ -110,6 +110,16 @@ class _Command:
         return __import__(self.module, fromlist=("main",)).command_help(*self.name)
 
 
+class _Starter(_Command):
+    """A command whose runs stay on this machine, in a cluster's job, too."""
+
+    def __call__(self, words: "list[str]") -> int:
+        from spcomm import config
+
+        os.environ.setdefault(config.ALONE_VARIABLE, "1")
+        return super().__call__(words)
+
+
 class _Run(_Command):
     """`spcomm run`."""
 
@@ -176,9 +186,9 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
     ),
     "join": (_Command("spcomm.launch.room.member"), "let programs of a room run on this machine"),
     "doctor": (_Command("spcomm.launch.room.doctor"), "find out why a server cannot be reached"),
-    "demo": (_Command("spcomm.demo"), "three example programs on real input"),
+    "demo": (_Starter("spcomm.demo"), "three example programs on real input"),
     "learn": (
-        _Command("spcomm.learn.learning"),
+        _Starter("spcomm.learn.learning"),
         "exercises at the terminal, checked whenever they are saved",
     ),
     "examples": (
@@ -190,18 +200,18 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
         "show a page of the documentation, at the terminal or in a browser",
     ),
     "bench": (
-        _Command("spcomm.bench.command"),
+        _Starter("spcomm.bench.command"),
         "measure spcomm beside the other libraries that are installed",
     ),
     "model": (
-        _Command("spcomm.model.command"),
+        _Starter("spcomm.model.command"),
         "model the time that communication takes: equations, a fit, a prediction",
     ),
     "trace": (
         _Command("spcomm.trace.command"),
         "show a trace of `spcomm run --trace`: text, a page, pictures",
     ),
-    "check": (_Command("spcomm.learn.command"), "grade solutions of exercises"),
+    "check": (_Starter("spcomm.learn.command"), "grade solutions of exercises"),
     "info": (_Command("spcomm.info"), "this machine on one page: cores, memory, features, versions"),
     "config": (_Command("spcomm.compiling"), "print the flags for a C or C++ compiler"),
     "mpicc": (_Command("spcomm.mpi.compiler", "mpicc"), "compile an MPI program in C"),

@@ -3,7 +3,8 @@
 
 import pytest
 
-from slurming import Slurm
+from launching import leaving_nothing
+from slurming import Cluster, Slurm
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +13,9 @@ def slurm():
     made = Slurm(4, "--cpus", 8)
     yield made
     made.close()
+
+
+@pytest.fixture
+def cluster(tmp_path, slurm):
+    """Runs scripts by `spcomm run` in jobs."""
+    yield from leaving_nothing(Cluster(tmp_path, slurm))

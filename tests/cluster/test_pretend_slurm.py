@@ -41,7 +41,12 @@ def stand_in(folder, program, text):
 
 def test_a_job_runs_on_all_machines_that_it_asks_for(slurm):
     done = slurm(
-        "srun", "-N3", "--ntasks-per-node=2", "sh", "-c", "echo $(hostname) $(getent hosts box2 | xargs)"
+        "srun",
+        "-wbox[0-2]",
+        "--ntasks-per-node=2",
+        "sh",
+        "-c",
+        "echo $(hostname) $(getent hosts box2 | xargs)",
     )
     assert done.returncode == 0, done
     assert sorted(done.stdout.splitlines()) == [f"box{at // 2} 127.0.0.1 box2" for at in range(6)], done

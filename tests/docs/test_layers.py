@@ -92,7 +92,7 @@ IMPORTS = {
     "compiling": {"command_help", "mpi"},
     "info": {"_core.segments", "command_help", "config", "launch.cmdline.allocation"},
     "completion": {"cli", "command_help"},
-    "cli": PUBLIC | {"command_help", "launch.base.process"},
+    "cli": PUBLIC | {"command_help", "config", "launch.base.process"},
     "__main__": {"cli"},
 }
 # The packages that those of spcomm/launch may import, beside themselves; modules such as launch/command may import all.
