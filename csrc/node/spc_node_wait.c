@@ -281,5 +281,8 @@ int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns) {
     record(wait->node, SPC_TRACE_WAIT);
     int status = lead_or_follow(wait, deadline_ns);
     record(wait->node, SPC_TRACE_GO_ON);
-    return status == SPC_OK ? wait->ended : status;
+    status = status == SPC_OK ? wait->ended : status;
+    /* Ctrl-C reaches all nodes: a signal that came before the end of another node is what the program is to see. */
+    const bool is_lost = status == SPC_ELOST || status == SPC_EFINISHED;
+    return is_lost && check_signals(wait) != SPC_OK ? SPC_EINTERRUPTED : status;
 }

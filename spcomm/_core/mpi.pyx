@@ -64,6 +64,8 @@ cdef void explain(spc_comm_t *core, int status, const char *call, char *text, si
     cdef bytes words
     try:
         words = sentence(core, status, call.decode()).encode()[: room - 1]
+    except KeyboardInterrupt:  # mpi4py raises its own exception in place of it; reports know it by these words
+        words = b"interrupted by Ctrl-C"
     except BaseException as error:
         words = repr(error).encode()[: room - 1]
     memcpy(text, <const char *>words, len(words))

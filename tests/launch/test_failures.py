@@ -32,6 +32,7 @@ def test_success_says_nothing(launch, start):
                 130,
                 "node 1 ended with an uncaught KeyboardInterrupt (exit code 130)",
             ),
+            ("sys.exit(130)", 130, "node 1 ended with exit code 130"),
         ],
     ),
 )
@@ -47,7 +48,8 @@ def test_the_first_failure_ends_the_run_and_gives_its_code(launch, start, ending
         options=("-n", 3, *start),
     )
     assert result.code == code, result
-    assert result.last == f"spcomm: {text}; the other nodes were stopped"
+    how = "interrupted, too" if code == 130 else "stopped"
+    assert result.last == f"spcomm: {text}; the other nodes were {how}"
     assert ("words" in result.err) == ("words" in ending)
 
 

@@ -69,6 +69,56 @@ def test_ctrl_c_in_the_last_wait_shows_no_traceback(launch):
     assert "Traceback" not in result.err and "ignored" not in result.err, result
 
 
+@pytest.mark.parametrize("options", [(), ("--boxes", 2)])
+@pytest.mark.parametrize(
+    ("wait", "end"),
+    [("comm.recv(0)", "raise"), ("sleep()", "raise"), ("sleep()", "sys.exit(130)")],
+)
+def test_an_interrupt_of_one_node_is_one_of_all(launch, options, wait, end):
+    """As of `kill -INT`, which the launcher does not get. The others can save what they have, as after Ctrl-C."""
+    text = f"""
+    import os, signal, spcomm, sys, time
+    def sleep():
+        while True:
+            time.sleep(0.01)
+    comm = spcomm.startup()
+    try:
+        comm.barrier()
+        if comm.rank == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+            sleep()
+        {wait}
+    except KeyboardInterrupt:
+        if comm.rank == 0:
+            {end}
+        print("saved", comm.rank)
+    """
+    result = launch("-n", 2, *options, launch.script(text))
+    assert (result.code, result.lines) == (130, ["saved 1"]), result
+    how = "an uncaught KeyboardInterrupt (exit code 130)" if end == "raise" else "exit code 130"
+    assert result.last == f"spcomm: node 0 ended with {how}; the other node was interrupted, too", result
+
+
+def test_ctrl_c_in_a_call_of_mpi_is_no_error(launch):
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed: pip install 'mpi4py>=4.1'")
+    text = """
+    import time
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+    comm.barrier()
+    print("ready", flush=True)
+    if comm.rank:
+        comm.Probe(0)
+    while True:
+        time.sleep(0.01)
+    """
+    process = launch.start("-n", 2, launch.script(text))
+    read_lines(process, 2)
+    process.send_signal(signal.SIGINT)
+    result = launch.finish(process)
+    assert result.code == 130 and "Traceback" not in result.err, result
+
+
 WAITS_IN = {
     "a call": "comm.recv(0, timeout=1000)",  # without a limit it is a deadlock, and that is told if it is seen first
     "a library": "threading.Event().wait()",

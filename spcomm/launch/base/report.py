@@ -32,6 +32,12 @@ CRASHED = b"S"  # killed by a signal, as its box reports; payload: its last line
 
 KINDS = (TEXT, RAISED, LOST, CUT, INTERRUPTED, EXITING, CRASHED)
 
+
+def interrupts(kind: bytes, detail: str) -> bool:
+    """Whether a node reports that it ends because of SIGINT; some programs handle it and exit with the code for it."""
+    return kind == INTERRUPTED or (kind == EXITING and detail == "130")
+
+
 _target: "tuple[int, int] | None" = None  # descriptor and rank
 _pipe = (0, 0)  # device and inode of the descriptor: a program may close it, and open files
 _owner = 0
@@ -193,7 +199,7 @@ def as_sent(text: str) -> str:
 
 def kind_of(error: BaseException) -> "tuple[bytes, str]":
     """Return the kind of an exception's report, and its detail."""
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or _is_mpi_interrupt(error):
         return INTERRUPTED, place(error)
     cause: BaseException | None = error
     seen: set[int] = set()
@@ -207,6 +213,11 @@ def kind_of(error: BaseException) -> "tuple[bytes, str]":
             return LOST, type(error).__name__
         cause = cause.__cause__ or cause.__context__
     return RAISED, type(error).__name__
+
+
+def _is_mpi_interrupt(error: BaseException) -> bool:
+    """Whether it is an exception of mpi4py because SIGINT came in a call of MPI."""
+    return type(error).__module__ == "mpi4py.MPI" and str(error).endswith(": interrupted by Ctrl-C")
 
 
 def _is_mpi_consequence(error: BaseException) -> bool:

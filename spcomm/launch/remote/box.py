@@ -311,7 +311,10 @@ class Box:
                 self._frames.send(["report", index, kind.decode("ascii", "replace")], payload)
                 if kind != report.TEXT and rank in ranks:
                     self._reported.add(index)
-                    segment.mark_failing(rank, int(payload) if kind == report.EXITING else 1)
+                    if not report.interrupts(
+                        kind, payload.decode("ascii", "replace")
+                    ):  # else the launcher decides
+                        segment.mark_failing(rank, int(payload) if kind == report.EXITING else 1)
             if reader.ended:
                 self._loop.remove(reader.fd)
 

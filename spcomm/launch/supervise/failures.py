@@ -41,6 +41,11 @@ class Failure:
             int(self.detail) if self.kind == report.EXITING else 130 if self.kind == report.INTERRUPTED else 1
         )
 
+    @property
+    def is_interrupt(self) -> bool:
+        """Whether it ended because of SIGINT, which is a way to end a whole run."""
+        return self.code == 128 + _signal.SIGINT
+
     def sentence(self) -> str:
         """Failure of a node; the code is the launcher's exit code."""
         if (

@@ -382,9 +382,12 @@ class Supervisor:
         if kind == report.INTERRUPTED and detail and self._states.get(node) in (RUNNING, SILENT):
             self._states[node] = detail
         self._failures.reported(node, kind, detail)
-        group = self._run_processes.group(node)
-        rank = group.rank(node)
-        group.segment(rank).mark_failing(rank, int(detail) if kind == report.EXITING else 1)
+        if not report.interrupts(
+            kind, detail
+        ):  # else the others get the signal first, and may save what they have
+            group = self._run_processes.group(node)
+            rank = group.rank(node)
+            group.segment(rank).mark_failing(rank, int(detail) if kind == report.EXITING else 1)
         self._consider()
 
     def _consider(self) -> None:
@@ -395,7 +398,8 @@ class Supervisor:
             self._say_debugger_was_left(self._left_early[0])
             self._failures.ended(self._left_early[0], 1 << 8)
         if self._failures.first is not None:
-            self._end("failure", _signal.SIGTERM, 0, self._failures.first.index)
+            number = _signal.SIGINT if self._failures.first.is_interrupt else _signal.SIGTERM
+            self._end("failure", number, 0, self._failures.first.index)
         elif self._failures.first_lost is not None and not self._loop.waits("settle"):
             self._loop.at("settle", _SETTLE, self._settle)
 
@@ -522,7 +526,10 @@ class Supervisor:
         if not self._reason:
             self._failures.settle()
             self._reason = "failure" if self._failures.first is not None else ""
-        tracebacks, notes = self._failures.tracebacks(self._display.label, self._reason == "signal")
+        is_interrupted = self._failures.first is not None and self._failures.first.is_interrupt
+        tracebacks, notes = self._failures.tracebacks(
+            self._display.label, self._reason == "signal" or is_interrupted
+        )
         self._forwarder.write_error(tracebacks)
         if self._states:
             table = stack_probe.describe(self._states, self._run_processes.names)
@@ -577,6 +584,9 @@ class Supervisor:
         first = self._failures.first
         parts = [first.sentence()] + ([notes] if notes else [])
         size = self._run_processes.size
+        if first.is_interrupt and size > 1:
+            parts.append(f"the other {'nodes were' if size > 2 else 'node was'} interrupted, too")
+            return "; ".join(parts)
         stopped = [node for node in range(size) if not self._failures.spoke(node) and self._was_stopped(node)]
         if stopped and len(stopped) == size - 1:
             parts.append("the other nodes were stopped" if size > 2 else "the other node was stopped")
