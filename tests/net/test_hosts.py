@@ -16,6 +16,7 @@ import time
 
 import pytest
 
+import leaks
 from launching import WATCHDOG_S, ended, read_lines
 from pairwise import each
 from python_programs import FOUND, STDIN, written
@@ -596,6 +597,54 @@ def test_the_real_ssh_is_killed(launch, sshd):
     result = launch.finish(process)
     assert result.code == 125 and "the connection to it has ended" in result.last, result
     assert all(ended(pid, time.monotonic() + 30) for pid in nodes)
+
+
+# A command that reaches a host, and does not notice when its other end is killed; srun is like that.
+DEAF = """
+    import os, signal, subprocess, sys
+    if sys.argv[1] == "here":
+        subprocess.Popen([sys.executable, __file__, *sys.argv[2:]])
+        signal.pause()
+    box = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with open(f"{sys.argv[1]}.pid", "w") as file:
+        file.write(str(os.getpid()))
+    if os.fork() == 0:
+        box.stdin.close()
+        while data := os.read(box.stdout.fileno(), 65536):
+            os.write(1, data)
+        os._exit(0)
+    while data := os.read(0, 65536):
+        os.write(box.stdin.fileno(), data)
+"""
+
+
+@pytest.mark.parametrize("route", ["relay", "direct"])
+def test_a_far_end_that_is_killed_unnoticed(launch, route):
+    """The box tells the server, whose connection is another one."""
+    reach = f"{sys.executable} {launch.script(DEAF, 'deaf.py')} here {{host}}"
+    process = launch.start(
+        "--host", "a:1,b:1", "--reach", reach, "--listen", "127.0.0.1", "--route", route, launch.script(WAITS)
+    )
+    nodes = [int(line) for line in read_lines(process, 2)]
+    os.kill(int((launch.folder / "b.pid").read_text()), signal.SIGKILL)
+    result = launch.finish(process)
+    assert result.code == 125 and result.last.startswith("spcomm: host b: the connection to it has ended"), (
+        result
+    )
+    assert all(ended(pid, time.monotonic() + WATCHDOG_S) for pid in nodes)
+
+
+def test_a_box_that_is_told_to_end(launch, ssh):
+    """SIGTERM, which a scheduler sends to all processes of a step, is the reason, and not that nodes were killed."""
+    process = launch.start("--host", "a:1,b:1", "--ssh", ssh, launch.script(WAITS))
+    read_lines(process, 2)
+    found = [pid for pid, command in launch.alive().items() if command.endswith("-m spcomm box ")]
+    box = next(pid for pid in found if leaks.parent_of(pid) not in found)  # its gateway is a fork of it
+    os.kill(box, signal.SIGTERM)
+    result = launch.finish(process)
+    assert result.code == 143 and "the box there was told to end by SIGTERM (exit code 143)" in result.last, (
+        result
+    )
 
 
 def test_nobody_types_box():

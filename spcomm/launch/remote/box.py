@@ -34,6 +34,7 @@ def main(words: "list[str]") -> int:
     withdraw()
     box = Box(frames)
     box.heed_signals()
+    box.tells_server = True
     box.run()
     return 0
 
@@ -70,6 +71,8 @@ class Box:
         self._paused = False
         self._ending = False  # the launcher has a reason to end the run
         self._signals = -1  # a pipe
+        self.tells_server = False  # when the launcher's command here has ended
+        self._secrets = b""  # of its groups
         self._patience_s: float | None = None  # for the last frames to arrive; None: no limit
 
     def run(self) -> None:
@@ -109,6 +112,11 @@ class Box:
         except FrameError:
             frames = None
         if frames is None:
+            self._end_processes()
+            if self.tells_server and self._run is not None and not self._ending:
+                from spcomm.launch.remote import boxparts
+
+                boxparts.take_leave(self._about, self._secrets)
             self._leave()
             return
         for message, data in frames:
@@ -142,7 +150,7 @@ class Box:
         from spcomm.launch.base.process import adopt_orphans
         from spcomm.launch.base.usage import UsageError
 
-        self._about = about
+        self._about, self._secrets = about, secrets
         adopt_orphans()
         try:
             self._start(secrets)

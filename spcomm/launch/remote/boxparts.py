@@ -4,6 +4,8 @@
 import os
 import time
 
+_LEAVE_S = 1.0  # to connect to the server once more
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -103,6 +105,23 @@ def gateways(about: dict, groups: "list[Any]", secrets: bytes) -> "list[Any]":
             )
         )
     return found
+
+
+def take_leave(about: dict, secrets: bytes) -> None:
+    """Tell the server that the launcher's command here has ended: at the other end the launcher may not notice."""
+    from spcomm._core.errors import SpcommError
+    from spcomm.launch.remote import handshake, transport_main
+
+    for group in about["groups"]:
+        if "job" not in group:  # all of it is here, so there is no server
+            continue
+        own, secrets = secrets[: handshake.SECRET_BYTES], secrets[group["secret_bytes"] :]
+        box = group["box"] + transport_main.FAREWELL
+        try:
+            sock, _session = handshake.enter(tuple(about["address"]), own, group["job"], box, _LEAVE_S)
+            sock.close()
+        except (OSError, SpcommError):  # the launcher has ended, too
+            pass
 
 
 def cpus(about: dict, groups: "list[Any]") -> "list[tuple[int, ...]] | None":

@@ -294,6 +294,10 @@ class RemoteForkClient(ForkClient):
         """End it; the answer is "uncalled", after all that the box has to report."""
         self._send(("uncall",))
 
+    def abandon(self) -> None:
+        """Give its box up, which has ended: end the command that reaches it, which has not noticed."""
+        self._send(("abandon",))
+
     def mark(self, rank: int, code: int) -> None:
         """Mark one of its nodes as finished, or as failing with this exit code."""
         self._send(("mark", rank, code))

@@ -87,6 +87,9 @@ class Relay:
             self._start()
         elif verb == "nodes":
             self._nodes(message[1], descriptors)
+        elif verb == "abandon":
+            os.killpg(self._ssh.pid, _signal.SIGKILL)  # it leads its session, and is not reaped
+            self._leave()
         elif verb == "call":  # of a cluster, whose nodes run already
             self._frames.send(["call", message[1]], message[2])
         elif (

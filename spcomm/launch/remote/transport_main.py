@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
     from spcomm._core.diagnose import Wait
     from spcomm.launch.remote.peers import Peers
+    from spcomm.launch.remote.tls import Session
 
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
 _LASTING_S = 1.0  # a connection that broke sooner counts as one more failed attempt
 _REPORT_S = 3  # for the report that the launcher was killed
+FAREWELL = 1 << 14  # added to a box's number: a connection that only says that this box has lost its launcher
 _REFUSALS = 3  # in a row, at first: that is another server, not a byte altered on the way
 
 
@@ -212,11 +214,20 @@ def serve(
     """Run the server until all boxes have ended. `jobs` and `places` (the box of each rank): by group."""
     loop = Loop()
     server = net.Server(link_timeout, disable=segments.disable_mask())
+
+    def admit(job: int, box: int, fd: int, session: "Session | None") -> None:
+        if box < FAREWELL:
+            server.adopt(job, box, fd, session)
+            return
+        os.close(fd)
+        wire.send(("lost", next(group for group in jobs if jobs[group].number == job), box - FAREWELL))
+
     by_box = {}
     for group, job in jobs.items():
         server.add_job(job.number, places[group])
-        by_box.update({(job.number, box): given[:SECRET_BYTES] for box, given in enumerate(job.secrets)})
-    handshake.Gate(loop, listener, by_box, server.adopt).open()
+        for box, given in enumerate(job.secrets):
+            by_box[job.number, box] = by_box[job.number, box + FAREWELL] = given[:SECRET_BYTES]
+    handshake.Gate(loop, listener, by_box, admit).open()
     _until_over(loop, wire, server.run)
     for sentence in server.failures.values():
         raise ConnectionLostError(sentence)

@@ -323,10 +323,21 @@ class Supervisor:
             several = transport.group is not None and len(self._run_processes.groups) > 1
             where = f"group {transport.group}: " if several else ""
             self._disconnected(where + one_line(message[1]), message[2], transport.group)
+        elif message[0] == "lost":
+            self._box_lost(*message[1:])
         else:
             self._forwarder.write_text(message[1])
             sentence = f"{transport.name} has failed: an error of spcomm; report it"
             self._disconnected(sentence, transport.box, transport.group)
+
+    def _box_lost(self, number: int, box: int) -> None:
+        """Handle a box on another host whose connection to this process has ended, as it has told the server."""
+        host = self._run_processes.group_numbered(number).far[box]
+        sentence = f"host {host.name}: the connection to it has ended, with its nodes: its other end there was killed"
+        self._disconnected(sentence, box, number)
+        for fork_client in self._run_processes:
+            if fork_client.host is host:
+                fork_client.abandon()
 
     def _disconnected(self, sentence: str, culprit: int, number: "int | None" = None) -> None:
         """Mark the connection as lost: nodes that wait learn of it at once, and end by themselves, as a rule.
