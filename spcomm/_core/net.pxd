@@ -47,6 +47,39 @@ cdef extern from "net/link/spc_channel.h" nogil:
     void spc_channel_destroy(spc_channel_t *channel)
 
 
+cdef extern from "dlfcn.h" nogil:
+    void *dlopen(const char *path, int flags)
+    int RTLD_NOW, RTLD_NOLOAD
+
+
+cdef extern from "net/link/spc_channel_mpi.h" nogil:
+    """
+    #include <dlfcn.h>
+    static inline spc_mpi_function_t *spcpy_function(void *library, const char *name) {
+        union { void *object; spc_mpi_function_t *function; } found = {dlsym(library, name)};
+        return found.function;
+    }
+    """
+    enum:
+        SPC_MPI_STATUS_BYTES
+    ctypedef union spc_mpi_handle_t:
+        int narrow
+        void *wide
+    ctypedef void spc_mpi_function_t() noexcept
+    ctypedef struct spc_mpi_functions_t:
+        bint are_wide
+        spc_mpi_handle_t byte
+        spc_mpi_function_t *isend
+        spc_mpi_function_t *irecv
+        spc_mpi_function_t *test
+        spc_mpi_function_t *wait
+        spc_mpi_function_t *cancel
+        spc_mpi_function_t *get_count
+    spc_mpi_function_t *spcpy_function(void *library, const char *name)
+    int spc_channel_mpi_create(const spc_mpi_functions_t *mpi, spc_mpi_handle_t comm, int rank, int tag,
+                               spc_channel_t **channel)
+
+
 cdef extern from "net/wire/spc_handshake.h" nogil:
     enum:
         SPC_HANDSHAKE_NONCE_BYTES

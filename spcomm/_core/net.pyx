@@ -10,6 +10,7 @@ lock releases the GIL first.
 from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
 from libc.errno cimport EBADMSG, errno
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
@@ -593,6 +594,11 @@ cdef class Gateway:
         with nogil:
             spc_gateway_stop(self.core)
 
+    def close(self):
+        """Close its connections, once it has run. No other method may be called after it."""
+        spc_gateway_destroy(self.core)
+        self.core = NULL
+
     # ---- links to other gateways
 
     def listens(self, str address):
@@ -627,6 +633,14 @@ cdef class Gateway:
     def attach_peer(self, uint32_t box, uint32_t number, int descriptor, session=None):
         """Take such a connection, authenticated, and its descriptor in any case."""
         cdef spc_channel_t *channel = new_channel(descriptor, session)
+        cdef int status
+        with nogil:
+            status = spc_gateway_attach_peer(self.core, box, number, channel)
+        check(status, f"the connection to box {box}")
+
+    def attach_peer_channel(self, uint32_t box, uint32_t number, capsule):
+        """Take a channel that another module has made (`mpi_channel`)."""
+        cdef spc_channel_t *channel = <spc_channel_t *>PyCapsule_GetPointer(capsule, b"spc_channel_t")
         cdef int status
         with nogil:
             status = spc_gateway_attach_peer(self.core, box, number, channel)

@@ -170,6 +170,11 @@ def _supervise(
         from spcomm.launch.remote import hosts
 
         listen = hosts.listen(options, groups)
+    link = None
+    if options.link == "mpi":
+        from spcomm.launch.remote.mpi_link import MpiLink
+
+        link = MpiLink(options, groups)
     _make_segments(segments, options, groups, busy(groups) > cores)
     display = _display(options, run_processes)
     _warn_if_stale()
@@ -180,9 +185,12 @@ def _supervise(
         elif any(group.boxes > 1 for group in groups):
             from spcomm.launch.remote.transport_processes import TransportProcesses
 
-            transports = TransportProcesses(groups, options.link_timeout, listen, route=options.route)
+            transports = TransportProcesses(
+                groups, options.link_timeout, listen, route=options.route, link=link
+            )
         if options.hosts is not None and session is None:
-            hosts.tell(groups, transports, None if options.job_hosts and options.listen is None else listen)
+            said = None if options.job_hosts and options.listen is None else listen
+            hosts.tell(groups, transports, said, link)
         code = Supervisor(run_processes, options, display, transports).run(signals, stdin)
         return _finish_trace(options, groups[0], code, display.watch) if options.is_traced else code
     finally:

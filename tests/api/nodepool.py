@@ -13,9 +13,11 @@ The conftest.py of a folder that wants this imports the fixture and the hooks fr
 """
 
 import contextlib
+import functools
 import os
 import pickle
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -26,6 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from spcomm.bench import peers
 
 SIZES = (1, 2, 3, 4, 8)
 WATCHDOG_S = float(os.environ.get("SPCOMM_TEST_WATCHDOG", "60"))
@@ -132,9 +136,24 @@ def box_options(nodes):
     if pattern:
         places = [pattern[rank % len(pattern)] for rank in range(nodes)]
         numbers = {box: number for number, box in enumerate(dict.fromkeys(places))}
-        return ["--map", ",".join(str(numbers[box]) for box in places)] if len(numbers) > 1 else []
-    boxes = min(nodes, int(os.environ.get("SPCOMM_TEST_BOXES", "1")))
-    return ["--boxes", str(boxes)] if boxes > 1 else []
+        words = ["--map", ",".join(str(numbers[box]) for box in places)] if len(numbers) > 1 else []
+    else:
+        boxes = min(nodes, int(os.environ.get("SPCOMM_TEST_BOXES", "1")))
+        words = ["--boxes", str(boxes)] if boxes > 1 else []
+    mpi = os.environ.get("SPCOMM_TEST_MPI")
+    return [*words, *mpi_options(mpi)] if words and mpi else words
+
+
+def mpi_options(name):
+    """The options of a run whose gateways are a program of `mpich` or `openmpi`."""
+    found = peers.MPIS[name]()
+    return ["--link", "mpi", "--mpi", shlex.join([*found.command, *found.crowded, "-n", "{n}"])]
+
+
+@functools.cache
+def missing_mpi(name):
+    """Why there is no such MPI here, or ""."""
+    return peers.checked(peers.MPIS[name]()).missing
 
 
 def given_map():
@@ -147,7 +166,9 @@ def environment(**changes):
 
     root = str(Path(spcomm.__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1", **changes}
+    mpi = os.environ.get("SPCOMM_TEST_MPI")
+    of_mpi = peers.MPIS[mpi]().environment if mpi else {}
+    return {**os.environ, **of_mpi, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1", **changes}
 
 
 @dataclass(eq=False)

@@ -14,6 +14,7 @@ typedef struct ways {
     bool refuses; /* no connection can be made */
     bool listens_nowhere;
     _Atomic bool is_late; /* the way is chosen once node 0 has sent its first messages */
+    bool is_polled; /* the connection has no descriptor, as MPI's has none */
     bool breaks; /* after each round the connection there is */
     bool breaks_server;
     int end; /* another descriptor of the last connection; or -1 */
@@ -38,6 +39,40 @@ static void break_it(ways_t *ways, const int *end) {
     pthread_mutex_unlock(&ways->lock);
 }
 
+/* ---- a channel without a descriptor, over one that has it */
+
+typedef struct polled {
+    spc_channel_t channel;
+    spc_channel_t *below;
+} polled_t;
+
+static int polled_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) {
+    return spc_channel_read(((polled_t *)channel)->below, buffer, room_bytes, got_bytes);
+}
+
+static int polled_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
+                        size_t *taken_bytes) {
+    return spc_channel_write(((polled_t *)channel)->below, pieces, count, taken_bytes);
+}
+
+static int no_descriptor(const spc_channel_t *channel) {
+    (void)channel;
+    return -1;
+}
+
+static void polled_destroy(spc_channel_t *channel) {
+    spc_channel_destroy(((polled_t *)channel)->below);
+    free(channel);
+}
+
+static spc_channel_t *polled_channel(spc_channel_t *below) {
+    static const spc_channel_methods_t methods = {
+        .read = polled_read, .write = polled_write, .descriptor = no_descriptor, .destroy = polled_destroy};
+    polled_t *polled = malloc(sizeof(*polled));
+    *polled = (polled_t){{&methods}, below};
+    return &polled->channel;
+}
+
 /* By gateway 0, which leads: a connection for both, now for this end first and now for that. */
 static void make(ways_t *ways) {
     char address[SPC_GATEWAY_ADDRESS_BYTES];
@@ -58,7 +93,9 @@ static void make(ways_t *ways) {
         pthread_mutex_unlock(&ways->lock);
         for (uint32_t i = 0; i < WIDE_BOXES; i++) {
             const uint32_t at = (first + i) % 2;
-            CHECK_OK(spc_gateway_attach_peer(ways->wide.gateway[at], 1 - at, number, wide_channel(ends[at])));
+            spc_channel_t *channel = wide_channel(ends[at]);
+            channel = ways->is_polled ? polled_channel(channel) : channel;
+            CHECK_OK(spc_gateway_attach_peer(ways->wide.gateway[at], 1 - at, number, channel));
         }
     }
 }
@@ -186,6 +223,13 @@ TEST(direct) {
     ways_t ways = {0};
     CHECK(run(&ways).is_direct);
     CHECK_EQ_U(ways.made, 1);
+}
+
+TEST(channels_without_a_descriptor) {
+    ways_t ways = {.is_polled = true};
+    CHECK(run(&ways).is_direct);
+    ways = (ways_t){.is_polled = true, .is_late = true};
+    CHECK(run(&ways).is_direct);
 }
 
 TEST(no_connection_can_be_made) {

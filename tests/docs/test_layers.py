@@ -55,6 +55,7 @@ IMPORTS = {
         "_core.diagnose",
         "_core.errors",
         "_core.forking",
+        "_core.mpi_channel",
         "_core.net",
         "_core.call_site",
         "command_help",

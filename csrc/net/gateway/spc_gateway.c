@@ -73,7 +73,8 @@ static bool test_progress(void *argument) {
     pthread_mutex_lock(&gateway->lock);
     const bool over = gateway->outcome != SPC_EAGAIN || spc_gateway_lifecycle_are_told(gateway);
     const bool moved = !over && progress(gateway);
-    const bool waits = spc_link_wants_write(gateway->link) || spc_gateway_route_need_reader(gateway);
+    const bool waits =
+        gateway->is_napping || spc_link_wants_write(gateway->link) || spc_gateway_route_need_reader(gateway);
     pthread_mutex_unlock(&gateway->lock);
     if (moved && waits) {
         spc_gateway_wake_reader(gateway); /* it waits until there is room */
@@ -272,9 +273,64 @@ static void tell(const spc_gateway_t *gateway, bool fails, bool calls, bool want
     }
 }
 
+/* ---- links without a descriptor: MPI moves bytes only in its calls, so this thread makes some, again and again */
+
+/* While something moves it looks in every turn. Later it naps between two looks: for a fiftieth of the time for which
+ * nothing has moved, so that a message waits at most a little longer than it has been waited for, and an idle gateway
+ * takes well under a hundredth of a core. */
+enum { BUSY_NS = 5000000, NAP_PART = 50, NAP_MIN_MS = 1, NAP_MAX_MS = 10 };
+
+typedef struct polling {
+    uint64_t frames, reads; /* as spc_gateway_route_count counts */
+    uint64_t moved_ns; /* when `frames` changed */
+    /* The last yield was: another process computes on this core, and a thread that has slept gets it back sooner. */
+    bool was_long;
+} polling_t;
+
+static int nap_ms(const polling_t *polling) {
+    const uint64_t idle_ns = spc_clock_now_ns() - polling->moved_ns;
+    if (idle_ns < BUSY_NS && !polling->was_long) {
+        return 0;
+    }
+    const uint64_t part_ms = idle_ns / NAP_PART / 1000000;
+    return part_ms < NAP_MIN_MS ? NAP_MIN_MS : part_ms > NAP_MAX_MS ? NAP_MAX_MS : (int)part_ms;
+}
+
+static void wait_polling(polling_t *polling, struct pollfd polled[], uint32_t count, int timeout) {
+    (void)poll(polled, count, timeout);
+    polling->was_long = false;
+    if (timeout == 0) {
+        const uint64_t before_ns = spc_clock_now_ns();
+        spc_platform_yield();
+        polling->was_long = spc_clock_now_ns() - before_ns > SPC_GATEWAY_LONG_YIELD_NS;
+    }
+}
+
+static void read_polled(spc_gateway_t *gateway, polling_t *polling, const struct pollfd polled[],
+                        uint32_t count) {
+    if (polled[WAKE].revents != 0) {
+        drain_wake(gateway);
+    }
+    pthread_mutex_lock(&gateway->lock);
+    gateway->is_napping = false;
+    spc_gateway_fail(gateway, spc_gateway_route_read_polled(gateway));
+    const polling_t before = *polling;
+    spc_gateway_route_count(gateway, &polling->frames, &polling->reads);
+    if (polling->frames != before.frames) {
+        polling->moved_ns = spc_clock_now_ns();
+    }
+    if (polling->reads != before.reads || has_news(polled, count)) {
+        read_links(gateway, polled, count);
+    } else {
+        spc_gateway_write_links(gateway);
+    }
+    pthread_mutex_unlock(&gateway->lock);
+}
+
 static void *spc_gateway_read_for_ever(void *argument) {
     spc_gateway_t *gateway = argument;
     struct pollfd polled[POLLED_MOST];
+    polling_t polling = {0};
     bool was_busy = false;
     for (;;) {
         int timeout;
@@ -284,11 +340,19 @@ static void *spc_gateway_read_for_ever(void *argument) {
         const uint32_t count = prepare_poll(gateway, polled, &timeout);
         const bool stops = gateway->is_stopped;
         const bool fails = gateway->outcome != SPC_EAGAIN;
+        const bool polls = spc_gateway_route_polls(gateway);
+        const int nap = polls ? nap_ms(&polling) : 0;
+        gateway->is_napping = nap != 0;
         pthread_mutex_unlock(&gateway->lock);
         if (stops) {
             return NULL;
         }
         tell(gateway, fails, calls, wants);
+        if (polls) {
+            wait_polling(&polling, polled, count, nap < timeout ? nap : timeout);
+            read_polled(gateway, &polling, polled, count);
+            continue;
+        }
         if (!was_busy || !is_readable(polled, count)) {
             (void)poll(polled, count, timeout);
         }

@@ -118,6 +118,7 @@ struct spc_gateway {
     spc_link_t *link;
     pthread_t reader;
     int wake[2]; /* a pipe: wakes the reading thread */
+    bool is_napping; /* the reading thread is between two looks at links without a descriptor */
     bool is_finishing;
     bool is_stopped;
     int outcome; /* SPC_EAGAIN: goes on */

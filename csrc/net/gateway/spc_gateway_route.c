@@ -381,11 +381,15 @@ static int take(void *argument, const spc_frame_t *frame, const unsigned char *b
 
 static int attach(spc_gateway_peer_t *peer, spc_channel_t *channel) {
     const spc_gateway_t *gateway = peer->gateway;
+    spc_link_limits_t limits = gateway->options.limits;
+    if (spc_channel_descriptor(channel) < 0) { /* MPI's: there is no other one */
+        limits.broken_ns = limits.timeout_ns;
+    }
     const spc_link_options_t options = {
         .job = gateway->options.job,
         .deliver = take,
         .argument = peer,
-        .limits = gateway->options.limits,
+        .limits = limits,
         .retained_max = UINT64_MAX / 2, /* credit bounds it */
         .buffer = gateway->peers_buffer,
         .buffer_bytes = BUFFER_BYTES,
@@ -498,6 +502,49 @@ int spc_gateway_route_read(spc_gateway_t *gateway, const struct pollfd polled[],
         }
     }
     return status;
+}
+
+static bool is_polled(const spc_gateway_t *gateway, uint32_t box) {
+    return has_link(gateway, box) && !is_down(gateway, box)
+           && spc_link_descriptor(gateway->peers[box].link) < 0;
+}
+
+bool spc_gateway_route_polls(const spc_gateway_t *gateway) {
+    bool is = false;
+    for (uint32_t box = 0; gateway->peers != NULL && !is && box < gateway->config->boxes; box++) {
+        is = is_polled(gateway, box);
+    }
+    return is;
+}
+
+int spc_gateway_route_read_polled(spc_gateway_t *gateway) {
+    int status = SPC_OK;
+    for (uint32_t box = 0; gateway->peers != NULL && status == SPC_OK && box < gateway->config->boxes;
+         box++) {
+        status = is_polled(gateway, box) ? spc_link_read(gateway->peers[box].link) : SPC_OK;
+    }
+    return status;
+}
+
+static uint64_t count_frames(const spc_link_counts_t *counts) {
+    uint64_t frames = 0;
+    for (uint32_t kind = 0; kind < SPC_LINK_KINDS; kind++) {
+        const bool is_silence = kind == SPC_FRAME_ACKNOWLEDGE;
+        frames += is_silence ? 0 : counts->sent[kind].frames + counts->received[kind].frames;
+    }
+    return frames;
+}
+
+void spc_gateway_route_count(const spc_gateway_t *gateway, uint64_t *frames, uint64_t *reads) {
+    *frames = *reads = 0;
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        if (gateway->peers[box].link != NULL) {
+            spc_link_counts_t counts;
+            spc_link_count(gateway->peers[box].link, &counts);
+            *frames += count_frames(&counts);
+            *reads += counts.reads;
+        }
+    }
 }
 
 bool spc_gateway_route_need_reader(const spc_gateway_t *gateway) {

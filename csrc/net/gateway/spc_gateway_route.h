@@ -13,7 +13,8 @@
  * connection knows that its leader has chosen it: the leader sends its number over it, and hands in its own end.
  *
  * The leader replaces a connection that breaks later, and the link resumes on the new one. If there is none for
- * `limits.timeout_ns`, the run ends: the relay has not seen the numbers of that link, and cannot go on for it.
+ * `limits.timeout_ns`, the run ends: the relay has not seen the numbers of that link, and cannot go on for it. Silence
+ * alone never replaces a channel without a descriptor, which is MPI's.
  *
  * A gateway that has ended, with all of its frames acknowledged, announces it through the server, whose link surely
  * delivers that: then the others keep nothing for it any more.
@@ -41,6 +42,11 @@ uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *gateway);
 /* Puts the connections to wait for into the array, which has room for all; returns how many. */
 uint32_t spc_gateway_route_poll(const spc_gateway_t *gateway, struct pollfd polled[]);
 int spc_gateway_route_read(spc_gateway_t *gateway, const struct pollfd polled[], uint32_t count);
+/* Links whose channels have no descriptor are read again and again. True: there are such. */
+bool spc_gateway_route_polls(const spc_gateway_t *gateway);
+int spc_gateway_route_read_polled(spc_gateway_t *gateway);
+/* So far, over all links: frames, except those that only show that an end is alive; and reads that got something. */
+void spc_gateway_route_count(const spc_gateway_t *gateway, uint64_t *frames, uint64_t *reads);
 /* True: there is work that only the reading thread does. */
 bool spc_gateway_route_need_reader(const spc_gateway_t *gateway);
 

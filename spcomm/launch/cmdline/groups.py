@@ -91,6 +91,8 @@ def choose_route(groups: "list[Group]", options: "Options | None" = None) -> str
 
     `options`: of a run whose boxes may be elsewhere.
     """
+    if options is not None and options.link == "mpi":
+        return "direct"
     if options is not None and options.route is not None:
         return options.route
     reach = max(group.boxes for group in groups) <= _DIRECT_BOXES

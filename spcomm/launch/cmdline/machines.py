@@ -244,6 +244,24 @@ def check_room(options: "Options") -> None:
             )
 
 
+def check_link(options: "Options") -> None:
+    """Check --link and --mpi together with the other options."""
+    if options.mpi is not None and options.link != "mpi":
+        raise UsageError(f"spcomm run: --mpi {options.mpi} starts the gateways of --link mpi; add that")
+    if options.link != "mpi":
+        return
+    if options.room is not None or options.server is not None:
+        raise UsageError(
+            "spcomm run: --link mpi: the boxes of --room and --server have no MPI in common; leave it out"
+        )
+    if options.boxes is None and options.placing is None and not options.hosts:
+        raise UsageError("spcomm run: --link mpi is about several boxes, as in --boxes 2")
+    if options.route == "relay":
+        raise UsageError(
+            "spcomm run: --link mpi and --route relay: MPI connects each gateway with all others"
+        )
+
+
 def tunnels(options: "Options") -> bool:
     """Whether boxes reach this machine through their ssh."""
     if options.tunnel is not None:

@@ -69,6 +69,8 @@ class Options:
         self.fetch: str | None = None  # the folder for files of a room
         self.fetch_limit: int | None = None  # bytes
         self.link_timeout = LINK_TIMEOUT_S
+        self.link: str | None = None  # None: tcp
+        self.mpi: str | None = None  # the command that starts gateways
         self.route: str | None = None  # None: `groups.choose_route` decides
         self.label: bool | None = None
         self.color: bool | None = None
@@ -163,6 +165,10 @@ class Options:
             )
         if self.route == "direct" and self.boxes is None and self.placing is None and not self.hosts:
             raise UsageError("spcomm run: --route direct is about several boxes, as in --boxes 2")
+        if self.link is not None or self.mpi is not None:
+            from spcomm.launch.cmdline.machines import check_link
+
+            check_link(self)
         if isinstance(self.bind_to, tuple) and (self.hosts or self.room is not None):
             raise UsageError(
                 "spcomm run: --bind-to with processors is about this machine; other machines may have others: use "

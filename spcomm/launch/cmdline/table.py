@@ -73,6 +73,11 @@ _WHERE_NODES_RUN = (
     ("--route relay|direct", "route", values.route,
      "messages between boxes go through the server, or from box to box where possible (default: direct for up to 8 "
      "boxes that reach each other)"),
+    ("--link tcp|mpi", "link", values.link,
+     "messages from box to box go over TCP (default), or over an MPI that mpi4py and mpiexec find"),
+    ("--mpi COMMAND", "mpi", values.words,
+     "with --link mpi: the command that starts a process for each box; {n} is their number, {hosts} their hosts "
+     "(default: mpiexec -n {n}; srun … in a Slurm job on several hosts)"),
     ("--link-timeout TIME", "link_timeout", values.link_timeout,
      "how long a box may be out of reach before the run fails (default: 30)"),
 )  # fmt: skip

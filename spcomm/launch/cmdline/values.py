@@ -127,6 +127,10 @@ def watch(name: str, text: str) -> str:
     return _one_of(name, text, shown)
 
 
+def link(name: str, text: str) -> str:
+    return _one_of(name, text, {"tcp": "connections of TCP", "mpi": "messages of another MPI"})
+
+
 def route(name: str, text: str) -> str:
     ways = {
         "relay": "messages between boxes go through the server",

@@ -87,6 +87,7 @@ def gateways(about: dict, groups: "list[Any]", secrets: bytes) -> "list[Any]":
         segment = group.segments[box]
         others = [other for other in memory if other is not segment]
         places = group.places if about["route"] == "direct" else None
+        via = of_group.get("via")
 
         def carry(
             wire: "Any",
@@ -96,14 +97,20 @@ def gateways(about: dict, groups: "list[Any]", secrets: bytes) -> "list[Any]":
             address: "tuple[str, int]" = address,
             segment: "Any" = segment,
             places: "list[int] | None" = places,
+            via: "str | None" = via,
         ) -> None:
-            transport_main.carry(wire, address, own, job, box, segment.fd, about["link_timeout"], places)
+            timeout = about["link_timeout"]
+            if via is None:
+                transport_main.carry(wire, address, own, job, box, segment.fd, timeout, places)
+                return
+            from spcomm.launch.remote import mpi_link
 
-        found.append(
-            TransportProcess(
-                f"the gateway of box {box}", box, f"spcomm gw {box}", carry, segment.fd, others, group.number
-            )
-        )
+            orders = (address, own, job, box, timeout, places, f"spcomm gw {box}")
+            mpi_link.stand_in(wire, segment.fd, via, box, orders)
+
+        label = f"spcomm gw {box}" if via is None else f"spcomm mpi {box}"
+        name = f"the gateway of box {box}"
+        found.append(TransportProcess(name, box, label, carry, segment.fd, others, group.number))
     return found
 
 

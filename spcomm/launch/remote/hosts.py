@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.options import Options, Part
     from spcomm.launch.cmdline.plan import Plan
+    from spcomm.launch.remote.mpi_link import MpiLink
     from spcomm.launch.remote.transport_main import Job
     from spcomm.launch.remote.transport_processes import TransportProcesses
 
@@ -314,12 +315,19 @@ def _far(groups: "list[Group]") -> "list[Host]":
     return [host for _number, host in sorted(found.items())]
 
 
-def tell(groups: "list[Group]", transports: "TransportProcesses | None", listen: "str | None") -> None:
+def tell(
+    groups: "list[Group]",
+    transports: "TransportProcesses | None",
+    listen: "str | None",
+    link: "MpiLink | None" = None,
+) -> None:
     """Send the boxes the server's address and their secrets. Log the address on which it listens."""
     said = set()
     for host in _far(groups):
         if transports is not None:
             host.take_jobs(transports.jobs)
+            for about in host.box["groups"] if link is not None else ():
+                about["via"] = link.names[about["number"]]  # type: ignore[union-attr]
             address, port = transports.address
             if address == "0.0.0.0":
                 address = _reaching(host.name)

@@ -21,9 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
+    from typing import Any
 
     from spcomm._core.diagnose import Wait
-    from spcomm.launch.remote.peers import Peers
     from spcomm.launch.remote.tls import Session
 
 _AGAIN_S = (0.0, 0.01, 0.05, 0.2, 1.0)  # between attempts to connect; the last one repeats
@@ -44,7 +44,7 @@ def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]"
         work()
         code = 0
     except BaseException as error:
-        _complain(wire, error)
+        complain(wire, error)
     finally:
         os._exit(code)
 
@@ -75,7 +75,7 @@ def _settle(label: str, kept: "list[int]", launcher: int) -> None:
     net.rename(label)
 
 
-def _complain(wire: Wire, error: BaseException, culprit: int = -1) -> None:
+def complain(wire: Wire, error: BaseException, culprit: int = -1) -> None:
     """`culprit`: the box at fault; -1: none."""
     if isinstance(error, SpcommError):
         message = ("failed", str(error), culprit)
@@ -136,7 +136,7 @@ class Connector:
         self._attempts = 0  # since the last lasting connection
         self._begun = time.monotonic()
         self._connected: float | None = None  # when
-        self.peers: Peers | None = None  # makes connections to other gateways
+        self.peers: Any = None  # makes connections to other gateways: `peers.Peers`, `mpi_gateway.Peers`
 
     def start(self) -> None:
         self._loop.add(self._gateway.news, self._heard)
@@ -249,11 +249,13 @@ def carry(
     link_timeout: float,
     places: "list[int] | None" = None,
     killed: "Callable[[], None] | None" = None,
+    connect: "Callable[[net.Gateway], Any] | None" = None,
 ) -> None:
     """Run the gateway of a box until all of its nodes have ended, and their messages have been carried.
 
-    `secrets`: of `make_secrets`, for that box. `places`: the box of each rank, if gateways have links to each other.
-    `killed`: reports that the launcher was killed, if it was.
+    `secrets`: of `make_secrets`, for that box. `places`: the box of each rank, if gateways have links to each other;
+    `connect` returns what makes their connections, if that is not TCP. `killed`: reports that the launcher was killed,
+    if it was.
     """
     loop = Loop()
     gateway = net.Gateway(segment, job, link_timeout, places is not None)
@@ -263,18 +265,21 @@ def carry(
 
     try:
         connector = Connector(loop, gateway, address, secrets[:SECRET_BYTES], job, box, tell)
-        if places is not None:
+        if connect is not None:
+            connector.peers = connect(gateway)
+        elif places is not None:
             from spcomm.launch.remote import peers
 
             connector.peers = peers.Peers(loop, gateway, secrets[SECRET_BYTES:], job, box)
         connector.start()
         _until_over(loop, wire, gateway.run, killed)
     except BaseException as error:
-        _complain(wire, error, gateway.culprit)  # first: the parent must learn of it before the nodes
+        complain(wire, error, gateway.culprit)  # first: the parent must learn of it before the nodes
         gateway.disconnect()
         os._exit(125)
     if places is not None:
         wire.send(("counted", {other: gateway.peer_counts(other) for other in set(places) - {box}}))
+    gateway.close()
 
 
 def _until_over(

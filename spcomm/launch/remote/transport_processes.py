@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.cmdline.groups import Group
+    from spcomm.launch.remote.mpi_link import MpiLink
 
 _BACKLOG = 128
+_PROGRAM_S = 3.0  # for mpiexec to end after its processes
 
 
 class TransportProcess:
@@ -91,9 +93,11 @@ class TransportProcess:
 
     def hear_out(self, patience: float) -> None:
         """Wait at most that many seconds for its messages."""
+        if self.gone:
+            return
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
-        if not self.gone and poll.poll(patience * 1000):
+        if poll.poll(patience * 1000):
             self.receive()
 
     def how(self) -> str:
@@ -129,10 +133,16 @@ class TransportProcesses:
         listen: "str | None" = None,
         server: "Any | None" = None,
         route: "str | None" = "relay",
+        link: "MpiLink | None" = None,
     ) -> None:
-        """`listen`: the address of this machine on which boxes elsewhere connect. `server`: one that runs already."""
+        """`listen`: the address of this machine on which boxes elsewhere connect. `server`: one that runs already.
+
+        `link`: gateways are a program of MPI.
+        """
         self._link_timeout = link_timeout
         self._is_direct = route == "direct"
+        self._link = link
+        self._programs: list[TransportProcess] = []
         self._several = len(groups) > 1
         self._groups = [group for group in groups if group.boxes > 1]
         self._here = [segment for group in groups for segment in group.segments if segment.fd >= 0]
@@ -173,6 +183,12 @@ class TransportProcesses:
 
     def _start_gateways(self) -> None:
         for group in self._groups:
+            if self._link is not None:
+                run = self._link.program(group)
+                self._programs.append(
+                    TransportProcess("mpiexec", -1, "spcomm mpiexec", run, 2, self._here, group.number)
+                )
+                self._all.append(self._programs[-1])
             for box, segment in enumerate(group.segments):
                 if segment.fd >= 0:  # otherwise the box is elsewhere, and so is its gateway
                     self._start_gateway(group, box, segment)
@@ -180,28 +196,28 @@ class TransportProcesses:
     def _start_gateway(self, group: "Group", box: int, segment: "Any") -> None:
         reached, job = self._reach(box, self.address), self.jobs[group.number]
         places, killed = group.places if self._is_direct else None, self._killed
-
-        def carry(wire: Wire) -> None:
-            transport_main.carry(
-                wire,
-                reached,
-                job.secrets[box],
-                job.number,
-                box,
-                segment.fd,
-                self._link_timeout,
-                places,
-                killed,
-            )
-
         where = f" of group {group.number}" if self._several else ""
         label = f"spcomm gw {group.number}:{box}" if self._several else f"spcomm gw {box}"
+        name = self._link.names[group.number] if self._link is not None else None
+
+        def carry(wire: Wire) -> None:
+            secrets, timeout = job.secrets[box], self._link_timeout
+            if name is None:
+                transport_main.carry(
+                    wire, reached, secrets, job.number, box, segment.fd, timeout, places, killed
+                )
+                return
+            from spcomm.launch.remote import mpi_link
+
+            orders = (reached, secrets, job.number, box, timeout, places, label)
+            mpi_link.stand_in(wire, segment.fd, name, box, orders)
+
         others = [other for other in self._here if other is not segment]
         self._all.append(
             TransportProcess(
                 f"the gateway of box {box}{where}",
                 box,
-                label,
+                label if name is None else label.replace("gw", "mpi", 1),
                 carry,
                 segment.fd,
                 others,
@@ -255,7 +271,10 @@ class TransportProcesses:
         for transport in self._all:
             if patience and self._is_direct:
                 transport.hear_out(patience)
-            transport.kill()
+            if transport not in self._programs:
+                transport.kill()
+        for program in self._programs:  # it ends by itself now, and removes what it has made
+            program.hear_out(_PROGRAM_S)
         for transport in self._all:
             transport.close()
 
