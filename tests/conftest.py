@@ -3,6 +3,7 @@
 
 import contextlib
 import fcntl
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     leaks.adopt_orphans()
+    gc.disable()  # all that the collection makes stays
     # No test asserts on time. Random examples are new in each run of everything, and else always the same.
     hypothesis.settings.register_profile(
         "spcomm", deadline=None, print_blob=True, derandomize=not config.option.everything, database=None
@@ -114,6 +116,12 @@ def pytest_collection_modifyitems(config, items):
     kept = pairwise.table(items)
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
+
+
+def pytest_collection_finish():
+    """Twenty thousand cases are no garbage, which a test would look for among them."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

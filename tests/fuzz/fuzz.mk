@@ -30,9 +30,15 @@ SANITIZED := $(shell mkdir -p $(OUT) && echo 'int main(void) { return 0; }' | \
 corpus: $(TARGETS:%=$(OUT)/corpus_%)
 fuzzers: $(TARGETS:%=$(OUT)/fuzz_%)
 
-$(OUT)/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/corpus.c $(CORE) $(HEADERS) tests/fuzz/fuzz.mk
+# All targets share the objects of the core.
+$(OUT)/corpus_%: $(patsubst %.c,$(OUT)/%.o,tests/fuzz/fuzz_%.c tests/fuzz/corpus.c $(CORE))
+	@echo "  link  $@"
+	@$(CC) $(if $(SANITIZED),$(SANITIZE)) -o $@ $^
+
+$(OUT)/%.o: %.c $(HEADERS) tests/fuzz/fuzz.mk
+	@mkdir -p $(@D)
 	@echo "  cc    $@"
-	@$(CC) $(FLAGS) $(if $(SANITIZED),$(SANITIZE)) $(CFLAGS) -o $@ $(filter %.c,$^)
+	@$(CC) $(FLAGS) $(if $(SANITIZED),$(SANITIZE)) $(CFLAGS) -c -o $@ $<
 
 $(OUT)/fuzz_%: tests/fuzz/fuzz_%.c $(CORE) $(HEADERS) tests/fuzz/fuzz.mk
 	@echo "  $(FUZZ_CC)  $@"

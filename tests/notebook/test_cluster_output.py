@@ -49,7 +49,8 @@ def test_output_comes_while_the_call_runs(cluster, tmp_path, monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Stream())
     cluster.push(gate=str(gate))
-    cluster.execute("import os\nprint('ready')\nwhile not os.path.exists(gate): pass\nprint('open')", 60)
+    waiting = "while not os.path.exists(gate): time.sleep(0.001)"
+    cluster.execute(f"import os, time\nprint('ready')\n{waiting}\nprint('open')", 60)
     assert sys.stdout.getvalue().count("open") == 3
 
 

@@ -90,7 +90,7 @@ def test_nodes_of_members_are_shown_while_they_run(cluster, tmp_path):
     pytest.importorskip("PIL", reason="pip install 'spcomm[notebook]'")
     path, seen = tmp_path / "go", []
     code = (
-        f"import os\nif comm.rank == 0:\n    while not os.path.exists({str(path)!r}): pass\n"
+        f"import os, time\nif comm.rank == 0:\n    while not os.path.exists({str(path)!r}): time.sleep(0.001)\n"
         "    comm.send(1, 1); comm.send(1, 2)\nelse: comm.recv(source=0)"
     )
 

@@ -191,9 +191,9 @@ def test_a_timeline(nodes):
 
 
 HELD = """\
-import os
+import os, time
 if comm.rank == 0:
-    while not os.path.exists({path!r}): pass
+    while not os.path.exists({path!r}): time.sleep(0.001)
     for to in range(1, comm.size): comm.send(None, to)
 else:
     comm.recv(source=0)

@@ -18,11 +18,11 @@ from spcomm.notebook import live_view
 from spcomm.notebook.live_view import Raster
 from spcomm.trace.states import COLORS
 
-# Node 0 computes until a file is there; the others wait for it.
+# Node 0 works until a file is there; the others wait for it.
 HELD = """
-import os
+import os, time
 if comm.rank == 0:
-    while not os.path.exists({path!r}): pass
+    while not os.path.exists({path!r}): time.sleep(0.001)
     for to in range(1, comm.size): comm.send("go on", to, tag=7)
 else:
     comm.recv(source=0, tag=7)
