@@ -12,7 +12,7 @@
 
 /* ---- posted receives, with the node's lock ---- */
 
-/* Pairs with the acquire in spc_request_is_done: who sees it sees the delivered data. */
+/* Pairs with the acquire in spc_request_is_done: a thread that sees it sees the delivered data. */
 static void complete(spc_request_t *request, int status) {
     request->status = status;
     atomic_store_explicit(&request->done, true, memory_order_release);
@@ -49,7 +49,7 @@ static void deliver(spc_node_t *node, spc_request_t *request, spc_message_t *mes
     complete(request, SPC_OK);
 }
 
-/* True: the request had its message, or can have none because memory is short. */
+/* True: the request got its message, or cannot because memory is short. */
 static bool claim_one(spc_node_t *node, spc_request_t **link) {
     spc_request_t *request = *link;
     spc_message_t message;
@@ -79,7 +79,7 @@ static void claim_queued(spc_node_t *node) {
 
 typedef struct chosen {
     spc_node_t *node;
-    spc_request_t **link; /* to the request that was chosen last */
+    spc_request_t **link; /* link of the request that was chosen last */
 } chosen_t;
 
 static const spc_match_t *choose(void *argument, uint16_t context, int32_t source, int32_t tag) {
@@ -116,7 +116,7 @@ static bool any_source(const spc_node_t *node) {
     return request != NULL;
 }
 
-/* A receive alone takes its message as one that is called does. */
+/* A single posted receive takes its message as a blocking one does. */
 static void claim_only(spc_node_t *node) {
     spc_request_t *request = node->posted;
     spc_message_t message;
@@ -127,7 +127,7 @@ static void claim_only(spc_node_t *node) {
     }
 }
 
-/* Messages in the queues have come before those in the rows. With known sources only their rows are looked at: the
+/* Messages in the queues came before those in the rows. If all sources are known, only their rows are examined: the
  * doorbell would cost another cache line. The node's leader drains all others. */
 static void claim(spc_node_t *node) {
     if (node->posted->next == NULL) {
@@ -141,7 +141,7 @@ static void claim(spc_node_t *node) {
     }
     for (const spc_request_t *request = node->posted; request != NULL;) {
         const int32_t source = request->match.source;
-        do { /* the next one of another source: it stays, whatever comes from this one */
+        do { /* on to the next request of another source, which stays posted whatever comes from this one */
             request = request->next;
         } while (request != NULL && request->match.source == source);
         claim_from(node, source);
@@ -170,7 +170,7 @@ int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int3
                         spc_request_t *request) {
     spc_node_t *node = comm->node;
     int status = spc_comm_match(comm, source, tag, context, &request->match);
-    if (status == SPC_EAGAIN) { /* it is perturbed: only its order may be, not its outcome */
+    if (status == SPC_EAGAIN) { /* the perturber may change its order, but not its outcome */
         spc_comm_perturb_before(comm);
         status = SPC_OK;
     }
@@ -217,7 +217,7 @@ bool spc_request_is_done(spc_request_t *request) {
         int status;
         do {
             status = spc_comm_fuzzy_done(comm, request->phase);
-        } while (status == SPC_EAGAIN); /* perturbed, it may look away; but all have entered */
+        } while (status == SPC_EAGAIN); /* the perturber may delay the answer, but all have entered */
         complete(request, status);
         return true;
     }
@@ -332,7 +332,7 @@ static int write_one(const spc_request_t *request, const spc_board_entry_t *entr
                     : snprintf(text, room, "%s%s\n", names[request->kind], place);
 }
 
-/* Appends the line; without room for it and for a last line, counts it in `left_out`. */
+/* Appends the line; if there is no room for it and a last line, counts it in `left_out`. */
 static void add_line(const spc_request_t *request, const spc_board_entry_t *one, spc_board_entry_t *entry,
                      uint32_t *left_out) {
     const size_t length = strlen(entry->more), room = sizeof(entry->more) - length - LAST_LINE_BYTES;
@@ -350,7 +350,7 @@ static void add_left_out(uint32_t left_out, spc_board_entry_t *entry) {
     }
 }
 
-/* Keeps the first one, or the first for which a message nearly matches, for the row of the report. */
+/* Keeps the first request, or the first for which a message nearly matches, for the row of the report. */
 static void choose_row(const spc_board_entry_t *one, bool is_first, spc_board_entry_t *entry) {
     const uint32_t doubts = entry->doubts | one->doubts;
     if (is_first || (entry->near_count == 0 && one->near_count != 0)) {
@@ -371,7 +371,7 @@ static void describe_any(const spc_node_wait_t *wait, spc_board_entry_t *entry, 
     const spc_board_entry_t blank = *entry;
     for (uint32_t i = 0; i < set->described; i++) {
         const spc_request_t *request = set->requests[i];
-        /* Relaxed: one that is done meanwhile wakes this node, which describes the rest again. */
+        /* Relaxed: a request that becomes done in the meantime wakes this node, which describes the rest again. */
         if (request == NULL || atomic_load_explicit(&request->done, memory_order_relaxed)) {
             continue;
         }
@@ -462,7 +462,7 @@ bool spc_request_cancel(spc_request_t *request) {
     }
     spc_node_t *node = request->comm->node;
     pthread_mutex_lock(&node->lock);
-    spc_node_claim(node); /* a message that has come counts more */
+    spc_node_claim(node); /* a message that has already come takes precedence */
     const bool was_posted = request->posted;
     if (was_posted) {
         withdraw(node, request);

@@ -6,12 +6,12 @@
  * or wait; one thread at a time uses a given request.
  *
  * Posted receives. Each takes the first message that matches it, in the order in which they were posted, and before any
- * receive that is called later. Every wait and every poll of the node, whatever it is for, does that (spc_node_claim).
- * `deliver` gets the message with the node's lock held: it copies the data and returns; the request releases the
- * message. A node that has posted nothing pays one test for all of this.
+ * receive that is called later. Every wait and every poll of the node, whatever it is for, hands messages over in this
+ * way (spc_node_claim). `deliver` gets the message with the node's lock held: it copies the data and returns; the
+ * request releases the message. For a node that has posted nothing all of this costs one test.
  *
- * Waiting for any of several: the wait needs any of the nodes that one of them needs, and it fails only when none of
- * them can be completed any more.
+ * Waiting for any of several: any node that one of them needs can end the wait, and it fails only when none of them can
+ * be completed any more.
  */
 #ifndef SPC_REQUEST_H
 #define SPC_REQUEST_H
@@ -37,7 +37,7 @@ struct spc_request {
     int status;        /* SPC_OK, or why a completed one has failed */
     _Atomic bool done; /* release by the thread that completes it; acquire by spc_request_is_done */
     int32_t tag;       /* of a send, for descriptions; as the next two */
-    const char *file;  /* where it was begun, as its owner knows; NULL: not known */
+    const char *file;  /* where it was begun, if its owner knows; else NULL */
     int32_t line;
 
     /* RECEIVE; with the node's lock while it is posted. */
@@ -73,13 +73,13 @@ bool spc_request_is_done(spc_request_t *request);
 /* Sends queued messages, takes arrivals, and hands them to posted receives. */
 void spc_request_progress(spc_node_t *node);
 
-/* Waits until one of them is done, the first of which `which` tells; NULL entries are left out. Fails as other waits
- * do: spc_comm.h; then none of them is done. */
+/* Waits until one of them is done; `*which` is the first such. NULL entries are left out. Fails as other waits do:
+ * spc_comm.h; then none of them is done. */
 int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns,
                          uint32_t *which);
 
-/* Waits for the first of the list; the others, which the caller needs, too, are there for the description. A barrier is
- * left afterwards, with its status. */
+/* Waits for the first of the list; the others, which the caller needs, too, are for the description. Then leaves a
+ * barrier, with its status. */
 int spc_request_wait_first(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns);
 
 /* Waits for this one. */
@@ -88,7 +88,7 @@ int spc_request_wait(spc_request_t *request, uint64_t deadline_ns);
 /* Withdraws a posted receive. False: it is done already, or no receive. */
 bool spc_request_cancel(spc_request_t *request);
 
-/* Ends a request that its owner forgets before it is done, or one that is done: withdraws it, settles its receipt. */
+/* Ends a request, done or not, that its owner no longer needs: withdraws it, settles its receipt. */
 void spc_request_end(spc_request_t *request);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_mpi: the MPI library on the core; shared parts of csrc/mpi. No other file includes it.
+ * spc_mpi: the MPI library on the core; shared parts of csrc/mpi. Only files of csrc/mpi include it.
  *
  *   spc_mpi_handle.c      handles to objects
  *   spc_mpi_error.c       error classes and sentences, error handlers
@@ -22,11 +22,11 @@
  *   spc_mpi_file.c        files
  *
  * One source for two ABIs: it names constants and types, which come from the mpi.h that generate.py makes for each, and
- * never looks into a handle's value but in spc_mpi_handle.c. Counts are MPI_Count here; the entry points, made from
- * functions.txt too, convert an int. MPI_Send and MPI_Send_c are spc_mpi_send.
+ * looks into a handle's value only in spc_mpi_handle.c. Counts are MPI_Count here; the entry points, also made from
+ * functions.txt, convert ints. MPI_Send and MPI_Send_c are spc_mpi_send.
  *
  * Functions return MPI's error code. A caller's handle, rank, count or pointer may be wrong: spc_mpi_fail makes the
- * code, and keeps a sentence for it; MPI's own semantics decide whether the program sees it. Any thread may call any
+ * code, and keeps a sentence for it; the error handler decides whether the program sees it. Any thread may call any
  * function (MPI_THREAD_MULTIPLE).
  *
  * The process has one state, spc_mpi: a process is one node.
@@ -96,7 +96,7 @@ typedef struct spc_mpi_topology spc_mpi_topology_t; /* spc_mpi_topology.c */
 
 typedef struct spc_mpi_request spc_mpi_request_t; /* spc_mpi_request.h */
 
-/* A barrier of MPI_Ibarrier; of another phase the request is another one's by now. */
+/* A barrier of MPI_Ibarrier. If the phase of its request differs, the request has been reused. */
 typedef struct spc_mpi_open_barrier {
     spc_mpi_request_t *request;
     uint64_t phase;
@@ -110,8 +110,8 @@ typedef struct spc_mpi_buffer {
 
 typedef struct spc_mpi_channel spc_mpi_channel_t; /* spc_mpi_partitioned.c */
 
-/* A communicator, of one group or (an intercommunicator) of two. The core of one of two groups holds both: the local
- * group's ranks begin at `local_first` there, the remote group's at `remote_first`. */
+/* A communicator, of one group or (an intercommunicator) of two. The core of an intercommunicator holds both groups:
+ * the local group's ranks begin at `local_first`, the remote group's at `remote_first`. */
 typedef struct spc_mpi_comm {
     spc_comm_t *core;
     _Atomic int references; /* the handle's, and each open request's; the last one closes the core */
@@ -122,7 +122,7 @@ typedef struct spc_mpi_comm {
     spc_mpi_group_t *remote; /* NULL: of one group */
     int local_first;
     int remote_first;
-    struct spc_mpi_comm *local; /* of two groups: that of the local one, of this library's own */
+    struct spc_mpi_comm *local; /* of two groups: the local group's own, which programs never see */
     spc_mpi_topology_t *topology; /* NULL: none */
     MPI_Errhandler errhandler;
     MPI_Info info;
@@ -136,7 +136,7 @@ typedef struct spc_mpi_comm {
 typedef struct spc_mpi {
     spc_mpi_comm_t *world; /* NULL before MPI_Init and the first session, and between two runs */
     spc_mpi_comm_t *self;
-    MPI_Errhandler world_errhandler; /* of those two while there are none */
+    MPI_Errhandler world_errhandler; /* of both while they are NULL */
     MPI_Errhandler self_errhandler;
     spc_node_t *node;
     spc_trace_t *tracing; /* NULL: calls are not traced */
@@ -163,7 +163,7 @@ extern _Thread_local bool spc_mpi_call_is_large __attribute__((tls_model("initia
 int spc_mpi_enter_watched(const char *call, bool at_any_time);
 void spc_mpi_trace_end(void);
 
-/* `at_any_time`: before MPI_Init and after MPI_Finalize, too. Else MPI_ERR_OTHER then. */
+/* `at_any_time`: the call is allowed before MPI_Init and after MPI_Finalize, too. Others fail then: MPI_ERR_OTHER. */
 static inline int spc_mpi_enter(const char *call, bool at_any_time) {
     spc_mpi_call = call;
     return __builtin_expect(spc_mpi.is_watched, 0) ? spc_mpi_enter_watched(call, at_any_time) : MPI_SUCCESS;
@@ -183,12 +183,12 @@ static inline int spc_mpi_leave(int code) {
             return spc_mpi_leave(spc_mpi_refuse_null(name)); \
         }                                                    \
     } while (0)
-#define SPC_MPI_CHECK_INFO(info)                                                                      \
-    do {                                                                                              \
-        if (__builtin_expect((info) != MPI_INFO_NULL && !spc_mpi_is_info(info), 0)) {                 \
-            return spc_mpi_leave(                                                                     \
-                spc_mpi_fail(NULL, MPI_ERR_INFO, "%s is no handle of an info, or was freed", #info)); \
-        }                                                                                             \
+#define SPC_MPI_CHECK_INFO(info)                                                                    \
+    do {                                                                                            \
+        if (__builtin_expect((info) != MPI_INFO_NULL && !spc_mpi_is_info(info), 0)) {               \
+            return spc_mpi_leave(                                                                   \
+                spc_mpi_fail(NULL, MPI_ERR_INFO, "%s is not a valid handle, or was freed", #info)); \
+        }                                                                                           \
     } while (0)
 int spc_mpi_refuse_null(const char *name);
 bool spc_mpi_is_info(MPI_Info info);
@@ -196,7 +196,7 @@ bool spc_mpi_is_info(MPI_Info info);
 /* A function that is not in this library. */
 int spc_mpi_left_out(const char *call);
 
-/* PMPI_Send is the function and MPI_Send a weak name of it, so that a profiling tool can have its own MPI_Send. */
+/* PMPI_Send is the function and MPI_Send a weak name of it, so that a profiling tool can define its own MPI_Send. */
 #ifdef __APPLE__
 #define SPC_MPI_ALIAS(result, name, parameters) __asm__(".globl _" #name "\n_" #name " = _P" #name);
 #else
@@ -235,12 +235,12 @@ typedef enum spc_mpi_kind {
 /* A new handle for this object, as an integer for a cast to the ABI's type; 0: too many objects, or no memory. */
 intptr_t spc_mpi_handle_create(spc_mpi_kind_t kind, void *object);
 
-/* The object; NULL for anything that is no handle of this kind, or a freed one. No lock, any thread. */
+/* The object; NULL for anything that is not a handle of this kind, or was freed. No lock, any thread. */
 void *spc_mpi_handle_find(spc_mpi_kind_t kind, intptr_t handle);
 
 void spc_mpi_handle_free(spc_mpi_kind_t kind, intptr_t handle);
 
-/* Frees one of the handles in use, and returns its object; NULL: there are none. */
+/* Frees one of the handles in use, and returns its object; NULL: none are in use. */
 void *spc_mpi_handle_free_any(spc_mpi_kind_t kind);
 
 /* ---- errors: spc_mpi_error.c ---- */
@@ -265,7 +265,7 @@ int spc_mpi_last_code(void);
 /* MPI_SUCCESS for SPC_OK; else fails with the core's explanation. */
 int spc_mpi_check(const spc_mpi_comm_t *comm, int status);
 
-/* Fails so: as the words of this call explain the status, and with `more` behind. */
+/* Fails with this call's explanation of the status, followed by `more`. */
 int spc_mpi_check_as(const spc_mpi_comm_t *comm, int status, const char *call, const char *more);
 
 /* Ends the process, and with it the run, as MPI_Abort does. */
@@ -279,7 +279,7 @@ int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm);
 /* The same for a communicator of one group. */
 int spc_mpi_get_intra(MPI_Comm handle, spc_mpi_comm_t **comm);
 
-/* Wraps a core, which is the communicator's from then on; its handle is made, too. NULL: no memory. */
+/* Wraps a core, which the communicator then owns, and makes its handle. NULL: no memory. */
 spc_mpi_comm_t *spc_mpi_comm_wrap(spc_comm_t *core, const spc_mpi_comm_t *parent);
 
 /* The same; MPI_ERR_NO_MEM: the core is closed. */
@@ -289,11 +289,11 @@ void spc_mpi_core_close(spc_comm_t *core);
 void spc_mpi_comm_retain(spc_mpi_comm_t *comm);
 void spc_mpi_comm_release(spc_mpi_comm_t *comm);
 
-/* Ends its handle, and with it the handle's reference. */
+/* Frees its handle, and releases the handle's reference. */
 void spc_mpi_comm_discard(spc_mpi_comm_t *comm);
 
 /* A communicator of this group, whose members are in `comm` and all call it with the same tag. Tags below
- * SPC_MPI_GROUP_TAGS are the program's; texts have the others. */
+ * SPC_MPI_GROUP_TAGS are the program's; the library makes the others, from texts and for intercommunicators. */
 #define SPC_MPI_GROUP_TAGS (1u << 28)
 int spc_mpi_comm_of_group(spc_mpi_comm_t *comm, const spc_mpi_group_t *group, uint32_t tag,
                           spc_mpi_comm_t **made);
@@ -302,7 +302,7 @@ uint32_t spc_mpi_hash_tag(const char *text); /* NULL is allowed */
 /* MPI_Comm_split of an intercommunicator; *made is NULL if the new one has no members in one of the groups. */
 int spc_mpi_intercomm_split(spc_mpi_comm_t *comm, int64_t color, int key, spc_mpi_comm_t **made);
 
-/* The number of ranks that messages may name: of the remote group if there is one. */
+/* The number of ranks that messages may name: the remote group's, if there is one. */
 static inline int spc_mpi_peers(const spc_mpi_comm_t *comm) {
     return comm->remote != NULL ? comm->remote->size : comm->size;
 }
@@ -319,7 +319,7 @@ static inline int spc_mpi_from_core(const spc_mpi_comm_t *comm, int rank) {
 /* MPI_ERR_RANK unless it is a peer or, where the caller allows it, MPI_PROC_NULL or MPI_ANY_SOURCE. `role`: "dest". */
 int spc_mpi_check_rank(const spc_mpi_comm_t *comm, const char *role, int rank, bool any_is_allowed);
 
-/* MPI_ERR_ROOT unless it is a rank of this communicator of one group. */
+/* MPI_ERR_ROOT unless it is a rank of this communicator, which has one group. */
 int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
 
 /* Bytes between members, for this library's own use; ranks of the core, tags of INTERNAL from SPC_MPI_TAGS on. */
@@ -353,8 +353,8 @@ int spc_mpi_attributes_free(intptr_t owner, spc_mpi_attribute_t **list);
 
 int spc_mpi_info_copy(MPI_Info info, MPI_Info *copy); /* an empty one for MPI_INFO_NULL */
 
-/* The hints that the standard has for a kind of object. A preset hint is there even if nobody has set it; nothing here
- * depends on any. */
+/* The hints that the standard defines for a kind of object. A hint with a preset has that value until the program sets
+ * another; nothing in this library depends on any. */
 typedef struct spc_mpi_hint {
     const char *key; /* NULL: the end of the list */
     const char *preset; /* or NULL */

@@ -2,8 +2,8 @@
 /*
  * Attributes of communicators, datatypes and windows; info objects.
  *
- * A key value is a handle to the program's functions; key values of all kinds are one here. Freed ones stay as
- * long as the process: objects that have such an attribute still call its functions.
+ * A key value names the program's functions; here key values of all kinds of objects are alike. A freed one stays as
+ * long as the process: objects that have its attribute still call its functions.
  */
 #include "mpi/spc_mpi.h"
 #include "mpi/spc_mpi_type.h"
@@ -21,7 +21,7 @@ typedef struct key_value {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static key_value_t *keys[KEYS_MAX];
-static _Atomic int key_count = 1; /* release by create, acquire by find: it sees the key value as made */
+static _Atomic int key_count = 1; /* release by create, acquire by find: it sees the whole key value */
 
 /* ---- key values ---- */
 
@@ -55,7 +55,7 @@ static const key_value_t *find_key(int key) {
 }
 
 static int refuse_key(int key) {
-    return spc_mpi_fail(NULL, MPI_ERR_KEYVAL, "keyval=%d is no key value that this program made", key);
+    return spc_mpi_fail(NULL, MPI_ERR_KEYVAL, "keyval=%d: this program has made no such key value", key);
 }
 
 static int free_key(int *key) {
@@ -130,7 +130,7 @@ int spc_mpi_attribute_delete(intptr_t owner, spc_mpi_attribute_t **list, int key
     return MPI_SUCCESS;
 }
 
-/* The newest first, as MPI_Finalize has to. */
+/* The newest first, as MPI_Finalize must. */
 int spc_mpi_attributes_free(intptr_t owner, spc_mpi_attribute_t **list) {
     while (*list != NULL) {
         SPC_MPI_TRY(spc_mpi_attribute_delete(owner, list, (*list)->key));
@@ -199,7 +199,7 @@ int spc_mpi_comm_delete_attr(MPI_Comm comm, int comm_keyval) {
     return spc_mpi_attribute_delete((intptr_t)comm, &found->attributes, comm_keyval);
 }
 
-/* A value that MPI tells of itself: a pointer to a value that lasts. NULL: no such key. */
+/* An attribute that MPI itself defines, as a pointer to a static value. NULL: no such key. */
 static int *predefined(int key) {
     static int tag_ub = INT32_MAX, yes = 1, number = 0, any = MPI_ANY_SOURCE, null = MPI_PROC_NULL;
     static int last = MPI_ERR_LASTCODE, universe;
@@ -311,16 +311,15 @@ typedef struct info {
     pair_t *first; /* in the order in which the keys were set */
 } info_t;
 
-/* MPI_INFO_ENV: the command that started the program is known to its launcher alone, so it is empty. */
+/* MPI_INFO_ENV is empty: only the launcher knows the command that started the program. */
 static info_t environment;
 
 static int get_info(MPI_Info handle, info_t **info) {
     *info = handle == MPI_INFO_ENV ? &environment : spc_mpi_handle_find(SPC_MPI_INFO, (intptr_t)handle);
-    return *info != NULL
-               ? MPI_SUCCESS
-               : spc_mpi_fail(NULL, MPI_ERR_INFO,
-                              handle == MPI_INFO_NULL ? "info is MPI_INFO_NULL"
-                                                      : "info is no handle of an info, or was freed");
+    return *info != NULL ? MPI_SUCCESS
+                         : spc_mpi_fail(NULL, MPI_ERR_INFO,
+                                        handle == MPI_INFO_NULL ? "info is MPI_INFO_NULL"
+                                                                : "info is not a valid handle, or was freed");
 }
 
 bool spc_mpi_is_info(MPI_Info info) {
@@ -350,7 +349,7 @@ int spc_mpi_info_create(MPI_Info *info) {
     return made != NULL ? MPI_SUCCESS : spc_mpi_fail(NULL, MPI_ERR_NO_MEM, "there is no memory for an info");
 }
 
-/* The command that started the program is known to its launcher alone. */
+/* Empty: only the launcher knows the command that started the program. */
 int spc_mpi_info_create_env(int argc, char *argv[], MPI_Info *info) {
     (void)argc;
     (void)argv;

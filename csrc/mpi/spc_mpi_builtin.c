@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Datatypes that are always there, and the types of handles.
+ * Predefined datatypes, and the lookup of a datatype by its handle.
  */
 #include <complex.h>
 #include <stdalign.h>
@@ -183,7 +183,7 @@ void spc_mpi_types_start(void) {
 
 _Thread_local const spc_mpi_type_t *spc_mpi_combined_type;
 
-/* NULL: the program has no handle of it any more. */
+/* NULL: the program no longer has a handle of it. */
 static spc_mpi_type_t *find_made(MPI_Datatype handle) {
     spc_mpi_type_t *made = spc_mpi_handle_find(SPC_MPI_TYPE, (intptr_t)handle);
     const bool is_freed = made != NULL && made->is_freed && made != spc_mpi_combined_type;
@@ -198,7 +198,7 @@ int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_ty
     if (*type == NULL) {
         return spc_mpi_fail(comm, MPI_ERR_TYPE,
                             handle == MPI_DATATYPE_NULL ? "the datatype is MPI_DATATYPE_NULL"
-                                                        : "the datatype is no handle of one, or was freed");
+                                                        : "the datatype is not a valid handle, or was freed");
     }
     return MPI_SUCCESS;
 }

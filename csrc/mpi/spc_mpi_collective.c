@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collectives that move data. Within one group each is one of the core's: operation and root are compared before any
- * data arrive.
+ * Collectives that move data. Within one group each is a collective of the core, which compares operation and root
+ * before any data arrive.
  */
 #include "mpi/spc_mpi_collective.h"
 
@@ -30,7 +30,7 @@ int spc_mpi_check_any_root(const spc_mpi_comm_t *comm, int root) {
         root, comm->remote->size - 1);
 }
 
-/* MPI_IN_PLACE where this node has data of its own in the other buffer. */
+/* MPI_IN_PLACE is allowed where this node's data are in the other buffer. */
 int spc_mpi_check_in_place(const spc_mpi_collective_t *call, bool is_allowed) {
     if (!call->is_in_place || (is_allowed && call->comm->remote == NULL)) {
         return MPI_SUCCESS;
@@ -289,7 +289,7 @@ static bool is_for_each(const spc_mpi_collective_t *call) {
     return call->kind == SPC_MPI_SCATTER || call->kind == SPC_MPI_ALLTOALL;
 }
 
-/* In place, the own part, or in an alltoall all parts, are given where the received ones go. */
+/* In place, this node's own part (in an alltoall, all parts) lies where the received ones go. */
 static int begin_outgoing(const spc_mpi_collective_t *call, outgoing_t *outgoing) {
     *outgoing = (outgoing_t){.payloads = &outgoing->one};
     if (call->kind == SPC_MPI_ALLTOALL && call->is_in_place) {
@@ -315,7 +315,7 @@ static int copy_own(const spc_mpi_collective_t *call) {
         call->kind == SPC_MPI_SCATTER ? spc_mpi_whole(&call->recv) : spc_mpi_part(&call->recv, rank));
 }
 
-/* All parts are copied, whatever becomes of one. */
+/* Copies all parts, even if one fails. */
 static int take_all(const spc_mpi_collective_t *call, const spc_gathering_t *gathering) {
     const spc_mpi_comm_t *comm = call->comm;
     if (!call->recv.is_used) {

@@ -3,8 +3,8 @@
  * spc_mpi_collective: a collective call as an object, with checked arguments.
  *
  * spc_mpi_prepare_* checks the arguments of one MPI function and fills the object; spc_mpi_collective_run carries it
- * out. MPI_Gather does both, MPI_Igather too, and MPI_Gather_init keeps the object for MPI_Start. The object refers to
- * lists of the caller until spc_mpi_collective_keep has copied them.
+ * out. MPI_Gather and MPI_Igather do both; MPI_Gather_init keeps the object for MPI_Start. The object refers to lists
+ * of the caller until spc_mpi_collective_keep has copied them.
  *
  * Between two groups (intercommunicators), peers are the ranks of the other group.
  */
@@ -27,7 +27,7 @@ typedef enum spc_mpi_collective_kind {
     SPC_MPI_EXSCAN,
 } spc_mpi_collective_kind_t;
 
-/* Data that a node gives, or gets: one part, or one for each peer, one after another or as lists say. */
+/* Data that a node gives, or gets: one part, or one for each peer, one after another or where lists place them. */
 typedef struct spc_mpi_side {
     bool is_used; /* false: this node gives, or gets, nothing */
     bool is_listed;
@@ -49,7 +49,7 @@ typedef struct spc_mpi_collective {
     spc_mpi_collective_kind_t kind;
     spc_mpi_comm_t *comm;
     int root;
-    bool is_in_place; /* this node's own part lies in the buffer that receives */
+    bool is_in_place; /* this node's own part lies in the receive buffer */
     spc_mpi_side_t send;
     spc_mpi_side_t recv;
     MPI_Op op;
@@ -112,7 +112,8 @@ int spc_mpi_prepare_reduction(spc_mpi_collective_t *call, spc_mpi_collective_kin
                               void *recvbuf, MPI_Count count, const spc_mpi_counts_t *counts,
                               MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm);
 
-/* A root, between two groups MPI_ROOT and MPI_PROC_NULL, too; MPI_IN_PLACE, where a call of one group may have it. */
+/* Checks a root, which between two groups may be MPI_ROOT or MPI_PROC_NULL; and MPI_IN_PLACE, which calls within one
+ * group may have. */
 int spc_mpi_check_any_root(const spc_mpi_comm_t *comm, int root);
 int spc_mpi_check_in_place(const spc_mpi_collective_t *call, bool is_allowed);
 
@@ -136,7 +137,7 @@ int spc_mpi_take_part(const spc_mpi_comm_t *comm, const spc_message_t *message, 
 /* Copies items of one type to items of another. */
 int spc_mpi_copy_part(const spc_mpi_comm_t *comm, spc_mpi_part_t from, spc_mpi_part_t to);
 
-/* Room for items of any type, with the holes at their ends, at an address as MPI's; `memory` is to be freed.
+/* Room for items of any type, with the holes at their ends, at an address as MPI has it; the caller frees `memory`.
  * MPI_ERR_NO_MEM. */
 typedef struct spc_mpi_items {
     spc_mpi_part_t part;
@@ -145,7 +146,7 @@ typedef struct spc_mpi_items {
 int spc_mpi_items_create(const spc_mpi_comm_t *comm, MPI_Count count, const spc_mpi_type_t *type,
                          spc_mpi_items_t *items);
 
-/* Takes part in a gathering of the core. After success too, spc_comm_gathering_end follows; after a failure it has
+/* Takes part in a gathering of the core. After success the caller calls spc_comm_gathering_end; after a failure it has
  * been called. */
 int spc_mpi_gathering(const spc_mpi_comm_t *comm, spc_gathering_t *gathering);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Communicators: rank and size, splitting and duplicating, names. What only those of two groups have is in
- * spc_mpi_intercomm.c.
+ * Communicators: rank and size, splitting and duplicating, names. spc_mpi_intercomm.c has what is special to
+ * communicators of two groups.
  */
 #include "mpi/spc_mpi_request.h"
 
@@ -19,7 +19,7 @@ static int refuse(MPI_Comm handle) {
                             ? "the communicator was freed, or is of an earlier cell: each cell, "
                               "and each call of a Cluster, begins with MPI_COMM_WORLD and "
                               "MPI_COMM_SELF alone"
-                            : "the communicator is no handle of one, or was freed");
+                            : "the communicator is not a valid handle, or was freed");
 }
 
 int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm) {
@@ -76,7 +76,7 @@ int spc_mpi_comm_adopt(spc_comm_t *core, const spc_mpi_comm_t *parent, spc_mpi_c
     return spc_mpi_fail(parent, MPI_ERR_NO_MEM, "there is no memory for a communicator");
 }
 
-/* Messages of this node that still wait for room go first: once it has left, nobody waits for them here. */
+/* Sends this node's queued messages first: once it has left, nobody here waits for their room. */
 void spc_mpi_core_close(spc_comm_t *core) {
     if (core == NULL) {
         return;
@@ -85,7 +85,7 @@ void spc_mpi_core_close(spc_comm_t *core) {
     spc_comm_destroy(core);
 }
 
-/* Relaxed: who retains holds a reference already. */
+/* Relaxed: the caller holds a reference already. */
 void spc_mpi_comm_retain(spc_mpi_comm_t *comm) {
     atomic_fetch_add_explicit(&comm->references, 1, memory_order_relaxed);
 }
@@ -264,7 +264,7 @@ int spc_mpi_comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm) {
     return split_to(found, color, key, newcomm);
 }
 
-/* Whether info names memory as the resource to split by; a program may name resources that no library knows. */
+/* Whether info names memory as the resource to split by; it may name resources that this library does not know. */
 static int names_memory(MPI_Info info, bool *named) {
     char value[32] = "";
     int length = (int)sizeof(value), there = 0;
@@ -276,8 +276,8 @@ static int names_memory(MPI_Info info, bool *named) {
     return MPI_SUCCESS;
 }
 
-/* The color that puts nodes of one resource together. A box is what shares memory; below it nodes are not bound to
- * hardware. */
+/* The color that puts nodes of one resource together. Nodes of a box share memory; no smaller resource is known, since
+ * nodes are not bound to hardware. */
 static int choose_color(const spc_mpi_comm_t *comm, int split_type, MPI_Info info, int *color) {
     const int box = (int)spc_comm_box(comm->core, spc_comm_rank(comm->core));
     bool named = false;
@@ -293,7 +293,7 @@ static int choose_color(const spc_mpi_comm_t *comm, int split_type, MPI_Info inf
         SPC_MPI_TRY(names_memory(info, &named));
         *color = named ? box : MPI_UNDEFINED;
         return MPI_SUCCESS;
-    case MPI_COMM_TYPE_HW_UNGUIDED: /* into smaller ones, or not at all */
+    case MPI_COMM_TYPE_HW_UNGUIDED: /* the standard wants smaller ones, or none */
         *color = spc_comm_is_wide(comm->core) ? box : MPI_UNDEFINED;
         return *color == MPI_UNDEFINED || info == MPI_INFO_NULL
                    ? MPI_SUCCESS
@@ -323,7 +323,8 @@ static int check_subset(const spc_mpi_comm_t *comm, const spc_mpi_group_t *group
     return MPI_SUCCESS;
 }
 
-/* The first member's rank is a color that no other group has. Of two groups, each gives the half of one new one. */
+/* The first member's rank is a color that no other group has. Of two groups, each contributes half of the new
+ * communicator. */
 int spc_mpi_comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm) {
     spc_mpi_comm_t *found;
     const spc_mpi_group_t *members;
@@ -434,7 +435,7 @@ int spc_mpi_comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) 
     return duplicate(found, info, newcomm);
 }
 
-/* These wait for the other nodes at once, and their requests are done. */
+/* The idup functions wait for the other nodes at once, so their requests are done. */
 int spc_mpi_comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request) {
     spc_mpi_comm_t *found;
     *request = MPI_REQUEST_NULL;

@@ -31,7 +31,7 @@ const char *spc_mpi_call_word(const char *call) {
 
 /* ---- sends ---- */
 
-/* Rows are added and never changed: a reader in another process finds a whole one, or none. */
+/* Rows are added and never changed, so a reader in another process finds a complete row, or none. */
 static void add_row(const spc_mpi_comm_t *comm, const spc_note_sent_t *row) {
     const spc_note_shared_t *notes = comm->core->node->notes;
     const uint32_t count = atomic_load_explicit(&notes->sent_count, memory_order_acquire);
@@ -94,7 +94,7 @@ static const char *name_of(uint8_t format) {
     return (format & SPC_MPI_FORMAT) != 0 && core < SPC_TYPE_COUNT ? names[core] : NULL;
 }
 
-/* Bytes that begin and end as Python's pickles do, of the protocols 2 and later. */
+/* Bytes that begin and end as pickles of protocol 2 or later do. */
 static bool is_pickled(const spc_message_t *message) {
     const uint64_t bytes = spc_message_data_bytes(message);
     const unsigned char *data = spc_message_data(message);
@@ -102,7 +102,8 @@ static bool is_pickled(const spc_message_t *message) {
            && data[1] <= 5 && data[bytes - 1] == '.';
 }
 
-/* Bytes without a type fit all types; so do signed and unsigned ones of one byte, which are characters. */
+/* Bytes without a type fit all types; signed and unsigned elements of one byte fit each other, since they are
+ * characters. */
 uint8_t spc_mpi_find_unexpected(const spc_message_t *message, const spc_mpi_type_t *type, bool has_data) {
     const char *sent = name_of(message->format);
     if (name_of(spc_mpi_format(type)) == NULL) {

@@ -28,7 +28,7 @@ extern _Atomic int spc_mpi_places_left; /* relaxed: a hint */
 
 void spc_mpi_place_find(spc_mpi_place_t *place); /* with no lock held */
 
-/* Notes the line that made this call. `is_rare`: also after the first ones. With no lock held. */
+/* Notes the line that made this call. `is_rare`: notes it also after the first ones. Called with no lock held. */
 static inline void spc_mpi_place_note(spc_mpi_place_t *place, bool is_rare) {
     place->file = spcomm_mpi_here.file;
     place->line = spcomm_mpi_here.line;
@@ -47,15 +47,15 @@ const char *spc_mpi_call_word(const char *call);
 
 /* ---- sends: kept in the node's notes, where receivers and the launcher read them ---- */
 
-/* Sends whose lines are still to be kept; with --strict all. 0 after the first ones: their lines are forgotten, since
- * later ones may come from elsewhere. */
+/* How many more sends keep their lines; with --strict all do. At 0 the kept lines are forgotten, since later sends may
+ * come from elsewhere. */
 extern _Atomic int spc_mpi_sends_left;
 
 void spc_mpi_note_send(const spc_mpi_comm_t *comm, int32_t destination, int tag, uint8_t format);
 
 /* ---- elements of another type than expected ---- */
 
-/* The format byte of a message from send() of mpi4py that a receive of numbers takes. */
+/* Stands for the format of a message from mpi4py's send() that a receive of numbers takes. */
 #define SPC_MPI_PICKLED 0x3f
 
 /* The format of a message whose elements are of another type than those of the receive; 0: they are as expected.
@@ -83,7 +83,8 @@ int spc_mpi_note_mismatch(const spc_mpi_mismatch_t *mismatch);
 
 /* ---- receives that fail ---- */
 
-/* MPI_SUCCESS for SPC_OK; else fails with the core's explanation, and with a message here that nearly matches. */
+/* MPI_SUCCESS for SPC_OK; else fails with the core's explanation, and names a message that has come and nearly matches.
+ * */
 int spc_mpi_check_receive(const spc_mpi_comm_t *comm, int source, int tag, int status);
 
 /* "; a message of rank 1 with tag 5 is here, and ...", or nothing. */

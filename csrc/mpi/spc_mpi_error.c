@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A code is an error class, and the number of its sentence above it. The last SPC_MPI_SENTENCES sentences are kept; an
- * older code is explained by its class alone. Classes and codes that a program adds lie above all of these.
+ * Errors as codes. A code has the error class in its low bits, and above them the number of its sentence. The last
+ * SPC_MPI_SENTENCES sentences are kept; an older code is explained by its class alone. Classes and codes that a program
+ * adds lie above all of these.
  */
 #include "mpi/spc_mpi.h"
 
@@ -39,7 +40,7 @@ static int added_count;
 
 /* ---- classes ---- */
 
-/* Each class of the standard, with what it means. */
+/* Each class of the standard, with its meaning. */
 #define CLASSES(X)                                                   \
     X(SUCCESS, "no error")                                           \
     X(ERR_BUFFER, "invalid buffer pointer")                          \
@@ -153,7 +154,7 @@ static int raise_code(MPI_Errhandler errhandler, intptr_t handle, int code) {
         end_by(code);
     }
     own->function((MPI_Comm *)(void *)&handle,
-                  &code); /* the handle of a file may be wider than that of a communicator */
+                  &code); /* a file's handle may be wider than a communicator's */
     return code;
 }
 
@@ -164,7 +165,7 @@ static int keep(int error_class, const char *format, va_list values) {
     (void)vsnprintf(text + length, sizeof(text) - (size_t)length, format, values);
     pthread_mutex_lock(&lock);
     const unsigned last = sentence_count & (SENTENCES - 1);
-    if (strcmp(sentences[last], text) != 0) { /* a loop that fails keeps its one sentence */
+    if (strcmp(sentences[last], text) != 0) { /* a loop that fails again and again keeps one sentence */
         sentence_count++;
     }
     const unsigned number = sentence_count & (SENTENCES - 1);
@@ -231,7 +232,7 @@ int spc_mpi_refuse_null(const char *name) {
 }
 
 /* The pools of mpi4py.futures start their workers in a thread of their own. If that fails, the main thread waits for
- * them without end, and no other thread could tell it: so the run ends here. */
+ * them for ever, and no other thread can tell it, so the run ends here. */
 int spc_mpi_left_out(const char *call) {
     const bool spawns = strncmp(call, "MPI_Comm_spawn", strlen("MPI_Comm_spawn")) == 0;
     spc_mpi_call = call;
@@ -320,7 +321,8 @@ int spc_mpi_add_error_code(int errorclass, int *errorcode) {
 static int get_added(int number, added_t **own) {
     *own = added_at(number);
     return *own != NULL ? MPI_SUCCESS
-                        : spc_mpi_fail(NULL, MPI_ERR_ARG, "%d is no error that this program added", number);
+                        : spc_mpi_fail(NULL, MPI_ERR_ARG,
+                                       "%d: this program has added no such error class or code", number);
 }
 
 int spc_mpi_add_error_string(int errorcode, const char *string) {
@@ -330,7 +332,7 @@ int spc_mpi_add_error_string(int errorcode, const char *string) {
     return MPI_SUCCESS;
 }
 
-/* A class, or a code of a class, that nothing hangs on any more. */
+/* Removes a class or a code on which nothing depends any more. */
 static int remove_added(int number, bool is_class) {
     added_t *own;
     SPC_MPI_TRY(get_added(number, &own));
@@ -382,7 +384,7 @@ int spc_mpi_check_errhandler(MPI_Errhandler errhandler) {
                           || errhandler == MPI_ERRORS_ABORT
                           || spc_mpi_handle_find(SPC_MPI_ERRHANDLER, (intptr_t)errhandler) != NULL;
     return is_known ? MPI_SUCCESS
-                    : spc_mpi_fail(NULL, MPI_ERR_ARG, "errhandler is no handle of an error handler");
+                    : spc_mpi_fail(NULL, MPI_ERR_ARG, "errhandler is not a valid handle of an error handler");
 }
 
 int spc_mpi_raise(MPI_Errhandler errhandler, intptr_t handle, int code) {
@@ -395,7 +397,7 @@ int spc_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler
     return spc_mpi_errhandler_make(*(void **)&comm_errhandler_fn, errhandler);
 }
 
-/* Objects keep using a freed handler: only the caller's handle ends. */
+/* Frees only the caller's handle: objects keep using the handler. */
 int spc_mpi_errhandler_free(MPI_Errhandler *errhandler) {
     SPC_MPI_TRY(spc_mpi_check_errhandler(*errhandler));
     *errhandler = MPI_ERRHANDLER_NULL;

@@ -28,7 +28,7 @@ int spc_mpi_get_file(MPI_File handle, spc_mpi_file_t **file) {
     if (*file == NULL) {
         return spc_mpi_fail_by(get_default(), SPC_MPI_FILE, (intptr_t)MPI_FILE_NULL, MPI_ERR_FILE, "%s",
                                handle == MPI_FILE_NULL ? "the file is MPI_FILE_NULL"
-                                                       : "the file is no handle of one, or was closed");
+                                                       : "the file is not a valid handle, or was closed");
     }
     return MPI_SUCCESS;
 }
@@ -86,7 +86,7 @@ int spc_mpi_file_check_shared(const spc_mpi_file_t *file) {
 
 /* ---- the shared pointer ---- */
 
-/* The system's lock holds off other processes, and the mutex the threads of this one. */
+/* The system's lock keeps other processes out, and the mutex other threads of this one. */
 static int change_pointer(const spc_mpi_file_t *file, bool adds, MPI_Offset number, MPI_Offset *before) {
     static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = sizeof(*before)};
@@ -126,7 +126,7 @@ int spc_mpi_file_set_shared(const spc_mpi_file_t *file, MPI_Offset to) {
     return MPI_SUCCESS;
 }
 
-/* A file beside this one, whose name is gone when all have opened it. */
+/* Makes a file beside this one, whose name is removed when all have opened it. */
 static int make_pointer_file(spc_mpi_file_t *file) {
     char name[4096] = "";
     if (file->comm->rank == 0) {
@@ -151,10 +151,11 @@ static int check_amode(const char *name, int amode) {
     const bool reads = (amode & MPI_MODE_RDONLY) != 0;
     const int ways = reads + ((amode & MPI_MODE_WRONLY) != 0) + ((amode & MPI_MODE_RDWR) != 0);
     if (ways != 1) {
-        return fail_amode(name, amode, "it has one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR");
+        return fail_amode(name, amode,
+                          "it must have exactly one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR");
     }
     if (reads && (amode & (MPI_MODE_CREATE | MPI_MODE_EXCL)) != 0) {
-        return fail_amode(name, amode, "MPI_MODE_RDONLY goes with neither MPI_MODE_CREATE nor MPI_MODE_EXCL");
+        return fail_amode(name, amode, "MPI_MODE_RDONLY does not go with MPI_MODE_CREATE or MPI_MODE_EXCL");
     }
     if ((amode & MPI_MODE_RDWR) != 0 && (amode & MPI_MODE_SEQUENTIAL) != 0) {
         return fail_amode(name, amode, "MPI_MODE_RDWR does not go with MPI_MODE_SEQUENTIAL");
@@ -226,7 +227,7 @@ static int try_open(spc_mpi_file_t *file, int more_flags) {
     return file->descriptor < 0 ? errno : 0;
 }
 
-/* Rank 0 creates it before the others open it. All fail if one does: the lowest rank's error counts. */
+/* Rank 0 creates it before the others open it. If one fails, all fail, with the error of the lowest such rank. */
 static int open_all(spc_mpi_file_t *file) {
     const spc_mpi_comm_t *comm = file->comm;
     int error = 0;
@@ -377,7 +378,7 @@ int spc_mpi_file_get_size(MPI_File fh, MPI_Offset *size) {
 int spc_mpi_file_sync(MPI_File fh) {
     spc_mpi_file_t *file;
     SPC_MPI_TRY(spc_mpi_get_file(fh, &file));
-    if (fsync(file->descriptor) != 0 && errno != EINVAL) { /* EINVAL: nothing to sync there */
+    if (fsync(file->descriptor) != 0 && errno != EINVAL) { /* EINVAL: this kind of file cannot be synced */
         return spc_mpi_file_fail(file, errno);
     }
     return spc_mpi_barrier_inside(file->comm);
@@ -542,7 +543,7 @@ static bool has_native_extent(const datarep_t *datarep, const spc_mpi_type_t *ty
            && extent == type->extent;
 }
 
-/* MPI_ERR_UNSUPPORTED_DATAREP if files of these types would not be as in memory. */
+/* MPI_ERR_UNSUPPORTED_DATAREP if data of these types would have to be converted. */
 static int check_datarep(const spc_mpi_file_t *file, const spc_mpi_type_t *etype,
                          const spc_mpi_type_t *filetype, const char *name) {
     const datarep_t *own = find_datarep(name);
@@ -607,7 +608,7 @@ static int check_view(const spc_mpi_file_t *file, MPI_Offset disp, const spc_mpi
     return check_datarep(file, etype, filetype, datarep);
 }
 
-/* A sequential file has the shared pointer alone, which no node moves between two barriers. */
+/* A sequential file has only the shared pointer, which no node moves between two barriers. */
 static int current_place(const spc_mpi_file_t *file, MPI_Offset *place) {
     SPC_MPI_TRY(spc_mpi_barrier_inside(file->comm));
     MPI_Offset at = file->position;
@@ -663,7 +664,8 @@ int spc_mpi_file_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MP
 
 /* ---- pointers ---- */
 
-/* The end of the file in etypes of the view: those that lie before it in whole tiles, or to the last byte. */
+/* The end of the file, in etypes of the view: the etypes of the whole tiles before it, and those of the last tile up to
+ * the last byte. */
 static int find_end(const spc_mpi_file_t *file, MPI_Offset *end) {
     MPI_Offset size;
     const spc_mpi_type_t *tile = file->filetype;

@@ -6,11 +6,11 @@
  *   spc_mpi_file_access.c  reading and writing
  *
  * Every process opens the file, so that nodes of several boxes need one file system. The shared pointer is a word in
- * rank 0's arena; of nodes in several boxes it is a file without a name, which a lock of the system guards.
- * Each operation is carried out at once.
+ * rank 0's arena; for nodes in several boxes it is a file without a name, which a lock of the system guards. Each
+ * operation is carried out at once.
  *
- * A file has a communicator of its own, whose handle and error handler are those of the file: so spc_mpi_fail with that
- * communicator is an error of the file.
+ * A file has a communicator of its own, with the file's handle and error handler, so that spc_mpi_fail with that
+ * communicator raises an error of the file.
  */
 #ifndef SPC_MPI_FILE_H
 #define SPC_MPI_FILE_H
@@ -34,8 +34,8 @@ typedef struct spc_mpi_file {
     MPI_Offset position;       /* in etypes */
     spc_block_shared_t *block; /* of rank 0 */
     _Atomic int64_t *shared;   /* in etypes; NULL: it is not in memory. Relaxed: data travel by the file */
-    int pointer;               /* the descriptor of the file that has it instead; -1: there is none */
-    bool has_begun; /* a split collective, which has moved this many bytes */
+    int pointer;               /* descriptor of the file that has it instead; -1: there is none */
+    bool has_begun; /* a split collective, which has moved `begun_bytes` */
     MPI_Count begun_bytes;
     bool is_atomic;
     MPI_Info info;
@@ -44,7 +44,7 @@ typedef struct spc_mpi_file {
 /* MPI_SUCCESS and the object, or MPI_ERR_FILE by the handler of MPI_FILE_NULL. */
 int spc_mpi_get_file(MPI_File handle, spc_mpi_file_t **file);
 
-/* Closes the file of this node, when the run is over. */
+/* Closes this node's file when the run is over. */
 void spc_mpi_file_forget(spc_mpi_file_t *file);
 
 /* Fails by errno, and names the file. */
@@ -53,7 +53,7 @@ int spc_mpi_file_fail(const spc_mpi_file_t *file, int error);
 /* MPI_ERR_UNSUPPORTED_OPERATION if the file has no shared pointer. */
 int spc_mpi_file_check_shared(const spc_mpi_file_t *file);
 
-/* Adds to the shared pointer, or sets it, and gives what it was. */
+/* Adds to the shared pointer, or sets it; stores its old value. */
 int spc_mpi_file_add_shared(const spc_mpi_file_t *file, MPI_Offset more, MPI_Offset *before);
 int spc_mpi_file_set_shared(const spc_mpi_file_t *file, MPI_Offset to);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading and writing files: by an offset, the individual pointer or the shared one; alone, together or in the order of
- * ranks. Those of all do what those of one do: only the order of ranks needs the others.
+ * ranks. Collective calls do the same as individual ones: only the order of ranks needs the other nodes.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ typedef struct stream {
     const spc_mpi_file_t *file;
     char *data;
     bool writes;
-    bool has_ended; /* the file has, in a read */
+    bool has_ended; /* the file ended during a read */
     MPI_Count done;
 } stream_t;
 
@@ -141,7 +141,7 @@ static int copy_next(call_t *call) {
     return MPI_SUCCESS;
 }
 
-/* Another process takes what comes after. */
+/* Moves the shared pointer first, so that other processes take what follows. */
 static int copy_shared(call_t *call) {
     MPI_Offset at;
     SPC_MPI_TRY(spc_mpi_file_check_shared(call->file));

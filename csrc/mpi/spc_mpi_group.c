@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups: lists of ranks of the run. A group is never changed after it is published.
+ * Groups: lists of ranks of the run. A group never changes after it is published.
  */
 #include "mpi/spc_mpi.h"
 
@@ -37,7 +37,7 @@ int spc_mpi_get_group(MPI_Group handle, const spc_mpi_group_t **group) {
     if (*group == NULL) {
         return spc_mpi_fail(NULL, MPI_ERR_GROUP,
                             handle == MPI_GROUP_NULL ? "the group is MPI_GROUP_NULL"
-                                                     : "the group is no handle of a group, or was freed");
+                                                     : "the group is not a valid handle, or was freed");
     }
     return MPI_SUCCESS;
 }
@@ -193,8 +193,8 @@ int spc_mpi_group_excl(MPI_Group group, int n, const int ranks[], MPI_Group *new
     return exclude(found, n, ranks, newgroup);
 }
 
-/* The ranks of ranges (first, last, stride), each checked while it is listed, so that there are never more than the
- * group has. The caller frees `ranks`. */
+/* The ranks of ranges (first, last, stride), each checked as it is listed, so the list never exceeds the group. The
+ * caller frees `ranks`. */
 static int list_ranges(const spc_mpi_group_t *group, int n, int ranges[][3], int *count, int **ranks) {
     SPC_MPI_TRY(check_count(n));
     int *list = malloc(sizeof(int) * ((size_t)group->size + 1));
@@ -246,7 +246,7 @@ int spc_mpi_group_range_excl(MPI_Group group, int n, int ranges[][3], MPI_Group 
 
 /* ---- two groups ---- */
 
-/* Members of the left one that the right one has (`shared`), or has not. */
+/* Adds the members of the left group that the right one also has (`shared`), or lacks. */
 static void add_members(spc_mpi_group_t *made, const spc_mpi_group_t *left, const spc_mpi_group_t *right,
                         bool shared) {
     for (int rank = 0; rank < left->size; rank++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A handle is 0x70000000, the kind of object, how often its place was used (modulo 16), and its place: so no handle is
- * one of the ABI's predefined ones, and most uses of a freed handle are noticed.
+ * A handle is 0x70000000, the kind of object, how often its place was used (modulo 16), and its place. So no handle
+ * equals one of the ABI's predefined ones, and most uses of a freed handle are detected.
  */
 #include "mpi/spc_mpi.h"
 
@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct place {
-    _Atomic(void *) object; /* NULL: free. Release by create, acquire by find: it sees the object as made */
+    _Atomic(void *) object; /* NULL: free. Release by create, acquire by find: it sees the whole object */
     _Atomic uint32_t lap;   /* relaxed: read after the object */
     uint32_t next_free;     /* with the table's lock */
 } place_t;
@@ -86,7 +86,7 @@ void *spc_mpi_handle_find(spc_mpi_kind_t kind, intptr_t handle) {
     return place != NULL ? atomic_load_explicit(&place->object, memory_order_acquire) : NULL;
 }
 
-/* With the lock. Relaxed: who frees a handle is the last to use it. */
+/* With the lock. Relaxed: the thread that frees a handle is the last to use it. */
 static void give_back(table_t *table, uint32_t index, place_t *place) {
     atomic_store_explicit(&place->object, NULL, memory_order_relaxed);
     atomic_fetch_add_explicit(&place->lap, 1, memory_order_relaxed);

@@ -8,7 +8,7 @@
 
 #include "comm/spc_comm.h"
 
-#define TAG (SPC_MPI_TAGS + 0x100) /* of each call: messages between two nodes keep their order */
+#define TAG (SPC_MPI_TAGS + 0x100) /* the same for all calls: messages between two nodes keep their order */
 
 static int give(const spc_mpi_comm_t *comm, int peer, spc_mpi_part_t part) {
     const int32_t to = spc_mpi_to_core(comm, peer);
@@ -32,7 +32,7 @@ static int get(const spc_mpi_comm_t *comm, int peer, spc_mpi_part_t part) {
 
 /* ---- moving data ---- */
 
-/* To the root alone, or to all peers. */
+/* Sends to the root alone, or to all peers. */
 static int give_all(const spc_mpi_collective_t *call) {
     const bool is_for_each = call->kind == SPC_MPI_SCATTER || call->kind == SPC_MPI_ALLTOALL;
     if (!call->send.is_used) {
@@ -48,7 +48,7 @@ static int give_all(const spc_mpi_collective_t *call) {
     return MPI_SUCCESS;
 }
 
-/* Every message is received, whatever becomes of one. */
+/* Receives every message, even if one fails. */
 static int get_all(const spc_mpi_collective_t *call) {
     int code = MPI_SUCCESS;
     if (!call->recv.is_used) {
@@ -77,7 +77,7 @@ static int combine_locally(const spc_mpi_collective_t *call, spc_mpi_part_t tota
     return spc_mpi_collective_run(&reduce);
 }
 
-/* The other group's total, which this group's rank 0 has, to all of this group. */
+/* Sends the other group's total, which this group's rank 0 has, to all of this group. */
 static int share(const spc_mpi_collective_t *call, spc_mpi_part_t total) {
     spc_mpi_collective_t shared = *call;
     const bool is_scattered = call->kind == SPC_MPI_REDUCE_SCATTER;
@@ -113,7 +113,7 @@ static int share(const spc_mpi_collective_t *call, spc_mpi_part_t total) {
     return code;
 }
 
-/* The totals of both groups change places. */
+/* Exchanges the totals of both groups. */
 static int exchange(const spc_mpi_collective_t *call, spc_mpi_part_t own, spc_mpi_part_t other) {
     SPC_MPI_TRY(combine_locally(call, own));
     if (call->comm->rank == 0) {
@@ -139,7 +139,7 @@ static int combine_both(const spc_mpi_collective_t *call) {
     return code;
 }
 
-/* To the root, which is in the other group. */
+/* Combines for the root, which is in the other group. */
 static int combine_for_root(const spc_mpi_collective_t *call) {
     spc_mpi_items_t total = {.memory = NULL};
     if (call->root == MPI_PROC_NULL) {

@@ -2,9 +2,9 @@
 /*
  * Intercommunicators: communicators of two groups.
  *
- * The core is one communicator of both groups, one group's ranks after the other's: that of the group whose first
- * member has the lower rank in the run comes first. Each group also has a communicator of its own, in which collectives
- * do the group's part.
+ * The core is one communicator of both groups, one group's ranks after the other's: the group whose first member has
+ * the lower rank in the run comes first. Each group also has a communicator of its own, in which collectives do the
+ * group's part.
  */
 #include "mpi/spc_mpi.h"
 
@@ -14,7 +14,7 @@ static void copy_part(spc_mpi_group_t *part, const spc_mpi_group_t *both, int fi
     memcpy(part->members, both->members + first, sizeof(int) * (size_t)part->size);
 }
 
-/* Makes the two groups out of the core's members. */
+/* Divides the core's members into the two groups. */
 static int divide(spc_mpi_comm_t *comm, int local_size, bool local_is_first) {
     const int remote_size = comm->size - local_size;
     spc_mpi_group_t *local = spc_mpi_group_create(local_size);
@@ -37,7 +37,7 @@ static int divide(spc_mpi_comm_t *comm, int local_size, bool local_is_first) {
     return MPI_SUCCESS;
 }
 
-/* The local group's own communicator speaks to error handlers with the handle that the program has. */
+/* The local group's own communicator passes to error handlers the handle that the program has. */
 static int make_local(spc_mpi_comm_t *comm, const spc_mpi_comm_t *parent) {
     spc_comm_t *own;
     const int64_t color = comm->local_first > 0;
@@ -48,7 +48,7 @@ static int make_local(spc_mpi_comm_t *comm, const spc_mpi_comm_t *parent) {
     return MPI_SUCCESS;
 }
 
-/* An intercommunicator on this core, which it owns, or which is closed after an error. Collective. */
+/* Makes an intercommunicator, which owns this core; after an error the core is closed. Collective. */
 static int adopt(spc_comm_t *core, const spc_mpi_comm_t *parent, int local_size, bool local_is_first,
                  spc_mpi_comm_t **made) {
     spc_mpi_comm_t *comm;
@@ -88,16 +88,16 @@ int spc_mpi_intercomm_split(spc_mpi_comm_t *comm, int64_t color, int key, spc_mp
 
 /* ---- leaders ---- */
 
-/* The way from a leader to the other one. */
+/* The path from one leader to the other. */
 typedef struct bridge {
     spc_mpi_comm_t *comm;
     int remote_leader; /* a rank of its core */
     int tag;
 } bridge_t;
 
-/* A leader tells the other one, and its own group: whom they will meet, and where. */
+/* A leader sends this to the other leader and to its own group: whom they will meet, and where. */
 typedef struct greeting {
-    int size; /* of the group; 0: its leader has failed */
+    int size; /* of the group; 0: its leader failed */
     uint32_t tag;
 } greeting_t;
 
@@ -107,7 +107,7 @@ static int swap(const bridge_t *bridge, const void *mine, uint64_t my_bytes, voi
     return spc_mpi_recv_bytes(bridge->comm, bridge->remote_leader, bridge->tag, theirs, their_bytes);
 }
 
-/* Every member of the local group calls it; only the leader has a bridge. `*remote` is the caller's. */
+/* Every member of the local group calls it; only the leader has a bridge. The caller frees `*remote`. */
 static int meet(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, int code, uint32_t *tag,
                 spc_mpi_group_t **remote) {
     const bool leads = local->rank == leader;
@@ -157,7 +157,7 @@ static int check_disjoint(const spc_mpi_comm_t *local, const spc_mpi_group_t *re
     return MPI_SUCCESS;
 }
 
-/* The core of both groups, as a part of the run. */
+/* Makes the core of both groups, as a part of the run. */
 static int join(spc_mpi_comm_t *local, const spc_mpi_group_t *remote, uint32_t tag, spc_mpi_comm_t **made) {
     const spc_mpi_group_t *mine = local->group;
     const bool is_first = mine->members[0] < remote->members[0];
@@ -178,7 +178,7 @@ static int join(spc_mpi_comm_t *local, const spc_mpi_group_t *remote, uint32_t t
     return adopt(core, local, mine->size, is_first, made);
 }
 
-/* `code`: of the leader's own checks; the others learn that it has failed. */
+/* `code`: the result of the leader's own checks; the others learn whether it failed. */
 static int connect(spc_mpi_comm_t *local, int leader, const bridge_t *bridge, int code,
                    spc_mpi_comm_t **made) {
     spc_mpi_group_t *remote;
@@ -229,7 +229,7 @@ int spc_mpi_intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm pee
     return MPI_SUCCESS;
 }
 
-/* Only the leader's remote group counts. */
+/* Only the leader's arguments about the remote group count. */
 static int find_remote_leader(MPI_Group remote_group, int remote_leader, uint32_t tag, bridge_t *bridge) {
     const spc_mpi_group_t *remote;
     SPC_MPI_TRY(spc_mpi_get_group(remote_group, &remote));
@@ -267,7 +267,7 @@ int spc_mpi_intercomm_create_from_groups(MPI_Group local_group, int local_leader
 
 /* ---- merging ---- */
 
-/* Those who give high=1 come last; of two groups that give the same, the core's first one comes first. */
+/* The group that gives high=1 comes last; if both give the same, the core's first one comes first. */
 int spc_mpi_intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm) {
     spc_mpi_comm_t *found, *made;
     spc_comm_t *both;

@@ -3,7 +3,7 @@
  * Collectives that return a request.
  *
  * MPI_Ibarrier is a fuzzy barrier of the core: it is entered now, and completed by other nodes' entries. All others are
- * carried out when they are called, so their requests are done at once; persistent ones are carried out by MPI_Start.
+ * carried out when they are called, so their requests are done at once; MPI_Start carries out persistent ones.
  */
 #include "mpi/spc_mpi_collective.h"
 #include "mpi/spc_mpi_request.h"
@@ -47,7 +47,7 @@ static spc_mpi_request_t *find_oldest(spc_mpi_comm_t *comm) {
     return oldest != NULL ? oldest->request : NULL;
 }
 
-/* The core has room for SPC_FUZZY_MAX open barriers: one more waits for the oldest, whose request then is done. */
+/* The core has room for SPC_FUZZY_MAX open barriers: one more waits for the oldest, whose request is done then. */
 static int enter_barrier(spc_mpi_request_t *request) {
     spc_mpi_comm_t *comm = request->comm;
     int status = spc_request_barrier(comm->core, &request->core);
@@ -142,7 +142,7 @@ static int start_kept(spc_mpi_request_t *request) {
     return spc_mpi_collective_run(&kept->call);
 }
 
-/* Makes the call's request, and takes the call over. */
+/* Makes the call's request, which takes over the call. */
 static int keep(spc_mpi_collective_t *call, MPI_Request *handle) {
     const int count = entries(call);
     spc_mpi_request_t *made = spc_mpi_request_create(call->comm, NULL);

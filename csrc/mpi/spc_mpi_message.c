@@ -2,16 +2,15 @@
 /*
  * Messages: sending, receiving, probing, persistent ones.
  *
- * A standard send copies and returns, at every size, unless the run was started with --rendezvous. So MPI_Isend is over
- * when it returns, and so are buffered and ready sends.
+ * A standard send copies and returns, at every size, unless the run was started with --rendezvous. So an MPI_Isend is
+ * complete when it returns, and so are buffered and ready sends.
  */
 #include "mpi/spc_mpi_diagnose.h"
 #include "mpi/spc_mpi_request.h"
 
 #include "comm/spc_comm_perturb.h"
 
-#define STREAM_BYTES \
-    ((MPI_Count)1 << 18) /* shorter messages gain nothing from a place that is known before */
+#define STREAM_BYTES ((MPI_Count)1 << 18) /* shorter ones gain nothing from a place known in advance */
 
 static int check_tag(const spc_mpi_comm_t *comm, int tag, bool any_is_allowed) {
     if (tag >= 0 || (any_is_allowed && tag == MPI_ANY_TAG)) {
@@ -38,8 +37,8 @@ typedef struct outgoing {
     int tag;
 } outgoing_t;
 
-/* Many items with holes between them are packed once, into the memory that becomes the message. False: there is no
- * room for it now, or the run changes how messages travel. */
+/* Packs many items with holes between them once, into the memory that becomes the message. False: there is no room for
+ * it now, or an option of the run changes how messages travel. */
 static bool pack_into_block(const void *buf, MPI_Count count, outgoing_t *send) {
     const spc_mpi_type_t *type = send->type;
     spc_comm_t *core = send->comm->core;
@@ -138,7 +137,7 @@ int spc_mpi_ssend(const void *buf, MPI_Count count, MPI_Datatype datatype, int d
     return send(buf, count, datatype, dest, tag, comm, SYNCHRONOUS);
 }
 
-/* The receipt decides when it is over. */
+/* It is complete when the receipt has come. */
 static int begin_synchronous(outgoing_t *send, spc_mpi_request_t *request) {
     const int status = spc_request_send(send->comm->core, send->destination, SPC_CONTEXT_USER, send->tag,
                                         &send->payload.core, SPC_NO_DEADLINE, &request->core);
@@ -154,7 +153,7 @@ static bool waits_for_receiver(const outgoing_t *send) {
            && (uint32_t)send->destination != send->comm->core->rank;
 }
 
-/* With --strict: the data are on their way, and the request is there to be completed. */
+/* With --strict: the data are on their way, but the program must still complete the request. */
 static int send_at_once(outgoing_t *send, spc_mpi_request_t *request) {
     atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it yet */
     return send_now(send, AHEAD);
@@ -231,9 +230,9 @@ static MPI_Count lesser(MPI_Count a, MPI_Count b) {
     return a < b ? a : b;
 }
 
-/* With the node's lock, by spc_request_receive and every wait of the node. Texts come later, at completion. */
+/* Called with the node's lock, by every wait of the node. Sentences about errors are made later, at completion. */
 static void deliver(spc_request_t *core, spc_message_t *message) {
-    static uint64_t delivered; /* under the node's lock, as its caller is */
+    static uint64_t delivered; /* guarded by the node's lock, which the caller holds */
     spc_mpi_request_t *request = (spc_mpi_request_t *)core;
     request->delivered = ++delivered;
     const MPI_Count room = request->count * request->type->size;
@@ -295,7 +294,7 @@ int spc_mpi_irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source,
     return MPI_SUCCESS;
 }
 
-/* Takes the message that matches; if the place of the data is known, into it. */
+/* Takes the matching message; its data go to their place directly if that is known. */
 static int take(spc_mpi_comm_t *comm, int source, int tag, spc_sink_t *sink, spc_message_t *message) {
     spc_comm_t *core = comm->core;
     const int from = core_source(comm, source), label = core_tag(tag);
@@ -499,7 +498,7 @@ int spc_mpi_mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message
     matched_t *matched = spc_mpi_handle_find(SPC_MPI_MESSAGE, (intptr_t)*message);
     if (matched == NULL) {
         return spc_mpi_fail(NULL, MPI_ERR_REQUEST,
-                            "the message is no handle of one, or was received already");
+                            "the message is not a valid handle, or was received already");
     }
     spc_mpi_comm_t *comm = matched->comm;
     SPC_MPI_TRY(spc_mpi_get_committed(comm, datatype, &type));
@@ -618,7 +617,7 @@ int spc_mpi_recv_init(void *buf, MPI_Count count, MPI_Datatype datatype, int sou
     return make_persistent(buf, count, datatype, source, tag, comm, start_receive, STANDARD, request);
 }
 
-/* ---- buffers for buffered sends: the library copies anyway, and only remembers them ---- */
+/* ---- buffers for buffered sends: the library copies anyway, and only stores their addresses ---- */
 
 static spc_mpi_buffer_t attached;
 

@@ -2,17 +2,17 @@
 /*
  * Collectives of neighbours: messages between the nodes that a topology puts beside each other.
  *
- * Every node sends to its destinations in their order, then receives from its sources in theirs. So of several edges
- * between two nodes the first one's item comes first, and so on. On a grid of one or two nodes that is periodic the two
- * neighbours of a dimension are the same node: there the receiver's number of the neighbour is the tag. What goes down
- * arrives from above.
+ * Every node sends to its destinations in their order, then receives from its sources in theirs. So the items of
+ * several edges between two nodes keep the order of the edges. In a periodic dimension of one or two nodes both
+ * neighbours are the same node: there the tag is the receiver's number of the neighbour. What is sent down arrives from
+ * above.
  *
  * Nonblocking ones are carried out when they are called, and their requests are done.
  */
 #include "mpi/spc_mpi_request.h"
 #include "mpi/spc_mpi_topology.h"
 
-/* The buffers of one direction, one item a neighbour. */
+/* The buffers of one direction, with one item for each neighbour. */
 typedef struct items {
     void *buffer;
     MPI_Count count; /* of each, if there are no `counts` */

@@ -12,12 +12,12 @@
 typedef struct op {
     _Atomic int references; /* the handle's, and each persistent request's */
     bool commutes;
-    bool is_freed; /* the program has no handle any more, but requests still use it */
+    bool is_freed; /* the program no longer has a handle, but requests still use it */
     MPI_User_function *function; /* NULL: large_function */
     MPI_User_function_c *large_function;
 } op_t;
 
-enum { CHUNK_BYTES = 2048 }; /* of values that lie where the core cannot combine them */
+enum { CHUNK_BYTES = 2048 }; /* of copies of values that lie where the core cannot combine them */
 
 /* X(name, the core's operator or -1, what it combines) */
 #define OPERATORS(X)                                                                    \
@@ -61,7 +61,7 @@ int spc_mpi_check_op(const spc_mpi_comm_t *comm, MPI_Op op) {
     }
     return spc_mpi_fail(comm, MPI_ERR_OP,
                         op == MPI_OP_NULL ? "the operator is MPI_OP_NULL"
-                                          : "the operator is no handle of one, or was freed");
+                                          : "the operator is not a valid handle, or was freed");
 }
 
 bool spc_mpi_op_commutes(MPI_Op op) {
@@ -69,7 +69,7 @@ bool spc_mpi_op_commutes(MPI_Op op) {
     return own != NULL ? own->commutes : op != MPI_REPLACE && op != MPI_NO_OP;
 }
 
-/* Relaxed: who retains holds a reference already. */
+/* Relaxed: the caller holds a reference already. */
 void spc_mpi_op_retain(MPI_Op op) {
     op_t *own = find_own(op);
     if (own != NULL) {
@@ -112,7 +112,7 @@ int spc_mpi_core_op(MPI_Op op, const spc_mpi_type_t *type) {
     return spc_ops_has((spc_operator_t)core, elements) ? core : -1;
 }
 
-/* The core wants values at multiples of 8 bytes, and 32 bits are enough for their number. */
+/* The core needs values at multiples of 8 bytes, and counts them in 32 bits. */
 static void combine_numbers(int core, uint32_t type, const void *left, void *right, MPI_Count count) {
     const MPI_Count size = (MPI_Count)spc_type_size(type);
     const bool is_aligned = (((uintptr_t)left | (uintptr_t)right) & 7) == 0;
@@ -160,7 +160,7 @@ static void combine_numbers(int core, uint32_t type, const void *left, void *rig
         return true;                                    \
     }
 
-/* False: the operator is none for them. A count of 0 asks just that. */
+/* False: the operator cannot combine them. A count of 0 asks only that. */
 static bool combine_long_doubles(MPI_Op op, const long double *left, long double *right, MPI_Count count) {
     typedef long double value_type;
     LONG_DOUBLES(CASE)
@@ -221,7 +221,7 @@ static bool combine_pairs(MPI_Op op, const spc_mpi_type_t *element, const void *
     return false;
 }
 
-/* Elements of a builtin type, one after another. False: the operator is none for them. */
+/* Elements of a builtin type, one after another. False: the operator cannot combine them. */
 static bool combine_elements(MPI_Op op, const spc_mpi_type_t *element, const void *left, void *right,
                              MPI_Count count) {
     const int core = spc_mpi_core_op(op, element);
@@ -282,7 +282,7 @@ static void call_own(const op_t *own, const void *left, void *right, MPI_Count c
     spc_mpi_combined_type = outer;
 }
 
-/* Elements with holes between them: as dense ones, and back. */
+/* Combines elements with holes between them as dense copies, and copies them back. */
 static int combine_spread(const spc_mpi_comm_t *comm, MPI_Op op, const void *left, void *right,
                           MPI_Count count, const spc_mpi_type_t *type) {
     const spc_mpi_type_t *element = type->element;
@@ -379,7 +379,7 @@ int spc_mpi_op_free(MPI_Op *op) {
     }
     op_t *own = find_own(*op);
     if (own == NULL || own->is_freed) {
-        return spc_mpi_fail(NULL, MPI_ERR_OP, "the operator is no handle of one, or was freed");
+        return spc_mpi_fail(NULL, MPI_ERR_OP, "the operator is not a valid handle, or was freed");
     }
     own->is_freed = true;
     spc_mpi_op_release(*op);

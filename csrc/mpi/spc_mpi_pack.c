@@ -7,7 +7,7 @@
  *     BLOCKS    blocks of different places and lengths, or of one length
  *     PARTS     different loops, one after another
  *
- * Each is relative to the beginning of an item. Loops are shared between types, and never changed once made.
+ * Places are relative to the beginning of an item. Types share loops, which never change once made.
  */
 #include "mpi/spc_mpi_pack.h"
 
@@ -22,7 +22,7 @@ static spc_mpi_loop_t *create(spc_mpi_loop_kind_t kind, size_t more_bytes) {
     return made;
 }
 
-/* Relaxed: who retains holds a reference already. */
+/* Relaxed: the caller holds a reference already. */
 spc_mpi_loop_t *spc_mpi_loop_retain(spc_mpi_loop_t *loop) {
     atomic_fetch_add_explicit(&loop->references, 1, memory_order_relaxed);
     return loop;
@@ -51,7 +51,7 @@ spc_mpi_loop_t *spc_mpi_loop_block(MPI_Count at, MPI_Count bytes) {
     return made;
 }
 
-/* The bytes of `count` copies touch each other in order. */
+/* Whether the bytes of `count` copies adjoin each other in order. */
 static bool is_adjacent(const spc_mpi_loop_t *child, MPI_Count count, MPI_Count stride) {
     return child->kind == SPC_MPI_BLOCK && (count == 1 || stride == child->bytes);
 }
@@ -64,7 +64,7 @@ static MPI_Count most(MPI_Count a, MPI_Count b) {
     return a > b ? a : b;
 }
 
-/* A vector of rows is one vector, if its rows follow each other at the distance of their own elements. */
+/* A vector of rows is one vector if its rows follow each other at the distance of their own elements. */
 static bool continues(const spc_mpi_loop_t *child, MPI_Count stride) {
     return child->kind == SPC_MPI_REPEAT && child->stride * child->count == stride;
 }
@@ -136,7 +136,7 @@ void spc_mpi_loop_add_part(spc_mpi_loop_t *loop, MPI_Count at, spc_mpi_loop_t *p
     loop->parts[loop->count++] = (spc_mpi_part_t){at, spc_mpi_loop_retain(part)};
 }
 
-/* A list that turned out to be one block, or none, is one. */
+/* Replaces a list that turned out to be one block, or none, by that block. */
 spc_mpi_loop_t *spc_mpi_loop_simplify(spc_mpi_loop_t *loop) {
     spc_mpi_loop_t *simple = NULL;
     if (loop->size == 0) {

@@ -2,7 +2,7 @@
 /*
  * spc_mpi_pack: the loops that datatypes consist of; spc_mpi_type.c makes them. See spc_mpi_pack.c for their kinds.
  *
- * Functions that make a loop return NULL without memory. They retain loops that they are given.
+ * Functions that make a loop return NULL if memory is short. They retain the loops that they are given.
  */
 #ifndef SPC_MPI_PACK_H
 #define SPC_MPI_PACK_H
@@ -49,7 +49,8 @@ spc_mpi_loop_t *spc_mpi_loop_block(MPI_Count at, MPI_Count bytes);
 /* `child` at `at`, `at` + stride, ... */
 spc_mpi_loop_t *spc_mpi_loop_repeat(spc_mpi_loop_t *child, MPI_Count at, MPI_Count count, MPI_Count stride);
 
-/* Empty lists with room for `count`; adjacent blocks become one, and empty ones none. Simplify gives what to keep. */
+/* Empty lists with room for `count`; adding joins adjacent blocks, and drops empty ones. Simplify returns the loop to
+ * keep. */
 spc_mpi_loop_t *spc_mpi_loop_blocks(MPI_Count count);
 void spc_mpi_loop_add_block(spc_mpi_loop_t *loop, MPI_Count at, MPI_Count bytes);
 spc_mpi_loop_t *spc_mpi_loop_parts(MPI_Count count);
@@ -57,8 +58,8 @@ void spc_mpi_loop_add_part(spc_mpi_loop_t *loop, MPI_Count at, spc_mpi_loop_t *p
 spc_mpi_loop_t *spc_mpi_loop_simplify(spc_mpi_loop_t *loop);
 
 /* Calls `take` for each run of adjacent bytes, in order, of the data bytes `from` to `from` + bytes of items that
- * follow one another, at places relative to the first item; until it returns another code than MPI_SUCCESS, which is
- * returned. */
+ * follow one another, at places relative to the first item. Stops at the first code other than MPI_SUCCESS, and returns
+ * it. */
 typedef int spc_mpi_take_run_t(void *argument, MPI_Count at, MPI_Count bytes);
 int spc_mpi_type_walk(const spc_mpi_type_t *type, MPI_Count from, MPI_Count bytes, spc_mpi_take_run_t *take,
                       void *argument);

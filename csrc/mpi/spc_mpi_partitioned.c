@@ -3,9 +3,9 @@
  * Partitioned messages: a persistent request whose data several threads fill, each its partitions.
  *
  * All partitions travel as one message when the last one is ready, as the standard allows; so the receiver may divide
- * the data otherwise, and all of its partitions arrive at once. They never meet other messages: they have a context of
- * the library's own. The first request of MPI_Psend_init belongs to the first one of MPI_Precv_init with the same
- * communicator and tag, the second one to the second one: both nodes count them, and the number is a part of the tag.
+ * the data differently, and all of its partitions arrive at once. These messages never match others, since they have a
+ * context of the library's own. The first request of MPI_Psend_init belongs to the first request of MPI_Precv_init with
+ * the same communicator and tag, and so on: both nodes count them, and the number is part of the tag.
  */
 #include "mpi/spc_mpi_request.h"
 
@@ -70,7 +70,7 @@ static int send_all(spc_mpi_request_t *request) {
     return spc_mpi_check(comm, status);
 }
 
-/* Relaxed: the program gives the request to its threads afterwards. */
+/* Relaxed: the program hands the request to its threads after this. */
 static int start_send(spc_mpi_request_t *request) {
     partitions_t *partitions = request->arguments;
     atomic_store_explicit(&request->core.done, false, memory_order_relaxed);
@@ -102,7 +102,7 @@ static int check(const spc_mpi_comm_t *comm, int partitions, MPI_Count count, in
                               TAGS - 1);
 }
 
-/* A persistent request, which is started otherwise. */
+/* Makes a persistent request with a start function of this file. */
 static int make(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int peer, int tag,
                 MPI_Comm comm, bool receives, MPI_Request *handle) {
     spc_mpi_comm_t *found;
@@ -147,7 +147,7 @@ static int get(MPI_Request handle, bool receives, int low, int high, spc_mpi_req
     spc_mpi_request_t *found = spc_mpi_handle_find(SPC_MPI_REQUEST, (intptr_t)handle);
     *request = found;
     if (found == NULL || !found->is_used || found->start != (receives ? start_receive : start_send)) {
-        return spc_mpi_fail(NULL, MPI_ERR_REQUEST, "the request is none of %s",
+        return spc_mpi_fail(NULL, MPI_ERR_REQUEST, "the request was not made by %s",
                             receives ? "MPI_Precv_init" : "MPI_Psend_init");
     }
     const partitions_t *partitions = found->arguments;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collectives that combine data: by the core's reducer where it has the operator for the elements, else by a gather
- * after which the items are combined in the order of ranks.
+ * Collectives that combine data: by the core's reducer where that has the operator for the elements, else by a gather
+ * whose items are combined in the order of ranks.
  *
  * All nodes of a call must choose the same way. So the choice depends on operator, elements and count, which MPI
- * requires to be equal, and not on addresses or on holes between elements: such data are copied.
+ * requires to be equal, and not on addresses or on holes between elements: where these matter, data are copied.
  */
 #include "mpi/spc_mpi_collective.h"
 
@@ -12,7 +12,7 @@
 #include "comm/spc_comm.h"
 #include "reduce/spc_layout.h"
 
-enum { SHORT_BYTES = 256 }; /* of a value that is combined on the stack, in one step */
+enum { SHORT_BYTES = 256 }; /* values up to this size are combined on the stack, in one step */
 
 /* ---- arguments ---- */
 
@@ -47,7 +47,7 @@ static int check_length(const spc_mpi_collective_t *call) {
     const MPI_Count item = type->size + extent + type->true_extent + 1;
     return call->send.count < (MPI_Count)(PTRDIFF_MAX / 4) / item
                ? MPI_SUCCESS
-               : spc_mpi_fail(call->comm, MPI_ERR_COUNT, "%lld items of %s are more than any memory has",
+               : spc_mpi_fail(call->comm, MPI_ERR_COUNT, "%lld items of %s do not fit into any memory",
                               (long long)call->send.count, type->name);
 }
 
@@ -133,7 +133,7 @@ static spc_collect_call_t describe(const spc_mpi_collective_t *call) {
                                 .hash = spc_layout_mix_shape(hash, 1, (int64_t[]){(int64_t)elements})};
 }
 
-/* In one step, of values on the stack: there they are aligned, and filled up to a multiple of 8 bytes. */
+/* In one step, with copies on the stack, which are aligned and padded to a multiple of 8 bytes. */
 static int combine_short(const spc_mpi_collective_t *call, const spc_collect_call_t *described) {
     const spc_mpi_comm_t *comm = call->comm;
     const spc_mpi_part_t result = result_of(call);
@@ -182,7 +182,7 @@ static bool is_direct(spc_mpi_part_t part) {
     return part.type->is_dense && ((uintptr_t)part.at & 7) == 0;
 }
 
-/* The result where the core can write it: in place, or in memory of its own from which it is unpacked. */
+/* The core writes the result in place, or into memory from which it is unpacked. */
 static int combine_long(const spc_mpi_collective_t *call, spc_collect_call_t *described) {
     const spc_mpi_comm_t *comm = call->comm;
     const spc_mpi_part_t input = spc_mpi_whole(&call->send), result = result_of(call);
@@ -243,7 +243,7 @@ static int combine_in_core(const spc_mpi_collective_t *call) {
 int spc_mpi_items_create(const spc_mpi_comm_t *comm, MPI_Count count, const spc_mpi_type_t *type,
                          spc_mpi_items_t *items) {
     const MPI_Count distance = count > 0 ? (count - 1) * type->extent : 0;
-    /* With the holes at both ends of an item: an operator of the program may copy whole structs. */
+    /* Includes the holes at both ends of an item: an operator of the program may copy whole structs. */
     const MPI_Count lb = type->lb < type->true_lb ? type->lb : type->true_lb;
     const MPI_Count ub = type->lb + type->extent, true_ub = type->true_lb + type->true_extent;
     const MPI_Count low = lb + (distance < 0 ? distance : 0);
@@ -324,7 +324,8 @@ static int combine_here(const spc_mpi_collective_t *call) {
     return code;
 }
 
-/* Some node's result is a single node's value. To the core that is x and x, 0 or 1; MPI combines it with nothing. */
+/* Whether some node's result is a single node's value. The core would combine it with itself, to 0 or 1; MPI leaves it
+ * as it is. */
 static bool keeps_logical_values(const spc_mpi_collective_t *call) {
     const bool is_logical = call->core_op == SPC_LOGICAL_AND || call->core_op == SPC_LOGICAL_OR
                             || call->core_op == SPC_LOGICAL_XOR;

@@ -11,7 +11,8 @@ spc_mpi_request_t spc_mpi_request_sent;
 /* ---- the pool ---- */
 
 /* A request in the pool keeps its handle; `is_used` says whether the handle is one of the program's. The thread that
- * called MPI_Init, mostly the only one, has a pool of its own, without a lock: it alone reads and writes `own_pool`. */
+ * called MPI_Init, usually the only one, has a pool of its own, without a lock: only that thread reads and writes
+ * `own_pool`. */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static spc_mpi_request_t *pool;
 static spc_mpi_request_t *own_pool;
@@ -68,7 +69,7 @@ static void give_to_pool(spc_mpi_request_t *request) {
     pthread_mutex_unlock(&pool_lock);
 }
 
-/* Requests that a program forgets never come back to the pool: so those that are new note their lines in any case. */
+/* Requests that a program forgets never return to the pool, so new ones always note their lines. */
 static void note_place(spc_mpi_request_t *request, bool is_new) {
     request->made_by = spc_mpi_call;
     spc_mpi_place_note(&request->place, is_new);
@@ -178,7 +179,7 @@ static int get_request(MPI_Request handle, spc_mpi_request_t **request) {
     *request = spc_mpi_handle_find(SPC_MPI_REQUEST, (intptr_t)handle);
     if (*request == NULL || !(*request)->is_used) {
         return spc_mpi_fail(NULL, MPI_ERR_REQUEST,
-                            "the request is no handle of one, or was completed already");
+                            "the request is not a valid handle, or was completed already");
     }
     return MPI_SUCCESS;
 }
@@ -194,14 +195,14 @@ static int check_count(int count) {
                       : spc_mpi_fail(NULL, MPI_ERR_COUNT, "count=%d: a count cannot be negative", count);
 }
 
-/* Something may still happen to it: not of a null request, nor of a persistent one that is not started. */
+/* Whether something may still happen to it: not if it is null, or persistent and not started. */
 static bool is_open(const spc_mpi_request_t *request) {
     return request != NULL && (!request->is_persistent || request->is_active);
 }
 
 /* ---- statuses ---- */
 
-/* The ABIs have words of their own beside the three fields that programs read. */
+/* Each ABI has words of its own beside the three fields that programs read. */
 static int *hidden_words(MPI_Status *status) {
 #ifdef SPC_MPI_STANDARD_ABI
     return status->MPI_internal;
@@ -210,7 +211,7 @@ static int *hidden_words(MPI_Status *status) {
 #endif
 }
 
-/* NULL, too, which is another value in one of the ABIs. */
+/* MPI_STATUS_IGNORE, or NULL, which is another value in one of the ABIs. */
 static bool is_ignored(const MPI_Status *status) {
     return status == MPI_STATUS_IGNORE || status == NULL;
 }
@@ -428,7 +429,7 @@ int spc_mpi_wait(MPI_Request *request, MPI_Status *status) {
     return spc_mpi_complete(found, request, status);
 }
 
-/* Whether it is done, after a look at what has come. A program that asks in vain is seen by the supervisor. */
+/* Whether it is done, after arrivals have been handled. The supervisor notices a program that asks in vain. */
 static bool look_for(spc_mpi_request_t *request) {
     if (!is_open(request) || is_done(request)) {
         return true;
@@ -500,7 +501,7 @@ int spc_mpi_cancel(MPI_Request *request) {
 
 /* ---- lists of requests ---- */
 
-/* The first error becomes MPI_ERR_IN_STATUS, whose sentence repeats its own. */
+/* The first error becomes MPI_ERR_IN_STATUS, whose sentence includes that of the error. */
 static int fail_in_status(const spc_mpi_comm_t *comm, int index, int count, int code) {
     char text[MPI_MAX_ERROR_STRING];
     int length;
@@ -585,7 +586,7 @@ static void list_end(open_list_t *list) {
     }
 }
 
-/* From the first one that is not done at once on, the rest of the list is at hand for reports. */
+/* From the first request that is not yet done, the rest of the list is kept for reports. */
 static int wait_in_list(int index, int count, const MPI_Request requests[], spc_mpi_request_t *request,
                         open_list_t *list, int *from) {
     if (is_done(request)) {
@@ -629,8 +630,8 @@ int spc_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arra
     return code;
 }
 
-/* One that is done, of receives the one whose message was delivered first; -1: none. Programs that count the senders'
- * last messages, and then cancel the receives that are left, rely on this order. */
+/* The index of one that is done, among receives of the one whose message was delivered first; -1: none. Programs that
+ * count the senders' last messages, and then cancel the receives that are left, rely on this order. */
 static int find_done(const open_list_t *list) {
     const spc_mpi_request_t *first = NULL;
     int which = -1;
@@ -718,7 +719,7 @@ int spc_mpi_request_get_status_any(int count, const MPI_Request array_of_request
     return MPI_SUCCESS;
 }
 
-/* All of the list that are done now; their requests are completed. */
+/* Completes all requests of the list that are done now. */
 static int complete_done(const open_list_t *list, MPI_Request requests[], int *outcount, int indices[],
                          MPI_Status statuses[]) {
     int first_code = MPI_SUCCESS, first = 0;

@@ -2,9 +2,9 @@
 /*
  * spc_mpi_request: an MPI request around one of the core's (comm/spc_request.h), and statuses.
  *
- * Requests come from a pool: no call allocates once the pool is large enough. A send that is over when its call returns
- * has no request of its own: its handle is that of spc_mpi_request_sent, which is always done and may be waited for any
- * number of times.
+ * Requests come from a pool: no call allocates once the pool is large enough. A send that is complete when its call
+ * returns has no request of its own: its handle is that of spc_mpi_request_sent, which is always done and may be waited
+ * for any number of times.
  */
 #ifndef SPC_MPI_REQUEST_H
 #define SPC_MPI_REQUEST_H
@@ -16,19 +16,19 @@ struct spc_mpi_request {
     spc_request_t core; /* first: the core gives it back to spc_mpi_deliver */
     MPI_Request handle;
     spc_mpi_comm_t *comm; /* holds a reference; NULL: none */
-    bool is_used; /* by the program; else it is in the pool */
+    bool is_used; /* the program has it; else it is in the pool */
     bool is_persistent;
     bool is_active; /* of a persistent one: started and not completed */
     bool is_cancelled;
-    bool is_forgotten; /* MPI_Request_free: it ends when it is done */
+    bool is_forgotten; /* after MPI_Request_free: it ends when it is done */
     bool is_reported;  /* at the end of the program */
-    int error;         /* a class with which completion fails */
+    int error;         /* the error class with which completion fails */
 
     /* For its status, and of a receive: where the data go. */
     int source;
     int tag;
     MPI_Count bytes;
-    uint64_t delivered; /* the number of receives whose messages had come, with this one; 0: it has none */
+    uint64_t delivered; /* how many receives had their messages, with this one; 0: it has none yet */
     uint8_t format; /* of a message whose elements are of another type; 0: they are as expected */
     void *buffer;
     MPI_Count count;
@@ -36,7 +36,7 @@ struct spc_mpi_request {
 
     /* Starts a persistent one again. */
     int (*start)(spc_mpi_request_t *request);
-    void *arguments; /* freed with the request, after `release`, unless NULL, has let go what they refer to */
+    void *arguments; /* freed with the request, after `release` if that is set */
     void (*release)(spc_mpi_request_t *request);
     int peer, wanted_tag;
 
@@ -48,7 +48,7 @@ struct spc_mpi_request {
 
     const char *made_by; /* the MPI function that made it */
     spc_mpi_place_t place; /* the line that called it */
-    bool is_sealed; /* of a send, with --strict: the data are not to change before its completion */
+    bool is_sealed; /* of a send, with --strict: the data must not change before its completion */
     uint64_t seal;
     spc_mpi_request_t *next_free;
     spc_mpi_request_t *next_made; /* all that were ever made */
@@ -63,20 +63,20 @@ void spc_mpi_requests_start(void);
 spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *type);
 void spc_mpi_request_destroy(spc_mpi_request_t *request);
 
-/* At the end of the program: a warning for each request that it never completed. */
+/* At the end of the program: warns of each request that the program never completed. */
 void spc_mpi_requests_report(void);
 
 /* When the process leaves its run: ends all of them. */
 void spc_mpi_requests_end(void);
 void spc_mpi_message_forget(void *message); /* one of MPI_Mprobe */
 
-/* The handle of a request that is done already, with an empty status: for operations that are carried out at once. */
+/* Makes a request that is done already, with an empty status: for operations that are carried out at once. */
 int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle);
 
 /* All that were ever made, by next_made. */
 spc_mpi_request_t *spc_mpi_requests_all(void);
 
-/* Notes the data of a send, items of the request's type: completion fails if they have changed by then. */
+/* Notes a checksum of a send's data, items of the request's type: completion fails if they have changed by then. */
 void spc_mpi_request_seal(spc_mpi_request_t *request, const void *buffer, MPI_Count count);
 int spc_mpi_request_check_seal(const spc_mpi_request_t *request); /* MPI_ERR_BUFFER */
 

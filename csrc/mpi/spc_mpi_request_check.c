@@ -7,7 +7,7 @@
 
 /* ---- requests that the program never completes ---- */
 
-/* A receive that waits, or any other request that nobody has looked at. */
+/* Whether it is a receive that still waits, or another request that the program never completed. */
 static bool is_left(spc_mpi_request_t *request) {
     if (!request->is_used || (request->is_persistent && !request->is_active)) {
         return false;
@@ -47,7 +47,7 @@ static void report(spc_mpi_request_t *request, int count) {
             is_known ? "" : " (--strict shows the line)");
 }
 
-/* Messages that have come meanwhile count. */
+/* Messages that have come in the meantime count. */
 void spc_mpi_requests_report(void) {
     if (spc_mpi.world == NULL) {
         return; /* it has left its run */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sessions: MPI without MPI_Init. The node joins the run with the first session or with MPI_Init, whichever comes
- * first, and leaves it in MPI_Finalize or at the end of the process. The process sets are those that every MPI has.
+ * first, and leaves it in MPI_Finalize or at the end of the process. The process sets are the two that every MPI has.
  */
 #include <strings.h>
 
@@ -24,7 +24,7 @@ static int get_session(MPI_Session handle, session_t **session) {
                ? MPI_SUCCESS
                : spc_mpi_fail(NULL, MPI_ERR_SESSION,
                               handle == MPI_SESSION_NULL ? "the session is MPI_SESSION_NULL"
-                                                         : "the session is no handle of one, or was ended");
+                                                         : "the session is not a valid handle, or was ended");
 }
 
 #define FAIL(session, error_class, ...)                                                               \

@@ -88,7 +88,7 @@ static void note_line(spc_note_t *note) {
 
 /* ---- from one run to the next: a node of a Cluster ---- */
 
-/* Objects that the program has made are the run's, and their handles end. A window's memory stays: variables may still
+/* Objects that the program made belong to the run, so their handles end. A window's memory stays: variables may still
  * refer to it. */
 static void end_run(void) {
     void *object;
@@ -139,7 +139,7 @@ static int change_run(spc_comm_t *core) {
 int spc_mpi_join(int required) {
     spc_comm_t *core;
     if (spc_api_binding_join(&core) != SPC_OK) {
-        spc_mpi_end(1); /* the sentence is printed; MPI has no error handler before its start */
+        spc_mpi_end(1); /* the sentence was printed; before its start MPI has no error handler */
     }
     spc_mpi.main_thread = pthread_self();
     spc_api_binding.at_end = spc_mpi_requests_report;
@@ -161,7 +161,7 @@ int spc_mpi_init_thread(int *argc, char ***argv, int required, int *provided) {
     (void)argc;
     (void)argv;
     if (spc_mpi.is_started) {
-        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "MPI is started already; a program calls it once");
+        return spc_mpi_fail(NULL, MPI_ERR_OTHER, "MPI has been started already; a program starts it once");
     }
     const bool known = required == MPI_THREAD_SINGLE || required == MPI_THREAD_FUNNELED
                        || required == MPI_THREAD_SERIALIZED || required == MPI_THREAD_MULTIPLE;
@@ -203,7 +203,7 @@ int spc_mpi_is_thread_main(int *flag) {
 
 /* ---- end ---- */
 
-/* Attributes of MPI_COMM_SELF first: programs hang their own ends there. */
+/* Frees attributes of MPI_COMM_SELF first: their delete functions are the programs' exit hooks. */
 int spc_mpi_finalize(void) {
     if (!spc_mpi.is_started) { /* there are sessions */
         return refuse();
@@ -226,7 +226,7 @@ _Noreturn void spc_mpi_end(int exit_code) {
 }
 
 int spc_mpi_abort(MPI_Comm comm, int errorcode) {
-    (void)comm; /* MPI lets a library end more than its processes: the whole run */
+    (void)comm; /* MPI allows a library to end more processes: the whole run */
     fprintf(stderr, "spcomm: node %u called MPI_Abort with error code %d\n",
             spc_mpi.node != NULL ? spc_mpi.node->rank : 0, errorcode);
     spc_mpi_end(errorcode);
@@ -275,7 +275,7 @@ int spc_mpi_abi_get_info(MPI_Info *info) {
     return spc_mpi_info_set(*info, "mpi_offset_size", "8");
 }
 
-/* No library of Fortran's interface goes with this one. */
+/* This library has no Fortran interface. */
 int spc_mpi_abi_get_fortran_info(MPI_Info *info) {
     *info = MPI_INFO_NULL;
     return MPI_SUCCESS;

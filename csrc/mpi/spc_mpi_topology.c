@@ -6,7 +6,7 @@
 
 /* ---- objects ---- */
 
-/* Room for so many numbers, which `carve` deals out. NULL: no memory. */
+/* Room for this many numbers, which `carve` hands out. NULL: no memory. */
 static spc_mpi_topology_t *create(int kind, size_t numbers) {
     spc_mpi_topology_t *made = calloc(1, sizeof(*made) + sizeof(int) * numbers);
     if (made != NULL) {
@@ -26,7 +26,7 @@ static int *carve(int **next, int count, const int *from) {
     return list;
 }
 
-/* Relaxed: who copies has a communicator with it. */
+/* Relaxed: the caller has a communicator with it. */
 spc_mpi_topology_t *spc_mpi_topology_copy(const spc_mpi_topology_t *from) {
     spc_mpi_topology_t *shared = (spc_mpi_topology_t *)from;
     if (shared != NULL) {
@@ -72,7 +72,7 @@ static const char *name_of(int kind) {
                                : "a distributed graph: MPI_Dist_graph_create makes one";
 }
 
-/* MPI_ERR_TOPOLOGY unless it has one of this kind. */
+/* MPI_ERR_TOPOLOGY unless the communicator has a topology of this kind. */
 static int get_topology(MPI_Comm handle, int kind, spc_mpi_comm_t **comm,
                         const spc_mpi_topology_t **topology) {
     SPC_MPI_TRY(spc_mpi_get_comm(handle, comm));
@@ -167,7 +167,7 @@ static spc_mpi_topology_t *make_grid(int rank, int count, const int dims[], cons
     return made;
 }
 
-/* The number of nodes that the grid takes; MPI_ERR_ARG if there are fewer. */
+/* The number of nodes that the grid needs; MPI_ERR_ARG if there are fewer. */
 static int count_places(const spc_mpi_comm_t *comm, int ndims, const int dims[], int64_t *places) {
     *places = 1;
     if (ndims < 0) {
@@ -405,8 +405,8 @@ int spc_mpi_dims_create(int nnodes, int ndims, int dims[]) {
     }
     for (int d = 0; d < ndims; d++) {
         if (dims[d] < 0) {
-            return spc_mpi_fail(NULL, MPI_ERR_DIMS, "dims[%d]=%d: 0 lets MPI choose, and more is kept", d,
-                                dims[d]);
+            return spc_mpi_fail(NULL, MPI_ERR_DIMS,
+                                "dims[%d]=%d: a dimension is 1 or more, or 0 for MPI to choose", d, dims[d]);
         }
         open += dims[d] == 0;
         given *= dims[d] == 0 || given > nnodes ? 1 : dims[d];
@@ -592,7 +592,7 @@ typedef struct edge {
     int weight;
 } edge_t;
 
-/* All nodes' edges, in the order of those who gave them; `*all` is the caller's. */
+/* The edges that all nodes gave, in the order of ranks; the caller frees `*all`. */
 static int gather_edges(spc_mpi_comm_t *comm, const edge_t *mine, int count, edge_t **all, int *total) {
     int *counts = malloc(sizeof(int) * (size_t)comm->size);
     *all = NULL;

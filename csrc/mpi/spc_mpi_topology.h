@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_mpi_topology: the topology of a communicator. It is never changed once it is made; duplicates of the
- * communicator share it.
+ * spc_mpi_topology: the topology of a communicator. It never changes once it is made; duplicates of the communicator
+ * share it.
  */
 #ifndef SPC_MPI_TOPOLOGY_H
 #define SPC_MPI_TOPOLOGY_H
@@ -19,7 +19,7 @@ struct spc_mpi_topology {
 
     int node_count; /* GRAPH */
     int edge_count;
-    int *ends; /* where each node's edges end */
+    int *ends; /* the index after each node's last edge */
     int *edges;
 
     bool is_weighted; /* DIST_GRAPH */

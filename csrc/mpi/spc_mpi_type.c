@@ -8,7 +8,7 @@ _Thread_local bool spc_mpi_call_is_large;
 
 /* ---- objects ---- */
 
-/* Relaxed: who retains holds a reference already. */
+/* Relaxed: the caller holds a reference already. */
 void spc_mpi_type_retain(spc_mpi_type_t *type) {
     atomic_fetch_add_explicit(&type->references, 1, memory_order_relaxed);
 }
@@ -38,7 +38,7 @@ static int no_memory(void) {
     return spc_mpi_fail(NULL, MPI_ERR_NO_MEM, "there is no memory for a datatype");
 }
 
-/* A type around a loop, which is the type's from then on. Without memory, NULL, and the loop is released. */
+/* Makes a type, which takes over the loop. If memory is short, returns NULL and releases the loop. */
 static spc_mpi_type_t *wrap(spc_mpi_loop_t *loop, MPI_Count lb, MPI_Count extent,
                             const spc_mpi_type_t *like) {
     spc_mpi_type_t *made = loop != NULL ? calloc(1, sizeof(*made)) : NULL;
@@ -61,7 +61,7 @@ static spc_mpi_type_t *wrap(spc_mpi_loop_t *loop, MPI_Count lb, MPI_Count extent
     return made;
 }
 
-/* ---- contents: what the call was given ---- */
+/* ---- contents: the arguments of the call ---- */
 
 static void *copy_of(const void *items, MPI_Count count, size_t bytes) {
     void *made = malloc((size_t)count * bytes + 1);
@@ -202,7 +202,7 @@ static MPI_Count place_of(const placed_t *placed, MPI_Count i) {
     return placed->addresses != NULL ? placed->addresses[i] : spc_mpi_count(placed->places, i) * placed->unit;
 }
 
-/* Items that are one block each are described by their blocks alone. */
+/* If each item is one block, the loop lists their blocks alone. */
 static spc_mpi_loop_t *place_blocks(const spc_mpi_type_t *old, const placed_t *placed) {
     spc_mpi_loop_t *made = spc_mpi_loop_blocks(placed->count);
     for (MPI_Count i = 0; made != NULL && i < placed->count; i++) {
@@ -344,7 +344,7 @@ static spc_mpi_loop_t *join_members(const members_t *members) {
     return made;
 }
 
-/* Members that are single blocks become a list of blocks, where neighbours join. */
+/* Turns members that are single blocks into a list of blocks, in which neighbours join. */
 static spc_mpi_loop_t *flatten(spc_mpi_loop_t *parts) {
     for (MPI_Count i = 0; i < parts->count; i++) {
         if (parts->parts[i].loop->kind != SPC_MPI_BLOCK) {
@@ -466,7 +466,7 @@ static int nth_fastest(int order, int ndims, int i) {
 
 static int check_array(int ndims, int order) {
     if (ndims < 1) {
-        return spc_mpi_fail(NULL, MPI_ERR_ARG, "ndims=%d: there has to be a dimension", ndims);
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "ndims=%d: an array has 1 dimension or more", ndims);
     }
     return order == MPI_ORDER_C || order == MPI_ORDER_FORTRAN
                ? MPI_SUCCESS
@@ -490,8 +490,9 @@ int spc_mpi_type_create_subarray(int ndims, spc_mpi_counts_t array_of_sizes,
         const MPI_Count size = spc_mpi_count(array_of_sizes, i), part = spc_mpi_count(array_of_subsizes, i);
         const MPI_Count start = spc_mpi_count(array_of_starts, i);
         if (part < 1 || start < 0 || part > size || start > size - part) {
-            return spc_mpi_fail(NULL, MPI_ERR_ARG, "dimension %d: %lld from %lld on do not lie within %lld",
-                                i, (long long)part, (long long)start, (long long)size);
+            return spc_mpi_fail(NULL, MPI_ERR_ARG,
+                                "dimension %d: %lld elements from %lld on do not fit into %lld", i,
+                                (long long)part, (long long)start, (long long)size);
         }
     }
     MPI_Count *counts = malloc(sizeof(*counts) * (3 * (size_t)ndims + 2));
@@ -537,7 +538,7 @@ static int block_length(const share_t *share, MPI_Count *length) {
                                                     "process");
     }
     if (share->distribution != MPI_DISTRIBUTE_BLOCK && share->distribution != MPI_DISTRIBUTE_CYCLIC) {
-        return spc_mpi_fail(NULL, MPI_ERR_ARG, "distribution %d is none of MPI's", share->distribution);
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "distribution %d is not one of MPI's", share->distribution);
     }
     if (share->distribution == MPI_DISTRIBUTE_CYCLIC) {
         *length = is_default ? 1 : share->argument;
@@ -551,7 +552,7 @@ static int block_length(const share_t *share, MPI_Count *length) {
     return *length > 0 ? MPI_SUCCESS : spc_mpi_fail(NULL, MPI_ERR_ARG, "a block has at least one item");
 }
 
-/* Whole blocks at equal distances, then what is left of one. */
+/* Whole blocks at equal distances, then the rest of one. */
 static spc_mpi_loop_t *deal(spc_mpi_loop_t *inner, const share_t *share, MPI_Count length, MPI_Count row) {
     const MPI_Count first = share->process * length, step = share->processes * length;
     const MPI_Count whole = first + length <= share->size ? (share->size - first - length) / step + 1 : 0;
@@ -599,7 +600,7 @@ int spc_mpi_type_create_darray(int size, int rank, int ndims, spc_mpi_counts_t a
         processes *= array_of_psizes[i];
     }
     if (processes != size || rank < 0 || rank >= size) {
-        return spc_mpi_fail(NULL, MPI_ERR_ARG, "rank %d of %d in a grid of %lld processes", rank, size,
+        return spc_mpi_fail(NULL, MPI_ERR_ARG, "rank=%d, size=%d: the grid has %lld processes", rank, size,
                             (long long)processes);
     }
     spc_mpi_loop_t *loop = spc_mpi_loop_retain(old->loop);

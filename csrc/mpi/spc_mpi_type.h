@@ -3,9 +3,9 @@
  * spc_mpi_type: datatypes as loops, and operators.
  *
  * A datatype is described by loops, not by a list of its pieces: a vector is a count, a stride and what it repeats. So
- * a description is as long as the calls that made it, and packing takes no memory but the packed bytes.
+ * a description is as long as the calls that made it, and packing needs memory for the packed bytes only.
  *
- * Types are never changed after they are published. A freed type lives until the last request or type that uses it has
+ * Types never change after they are published. A freed type lives until the last request or type that uses it has
  * ended: each holds a reference.
  */
 #ifndef SPC_MPI_TYPE_H
@@ -15,8 +15,8 @@
 
 typedef struct spc_mpi_loop spc_mpi_loop_t; /* spc_mpi_pack.c */
 
-/* The arguments of the call that made the type, for MPI_Type_get_contents. The counts of a _c form, but `head` ones at
- * the beginning and `tail` ones at the end, and its addresses are large counts there. */
+/* The arguments of the call that made the type, for MPI_Type_get_contents. In a _c form, all counts but the first
+ * `head` and the last `tail` ones, and all addresses, are large counts. */
 typedef struct spc_mpi_contents {
     int combiner;
     bool is_large;
@@ -30,15 +30,15 @@ typedef struct spc_mpi_contents {
 struct spc_mpi_type {
     _Atomic int references; /* the program's, and those of requests, files and other types */
     bool is_freed; /* the program has no handle any more, but others still use it */
-    MPI_Datatype handle; /* its own until the last reference goes: an operator may be given it */
+    MPI_Datatype handle; /* valid until the last reference is released: an operator may be given it */
     bool is_builtin;
-    _Atomic bool is_committed; /* relaxed; not of builtin ones, which always are */
+    _Atomic bool is_committed; /* relaxed; unused for builtin types, which are always committed */
     bool is_dense; /* one block from the beginning to the end of its extent */
     MPI_Count size;
     MPI_Count lb, extent;
     MPI_Count true_lb, true_extent;
     MPI_Count alignment; /* of its most aligned element */
-    MPI_Count value_size; /* of a builtin pair of a value and its index; 0: it is none */
+    MPI_Count value_size; /* of a builtin pair of a value and its index; 0: it is not a pair */
     uint32_t core; /* the spc_type_t of each element, or SPC_TYPE_NONE */
     const spc_mpi_type_t *element; /* the builtin type of each element; NULL: they differ */
     spc_mpi_loop_t *loop;
@@ -55,12 +55,12 @@ extern _Thread_local const spc_mpi_type_t *spc_mpi_combined_type __attribute__((
 /* MPI_SUCCESS and the object, or MPI_ERR_TYPE by the error handler of `comm`, which may be NULL. */
 int spc_mpi_get_type(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type);
 
-/* The same for data that are sent or received: MPI_ERR_TYPE, too, without MPI_Type_commit. */
+/* The same for data that are sent or received: MPI_ERR_TYPE also without MPI_Type_commit. */
 int spc_mpi_get_committed(const spc_mpi_comm_t *comm, MPI_Datatype handle, spc_mpi_type_t **type);
 void spc_mpi_type_retain(spc_mpi_type_t *type);
 void spc_mpi_type_release(spc_mpi_type_t *type);
 
-/* MPI_ERR_BUFFER if items would lie at NULL; MPI_BOTTOM is right with a type of addresses. */
+/* MPI_ERR_BUFFER if items would lie at NULL; MPI_BOTTOM is allowed with a type made of addresses. */
 int spc_mpi_check_buffer(const spc_mpi_comm_t *comm, const char *role, const void *buffer, MPI_Count count,
                          const spc_mpi_type_t *type);
 
@@ -92,7 +92,7 @@ static inline void spc_mpi_payload_end(spc_mpi_payload_t *payload) {
     free(payload->copy);
 }
 
-/* The element's type travels in the format byte of a message: the receiver sees a mismatch at no cost. */
+/* The format byte of a message carries the element's type, so the receiver sees a mismatch at no cost. */
 #define SPC_MPI_FORMAT 0x40
 static inline uint8_t spc_mpi_format(const spc_mpi_type_t *type) {
     return type->core == SPC_TYPE_NONE ? SPC_FORMAT_RAW : (uint8_t)(SPC_MPI_FORMAT | type->core);
@@ -108,11 +108,11 @@ bool spc_mpi_op_commutes(MPI_Op op);
 void spc_mpi_op_retain(MPI_Op op);
 void spc_mpi_op_release(MPI_Op op);
 
-/* MPI_ERR_OP, too, if it does not combine the elements of this type. */
+/* The same; MPI_ERR_OP also if it cannot combine the elements of this type. */
 int spc_mpi_check_operands(const spc_mpi_comm_t *comm, MPI_Op op, const spc_mpi_type_t *type);
 
-/* The core's operator if the core has it for the elements of this type; else -1. And the core's type of these: as
- * `core`, but of MPI_BYTE UINT8. */
+/* The core's operator if the core has it for the elements of this type; else -1. And the core's type of the elements:
+ * `core`, or UINT8 for MPI_BYTE. */
 int spc_mpi_core_op(MPI_Op op, const spc_mpi_type_t *type);
 uint32_t spc_mpi_core_type(const spc_mpi_type_t *type);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queries of datatypes: sizes, names, contents, and elements of another type than the receive's.
+ * Queries of datatypes: sizes, names, contents, and the elements of a received message.
  */
 #include "mpi/spc_mpi_pack.h"
 
@@ -70,7 +70,7 @@ int spc_mpi_type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MP
 
 /* ---- elements of a received message ---- */
 
-/* Elements of a builtin type, of which a pair has two; what is left of the bytes is less than one. */
+/* Counts elements of a builtin type, of which a pair has two; the bytes left over are less than one. */
 static MPI_Count count_builtin(const spc_mpi_type_t *type, MPI_Count *bytes) {
     const MPI_Count items = *bytes / type->size;
     *bytes %= type->size;
@@ -82,7 +82,7 @@ static MPI_Count count_builtin(const spc_mpi_type_t *type, MPI_Count *bytes) {
     return 2 * items + has_value;
 }
 
-/* The builtin elements in the first `bytes` of an item; what is left of them is less than one. */
+/* Counts the builtin elements in the first `bytes` of an item; the bytes left over are less than one. */
 static MPI_Count count_elements(const spc_mpi_type_t *type, MPI_Count *bytes) {
     if (type->element != NULL) {
         const MPI_Count there = *bytes < type->size ? *bytes : type->size;
@@ -242,7 +242,7 @@ int spc_mpi_type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, M
     const spc_mpi_contents_t *contents = &type->contents;
     const layout_t layout = layout_of(contents);
     if (contents->combiner == MPI_COMBINER_NAMED) {
-        return spc_mpi_fail(NULL, MPI_ERR_TYPE, "%s is predefined: no call has made it", type->name);
+        return spc_mpi_fail(NULL, MPI_ERR_TYPE, "%s is predefined: no call made it", type->name);
     }
     if (max_integers < layout.integers || max_addresses < layout.addresses || max_large_counts < layout.larges
         || max_datatypes < layout.types) {
@@ -316,7 +316,7 @@ static parametrized_t *find_parametrized(int combiner, const MPI_Count arguments
     return found;
 }
 
-/* With the lock. Like this builtin type, but for its handle, its name and its contents. */
+/* With the lock. Like this builtin type, except for its handle, its name and its contents. */
 static parametrized_t *make_parametrized(int combiner, int count, const MPI_Count arguments[2],
                                          const spc_mpi_type_t *like) {
     parametrized_t *made = malloc(sizeof(*made));

@@ -18,7 +18,7 @@ int spc_mpi_get_window(MPI_Win handle, spc_mpi_window_t **window) {
     if (*window == NULL) {
         return spc_mpi_fail(NULL, MPI_ERR_WIN,
                             handle == MPI_WIN_NULL ? "the window is MPI_WIN_NULL"
-                                                   : "the window is no handle of one, or was freed");
+                                                   : "the window is not a valid handle, or was freed");
     }
     return MPI_SUCCESS;
 }
@@ -49,7 +49,7 @@ void spc_mpi_window_mutex_lock(pthread_mutex_t *mutex) {
 
 /* ---- making ---- */
 
-/* A communicator that is the window's alone. */
+/* Makes a communicator for the window alone. */
 static int own_comm(const spc_mpi_comm_t *comm, spc_mpi_comm_t **own) {
     spc_comm_t *core;
     SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, 0, comm->rank, SPC_NO_DEADLINE, &core)));
@@ -165,7 +165,7 @@ static int find_controls(spc_mpi_window_t *window) {
     return MPI_SUCCESS;
 }
 
-/* Exchanges what each member tells; memory in arenas gets its address here. */
+/* Exchanges the members' descriptions; memory in arenas gets its address in this process. */
 static int join(spc_mpi_window_t *window, spc_mpi_window_member_t *mine) {
     const spc_mpi_comm_t *comm = window->comm;
     mine->size = window->size;
@@ -208,11 +208,11 @@ static int begin(MPI_Comm handle, int flavor, MPI_Aint size, MPI_Aint unit, spc_
         destroy(*window);
         return code;
     }
-    (*window)->comm->handle = handle; /* errors are the communicator's, until the window is published */
+    (*window)->comm->handle = handle; /* until the window is published, errors are the communicator's */
     return MPI_SUCCESS;
 }
 
-/* A code makes an end of a window that is being made. */
+/* On an error, discards the window that is being made. Returns the code. */
 static int end(int code, spc_mpi_window_t *window) {
     if (code != MPI_SUCCESS) {
         destroy(window);
@@ -233,7 +233,7 @@ static int create_on(void *base, spc_mpi_window_t *window, MPI_Info info, MPI_Wi
     allow_access();
     (void)take_block(window, 0, &mine);
     if (window->size != 0 && spc_comm_offset(window->comm->core, base, (uint64_t)window->size, &offset)) {
-        mine.memory_offset = offset; /* memory of another window, say */
+        mine.memory_offset = offset; /* for example memory of another window */
     }
     SPC_MPI_TRY(join(window, &mine));
     return publish(window, info, handle);
@@ -355,7 +355,7 @@ static int check_dynamic(const spc_mpi_window_t *window) {
                               "memory is attached to windows of MPI_Win_create_dynamic only");
 }
 
-/* All of a process's memory can be reached already. */
+/* Nothing to do: all of a process's memory can be reached already. */
 int spc_mpi_win_attach(MPI_Win win, void *base, MPI_Aint size) {
     spc_mpi_window_t *window;
     (void)base;
@@ -392,7 +392,7 @@ static int check_unused(const spc_mpi_window_t *window) {
     return MPI_SUCCESS;
 }
 
-/* After the barrier no other uses this member's block. */
+/* After the barrier no other member uses this one's block. */
 int spc_mpi_win_free(MPI_Win *win) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(spc_mpi_get_window(*win, &window));

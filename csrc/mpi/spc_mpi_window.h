@@ -5,17 +5,18 @@
  *   spc_mpi_window.c         memory, attributes, names
  *   spc_mpi_window_sync.c    fences, locks, and post, start, complete, wait
  *   spc_mpi_window_access.c  put, get and accumulate
- *   spc_mpi_window_conflict.c  those that conflict, with --strict
+ *   spc_mpi_window_conflict.c  accesses that conflict, with --strict
  *
- * Each member keeps its control block in its arena. Memory of MPI_Win_allocate lies behind it, that of
- * MPI_Win_allocate_shared behind rank 0's: members reach it by an address of their own. Other memory (MPI_Win_create,
- * MPI_Win_create_dynamic, and what the arena has no room for) is reached by the kernel's copy between processes.
+ * Each member keeps its control block in its arena. Memory of MPI_Win_allocate lies behind it, memory of
+ * MPI_Win_allocate_shared behind rank 0's block: each member reaches it at an address of its own. Other memory
+ * (MPI_Win_create, MPI_Win_create_dynamic, and what the arena has no room for) is reached by the kernel's copy between
+ * processes.
  *
- * Each operation is carried out at once. Mutexes of the control block are robust: a process that dies inside does not
- * hold up the others, which the end of the run ends.
+ * Each operation is carried out at once. Mutexes of the control block are robust: a process that dies while it holds
+ * one does not block the others, which the end of the run then stops.
  *
- * A window has a communicator of its own, whose handle and error handler are those of the window: so spc_mpi_fail with
- * that communicator is an error of the window.
+ * A window has a communicator of its own, with the window's handle and error handler, so that spc_mpi_fail with that
+ * communicator raises an error of the window.
  */
 #ifndef SPC_MPI_WINDOW_H
 #define SPC_MPI_WINDOW_H
@@ -27,18 +28,16 @@ enum { SPC_MPI_LOCK_NONE, SPC_MPI_LOCK_SHARED, SPC_MPI_LOCK_EXCLUSIVE };
 
 /* The state of one rank at the lock of one member's memory; with the guard. */
 typedef struct spc_mpi_window_place {
-    uint32_t wants; /* SPC_MPI_LOCK_…: it waits */
+    uint32_t wants; /* SPC_MPI_LOCK_… while it waits */
     uint32_t holds;
-    uint64_t ticket; /* of those that wait the least comes first */
-    _Atomic uint32_t
-        is_granted; /* seq_cst by whoever grants, before it notifies; acquire by the waiter's test */
+    uint64_t ticket; /* among those that wait, the lowest goes first */
+    _Atomic uint32_t is_granted; /* seq_cst by the granter, before it notifies; acquire by the waiter */
     char
         line[SPC_MPI_WINDOW_LINE_BYTES]; /* of the call that wants or holds it: " at ring.py:8", or nothing */
 } spc_mpi_window_place_t;
 
 typedef struct spc_mpi_window_shared {
-    pthread_mutex_t
-        accumulate; /* held while one of the accumulating operations changes this member's memory */
+    pthread_mutex_t accumulate; /* held while an operation accumulates into this memory */
     pthread_mutex_t guard; /* of what follows */
     uint64_t tickets;
     spc_mpi_window_place_t place[]; /* by rank */
@@ -107,7 +106,7 @@ void spc_mpi_window_mutex_lock(pthread_mutex_t *mutex);
 /* MPI_ERR_RMA_SYNC unless this node may access the member's memory now. */
 int spc_mpi_window_check_epoch(const spc_mpi_window_t *window, int target);
 
-/* Notes an access; MPI_ERR_RMA_CONFLICT if another node's conflicts with it. With --strict only, as the next. */
+/* Notes an access; MPI_ERR_RMA_CONFLICT if it conflicts with another node's. Only with --strict, as the next two. */
 int spc_mpi_window_access(const spc_mpi_window_t *window, int target, spc_mpi_access_kind_t kind,
                           MPI_Count low, MPI_Count high);
 
@@ -119,7 +118,7 @@ static inline spc_mpi_accesses_t *spc_mpi_window_accesses(const spc_mpi_window_t
     return (spc_mpi_accesses_t *)(void *)&window->control[target]->place[window->comm->size];
 }
 
-/* The same unless it has a lock of that member. */
+/* MPI_ERR_RMA_SYNC unless this node has a lock of that member's memory. */
 int spc_mpi_window_check_locked(const spc_mpi_window_t *window, int target);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One-sided operations. Each is over when its call returns: its request, if it has one, is done.
+ * One-sided operations. Each is complete when its call returns, so its request, if it has one, is done.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -18,7 +18,7 @@
 typedef struct target {
     const spc_mpi_window_t *window;
     int rank;
-    uintptr_t start; /* in the memory of that process, or if it is here, in this one's */
+    uintptr_t start; /* in that process's memory; of memory in the segment, in this one's */
     bool is_here;
     MPI_Count count;
     spc_mpi_type_t *type;
@@ -127,8 +127,8 @@ static int check_range(const target_t *target, MPI_Aint disp) {
                         (long long)low, (long long)high, target->rank, (long long)member->size);
 }
 
-/* target->type and count are set. In a dynamic window the kernel reaches even this node's memory, and refuses an
- * address that is none. */
+/* The caller has set target->type and count. In a dynamic window the kernel copies even within this node, and refuses
+ * an invalid address. */
 static int find_target(spc_mpi_window_t *window, int rank, MPI_Aint disp, target_t *target) {
     const spc_mpi_window_member_t *member = &window->member[rank];
     target->window = window;
@@ -302,7 +302,7 @@ static int check_accumulate_op(const spc_mpi_window_t *window, MPI_Op op) {
     return op == MPI_REPLACE || op == MPI_NO_OP ? MPI_SUCCESS : spc_mpi_check_op(window->comm, op);
 }
 
-/* `result` NULL: nobody wants it. The handles of types are in order: origin, result, target. */
+/* `result` NULL: not wanted. The handles of types are in order: origin, result, target. */
 static int accumulate_by(items_t *origin, items_t *result, const MPI_Datatype types[3], int rank,
                          MPI_Aint disp, MPI_Count target_count, MPI_Op op, MPI_Win win) {
     spc_mpi_window_t *window;

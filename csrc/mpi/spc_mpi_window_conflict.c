@@ -3,9 +3,9 @@
  * Conflicting accesses to a window, with --strict: bytes that one node puts, and another puts, gets or accumulates in
  * the same epoch.
  *
- * Each member's control block lists the last accesses to its memory, with the guard. An access counts until its node
- * has synchronized: by the next fence, by unlocking or flushing, by completing. Nodes that have passed different
- * numbers of fences cannot meet, so a fence is a number that is compared. Items that are not adjacent are left out.
+ * Each member's control block lists the last accesses to its memory, under the guard. An access counts until its node
+ * has synchronized: by a fence, by unlocking or flushing, or by MPI_Win_complete. Accesses with different numbers of
+ * fences before them cannot conflict, so for fences the numbers are compared. Items that are not adjacent are left out.
  */
 #include "mpi/spc_mpi_diagnose.h"
 #include "mpi/spc_mpi_window.h"

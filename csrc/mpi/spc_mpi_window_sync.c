@@ -2,9 +2,9 @@
 /*
  * Synchronization of windows: fences; locks; post, start, complete and wait; flushes.
  *
- * Locks are granted in the order in which they were asked for. A release grants it to the next, and wakes all
- * who wait: their descriptions name the holder, which has changed. The wait is one of the node's: posted receives are
- * served meanwhile, and a deadlock is proven.
+ * Locks are granted in the order in which they were asked for. A release grants the lock to the next node, and wakes
+ * all that wait: their descriptions name the holder, which has changed. The wait is one of the node's: posted receives
+ * are served meanwhile, and a deadlock is proven.
  *
  * Post, start, complete and wait are messages of the window's own communicator.
  */
@@ -95,7 +95,7 @@ static void grant(spc_mpi_window_shared_t *control, int size) {
     }
 }
 
-/* Those that were granted, too: they look whether they were. */
+/* Wakes granted nodes, too: they check whether they hold the lock. */
 static void wake_others(const spc_mpi_window_t *window) {
     const spc_comm_t *core = window->comm->core;
     for (int rank = 0; rank < window->comm->size; rank++) {
@@ -125,7 +125,7 @@ typedef struct lock_call {
     int target;
 } lock_call_t;
 
-/* Acquire: the accesses of the one that granted it have happened before. */
+/* Acquire: the accesses of the granting node happened before. */
 static bool is_granted(spc_node_wait_t *wait) {
     const lock_call_t *call = wait->argument;
     return atomic_load_explicit(&call->control->place[call->window->comm->rank].is_granted,
@@ -133,7 +133,7 @@ static bool is_granted(spc_node_wait_t *wait) {
            != 0;
 }
 
-/* A wait for the lock is one for its holder; `line`: where that called for it. */
+/* A wait for the lock is a wait for its holder; `line`: where the holder called for it. */
 static bool match_holder(const lock_call_t *call, spc_match_t *match, char line[SPC_MPI_WINDOW_LINE_BYTES]) {
     const spc_comm_t *core = call->window->comm->core;
     spc_mpi_window_mutex_lock(&call->control->guard);
@@ -318,7 +318,7 @@ int spc_mpi_win_sync(MPI_Win win) {
 
 /* ---- post, start, complete, wait ---- */
 
-/* The group's members as ranks of the window; the list is freed by whoever ends the epoch. */
+/* The group's members as ranks of the window; the call that ends the epoch frees the list. */
 static int ranks_of(const spc_mpi_window_t *window, MPI_Group handle, int **ranks, int *count) {
     const spc_mpi_group_t *group;
     SPC_MPI_TRY(spc_mpi_get_group(handle, &group));
