@@ -41,7 +41,7 @@ class Membership(namedtuple("Membership", "fd rank size device inode launcher_pi
 
 
 def is_in_job() -> bool:
-    """Whether a cluster's scheduler has started this, and what it has given to the job is wanted."""
+    """Whether a cluster's scheduler started this process, and the machines of its job are to be used."""
     is_job = any(os.environ.get(name) for name in _JOBS)
     return is_job and os.environ.get(ALONE_VARIABLE, "") in ("", "0")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The MPI that mpi4py is bound to: the library that MPI4PY_LIBMPI names, or another one for good."""
+"""The MPI that mpi4py is bound to: the library that MPI4PY_LIBMPI names, or one that was fixed when it was built."""
 
 import os
 import sys
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.plan import Plan
 
 _IMPORT = rb"^(?:import|from)[ \t]+mpi4py\b"
-_READ = 1 << 16  # bytes of a program in which an import is looked for
+_READ = 1 << 16  # bytes of a program that are searched for an import
 _INSTALL = "python -m pip install 'spcomm[mpi]' installs it"
 _REINSTALL = "python -m pip install --force-reinstall 'mpi4py>=4.1'"
 
 
 def is_imported(text: bytes) -> bool:
-    """Whether this program imports mpi4py, whatever it does else."""
-    if b"mpi4py" not in text:  # as in most programs, which are not to wait for an import
+    """Whether this program may import mpi4py: it has such a line."""
+    if b"mpi4py" not in text:  # most programs: they need not wait for the import of re
         return False
     import re
 
@@ -37,13 +37,13 @@ def check(plan: "Plan") -> str:
         from spcomm.launch.base.usage import UsageError
 
         raise UsageError(f"spcomm run: {plan.name}: {found}")
-    if plan.kind == "executable" and _folder() is None:  # no hook of spcomm sees the end of such a node
+    if plan.kind == "executable" and _folder() is None:  # spcomm does not see the traceback of such a node
         return f"mpi4py is not installed in this Python; {_INSTALL}"
     return note(plan.environment)
 
 
 def _text(kind: str, target: str, entry: "str | None") -> bytes:
-    """Return the beginning of a program, or b"" if it cannot be had without a start."""
+    """Return the beginning of a program, or b"" if it cannot be read before the start."""
     if kind == "code":
         return target.encode(errors="replace")
     if kind == "archive":
@@ -56,7 +56,7 @@ def _text(kind: str, target: str, entry: "str | None") -> bytes:
         with open(target, "rb") as file:
             return file.read(_READ)
     except (OSError, ValueError):
-        return b""  # whoever starts it reports that
+        return b""  # the start reports that
 
 
 def _module(name: str, entry: "str | None") -> str:
@@ -72,12 +72,12 @@ def _module(name: str, entry: "str | None") -> str:
 
 
 def _folder() -> "str | None":
-    """Return the folder of mpi4py, where this Python finds it."""
+    """Return the folder where this Python finds mpi4py."""
     return next((path for entry in sys.path if os.path.isdir(path := os.path.join(entry, "mpi4py"))), None)
 
 
 def complaint(environment: "dict[str, str]") -> str:
-    """Return one sentence on an mpi4py that cannot load spcomm's library, or "". A missing one complains itself."""
+    """Return one sentence on an mpi4py that cannot load spcomm's library, or "". The import reports a missing one."""
     folder = _folder()
     modules = [
         name
@@ -95,12 +95,12 @@ def complaint(environment: "dict[str, str]") -> str:
     found = linked.dynamic(os.path.join(folder, modules[0]))
     other = [name for name in (found.needed if found else ()) if name.startswith("libmpi")]
     if not other or linked.problem(os.path.join(folder, modules[0]), environment) == ("", False):
-        return ""  # also one that `spcomm mpicc` has compiled
+        return ""  # for example one that `spcomm mpicc` compiled
     return f"the mpi4py in {folder} is bound to another MPI ({other[0]}); {_REINSTALL} brings one that is not"
 
 
 def note(environment: "dict[str, str]") -> str:
-    """Return one sentence on a library that the user has chosen for mpi4py, or ""."""
+    """Return one sentence on a library that the user chose for mpi4py, or ""."""
     chosen = environment.get(mpi.MPI4PY_VARIABLE)
     own = mpi.library(mpi.MPICH)
     if not chosen or chosen == own or (os.path.exists(chosen) and os.path.samefile(chosen, own)):

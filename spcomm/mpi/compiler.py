@@ -9,7 +9,7 @@ import sys
 from spcomm import mpi
 from spcomm.command_help import CommandHelp
 
-# (variable that names the compiler, compilers in the order in which they are looked for)
+# (variable that names the compiler, compilers in the order in which they are tried)
 _COMPILERS = {
     "mpicc": ("SPCOMM_CC", ("cc", "gcc", "clang")),
     "mpicxx": ("SPCOMM_CXX", ("c++", "g++", "clang++")),
@@ -38,22 +38,23 @@ def command_help(name: str) -> CommandHelp:
         f"  spcomm {name} hello.{ending} -o hello && spcomm run -n 4 ./hello",
         ("", rows),
         closing=f"All other words go to the compiler: ${variable}, else the first of {', '.join(compilers)} that is "
-        "installed. CC and CXX are not read, since makefiles set them to the names of MPI's compilers. Calls note "
-        "their lines for reports, by macros; a file that defines MPI functions itself needs -USPCOMM_MPI_LINES. "
+        "installed. CC and CXX are not read, since makefiles set them to the names of MPI's compilers. Macros make "
+        "calls note their lines for reports; a file that defines MPI functions itself needs -USPCOMM_MPI_LINES. "
         "spcomm config --mpi-bin prints a folder in which the command has its plain name.",
         arguments="FILE",
     )
 
 
 def compiling() -> "list[str]":
-    """Return the options for compiling, each a word. Each MPI call then notes its line, for reports."""
+    """Return the options for compiling, as words. With them each MPI call notes its line for reports."""
     return [f"-I{mpi.folder('include')}", "-DSPCOMM_MPI_LINES"]
 
 
 def linking() -> "list[str]":
-    """Return the options for linking, each a word; they follow the program's own files.
+    """Return the options for linking, as words; they follow the program's own files.
 
-    On Linux the folder goes into the RPATH, so that another MPI in LD_LIBRARY_PATH does not take the library's place.
+    On Linux the folder goes into the RPATH, which the loader searches before LD_LIBRARY_PATH, where another
+    MPI may lie.
     """
     folder = mpi.folder("lib")
     tags = ["-Wl,--disable-new-dtags"] if sys.platform.startswith("linux") else []
@@ -96,7 +97,7 @@ def main(words: "list[str]", name: str) -> int:
 
 
 def _question(word: str) -> str:
-    """Return what a word asks for: `compile`, `link` …; "" if it is the compiler's own."""
+    """Return what a word asks for: `compile`, `link` …; "" if the word is for the compiler."""
     bare = word.lstrip("-").replace("-", "_")
     if not word.startswith("-"):
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The MPI that an executable is linked to, read from the file as the system's loader reads it."""
+"""The MPI to which an executable is linked, read from the file as the system's loader reads it."""
 
 import mmap
 import os
@@ -12,7 +12,7 @@ from spcomm import mpi
 Dynamic = namedtuple("Dynamic", "needed rpath runpath")  # names of libraries, and folders
 # libmpi.so.40 (Open MPI), libmpich.so.12 (Debian's MPICH), libmpi_mpifh.so.40 (Fortran) and the like.
 _LIBRARY = re.compile(r"libmpi(ch|fort|_cxx|_abi|_mpifh|_usempi\w*)?\.so(\.|$)")
-# Names of settings, which are also in executables without symbols.
+# Prefixes of settings, which stripped executables still contain.
 _STATIC = {b"MPIR_CVAR_": "MPICH", b"OMPI_MCA_": "Open MPI"}
 
 _LOAD, _DYNAMIC = 1, 2  # kinds of program headers
@@ -20,7 +20,7 @@ _NEEDED, _STRTAB, _RPATH, _RUNPATH = 1, 5, 15, 29  # tags of the dynamic section
 
 
 def dynamic(path: str) -> "Dynamic | None":
-    """Return the dynamic section of an ELF file; None: it has none, or cannot be read."""
+    """Return the dynamic section of an ELF file; None if it has none or cannot be read."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _dynamic(data, os.path.dirname(os.path.realpath(path)))
@@ -70,9 +70,9 @@ def _dynamic(data: mmap.mmap, origin: str) -> "Dynamic | None":
 
 
 def problem(path: str, environment: "dict[str, str]") -> "tuple[str, bool]":
-    """Return why this executable cannot be a program of spcomm's MPI, or "", and whether the loader needs its folder.
+    """Return why this executable cannot use spcomm's MPI, or "", and whether the loader must be told its folder.
 
-    The loader looks into the RPATH (which a RUNPATH hides), then where LD_LIBRARY_PATH leads, then into the RUNPATH.
+    The loader searches the RPATH (unless there is a RUNPATH), then LD_LIBRARY_PATH, then the RUNPATH.
     """
     found = dynamic(path)
     if found is None:
@@ -124,15 +124,15 @@ def _static(path: str) -> str:
 
 
 def advice(path: str) -> str:
-    """Return the command that makes a program of spcomm's MPI."""
+    """Return the command that compiles a program for spcomm's MPI."""
     name = os.path.basename(path)
     return f"compile it with spcomm mpicc (C++: spcomm mpicxx), as in: spcomm mpicc {name}.c -o {name}"
 
 
 def prepare(path: str, environment: "dict[str, str]") -> str:
-    """Let the loader find spcomm's MPI for this executable, if it needs to. Return a complaint, or ""."""
+    """Let the loader find spcomm's MPI for this executable, if it uses MPI. Return a complaint, or ""."""
     if sys.platform == "darwin":
-        return ""  # its executables have another form; what `spcomm mpicc` makes knows the folder
+        return ""  # its executables have another format; those of `spcomm mpicc` name the folder
     complaint, is_missing = problem(path, environment)
     if complaint:
         return f"{complaint}; {advice(path)}"

@@ -68,7 +68,7 @@ def test_lists_of_hosts(text, names):
 @pytest.mark.parametrize("text", ["", ",", "a[", "a]", "a[1-2", "a[]", "a[x]", "a[3-1]", "a[1-2-3]", "a[1,]"])
 def test_lists_of_hosts_that_are_none(text):
     with pytest.raises(
-        UsageError, match=r"^spcomm run: X=.*: does not read as a\[01-03,7\],b; give the machines"
+        UsageError, match=r"^spcomm run: X=.*: is not of the form a\[01-03,7\],b; give the machines"
     ):
         allocation.expanded("X", text)
 
@@ -115,7 +115,7 @@ def test_a_long_list_costs_little():
 def test_machines_of_slurm(job, more, words, hosts):
     job({**SLURM, **more})
     if hosts is None:
-        with pytest.raises(UsageError, match="counts tasks of 0"):
+        with pytest.raises(UsageError, match="counts tasks on 0"):
             parse(words.split())
         return
     assert found(words) == hosts
@@ -141,10 +141,10 @@ def test_machines_of_lsf_and_pbs(job, listed, variables, way):
         (
             {"SLURM_TASKS_PER_NODE": "2(x2)"},
             "x",
-            "Slurm's job has 3 machines (SLURM_JOB_NODELIST=box[0-2]), and SLURM_TASKS_PER_NODE counts tasks of 2",
+            "Slurm's job has 3 machines (SLURM_JOB_NODELIST=box[0-2]), and SLURM_TASKS_PER_NODE counts tasks on 2",
         ),
-        ({"SLURM_TASKS_PER_NODE": "2(y2)"}, "x", "SLURM_TASKS_PER_NODE=2(y2): does not read as 2(x3),1"),
-        ({"SLURM_JOB_NODELIST": "box[0"}, "x", "SLURM_JOB_NODELIST=box[0: does not read as a[01-03,7],b"),
+        ({"SLURM_TASKS_PER_NODE": "2(y2)"}, "x", "SLURM_TASKS_PER_NODE=2(y2): is not of the form 2(x3),1"),
+        ({"SLURM_JOB_NODELIST": "box[0"}, "x", "SLURM_JOB_NODELIST=box[0: is not of the form a[01-03,7],b"),
         (
             {},
             "-n 6 x",
@@ -154,9 +154,9 @@ def test_machines_of_lsf_and_pbs(job, listed, variables, way):
         (
             {},
             "--host box7 x",
-            "--host box7: is no machine of this job (Slurm 7: 5 nodes on 3 machines (box0:2, ",
+            "--host box7: is not a machine of this job (Slurm 7: 5 nodes on 3 machines (box0:2, ",
         ),
-        ({"SLURM_STEP_NUM_TASKS": 4}, "x", "srun has started 4 of these, and each would use all machines"),
+        ({"SLURM_STEP_NUM_TASKS": 4}, "x", "srun has started this 4 times, and each would use all machines"),
         ({}, "--reach srun x", "--reach srun: must have {host} where the host's name belongs"),
         ({}, "--reach {host} x", "--reach {host}: must have {host} where the host's name belongs"),
         ({}, "--reach a{host}=b{host} --ssh s x", "--reach a{host}=b{host}: must"),
@@ -212,7 +212,7 @@ def test_info_names_the_job(job):
         gather()
     )
     job({"SLURM_TASKS_PER_NODE": "x"})
-    assert "job           SLURM_TASKS_PER_NODE=x: does not read as" in page(gather())
+    assert "job           SLURM_TASKS_PER_NODE=x: is not of the form" in page(gather())
     job({"SPCOMM_ALONE": "1"})
     assert "job           none" in page(gather())
 

@@ -144,7 +144,7 @@ def test_a_file_of_hosts(tmp_path):
         (["--host", "a,-oProxyCommand=x"], ["a name or an address"]),
         (["--host", ",a:1"], ["a name or an address"]),
         (["--hostfile", "/nix/hosts"], ["/nix/hosts", "No such file"]),
-        (["--hostfile", "/dev/zero"], ["/dev/zero", "is no file of hosts"]),  # it has no end
+        (["--hostfile", "/dev/zero"], ["/dev/zero", "is not a file of hosts"]),  # it has no end
         (["-n", "3", "--host", "a:2"], ["-n 3", "room for 2"]),
         (["--host", "a:2", "--boxes", "2"], ["--boxes", "leave one"]),
         (["--host", "a:2", "--map", "0,1"], ["--map 0,1", "names box 1", "boxes 0 to 0 (a)"]),

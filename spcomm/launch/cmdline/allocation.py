@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The machines that a cluster's scheduler has given to this job, and its own way to reach each of them.
+"""The machines that a cluster's scheduler assigned to this job, and its own remote shell, which reaches each of them.
 
-A scheduler has a remote shell of its own: to `hosts` it is what ssh is elsewhere, and needs no keys. Imported only in
-a job.
+`hosts` uses that shell in place of ssh; it needs no keys. Imported only in a job.
 """
 
 import itertools
@@ -17,25 +16,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.cmdline.options import Options
 
-# The whole machine for the box, whatever the job's steps are given: beside other steps, unbound, with all memory.
+# Gives the box all of the job's machine: beside other steps, unbound, with all memory.
 _SRUN = (
     "srun --quiet --overlap --unbuffered --export=ALL --mpi=none --cpu-bind=none --mem=0 --nodes=1 --ntasks=1 "
     "--nodelist={host}"
 )
-_MISLEADING = ("SLURM_LABELIO",)  # of a job's own srun; for a box it would put labels between its frames
+_MISLEADING = ("SLURM_LABELIO",)  # in the srun of a box it would put labels between frames
 _MOST_NAMES = 1 << 16
-_SHOWN = 8  # machines on a page
+_SHOWN = 8  # machines in `spcomm info`
 
 
 class Allocation:
-    """A job of a scheduler."""
+    """A scheduler's job."""
 
     def __init__(self, scheduler: str, job: str, hosts: "list[tuple[str, int]]", reach: "str | None") -> None:
-        """`hosts`: with the number of nodes that fit on each. `reach`: its remote shell, as for --reach; None: ssh."""
+        """`hosts` have the number of nodes that fit on each. `reach` is the remote shell, as for --reach; None: ssh."""
         self.scheduler, self.job, self.hosts, self.reach = scheduler, job, hosts, reach
 
     def text(self) -> str:
-        """A description for `spcomm info`."""
+        """Return a description for `spcomm info`."""
         shown = [f"{host}:{slots}" for host, slots in self.hosts[:_SHOWN]] + ["…"] * (
             len(self.hosts) > _SHOWN
         )
@@ -48,7 +47,7 @@ class Allocation:
 
 
 def find() -> "Allocation | None":
-    """Return the job that this process is part of. Raises `UsageError` for one that cannot be understood."""
+    """Return the job that this process is part of. Raises `UsageError` if its variables cannot be read."""
     for scheduler, variable, places, read, reach in (
         ("Slurm", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", _slurm, _SRUN),
         ("LSF", "LSB_JOBID", "LSB_DJOB_HOSTFILE", _listed, "blaunch {host}"),
@@ -60,7 +59,7 @@ def find() -> "Allocation | None":
 
 
 def described() -> "str | None":
-    """Return a description of the job, or why there is none."""
+    """Return a description of the job, or why it cannot be read; None outside of a job."""
     try:
         job = find()
     except UsageError as error:
@@ -69,7 +68,7 @@ def described() -> "str | None":
 
 
 def use(options: "Options") -> None:
-    """Give a run without hosts those of the job, and one with some of them the way there."""
+    """Give a run without --host the hosts of the job, and any run on them the remote shell."""
     if options.boxes is not None or options.room is not None or options.server is not None:
         return
     job = find()
@@ -84,8 +83,8 @@ def use(options: "Options") -> None:
         unknown = next((name for name in named if name != HERE and name not in machines), None)
         if unknown is not None:
             raise UsageError(
-                f"spcomm run: --host {unknown}: is no machine of this job ({job.text()}); with --ssh or --reach the "
-                "command that reaches it, or with --alone, it may be any"
+                f"spcomm run: --host {unknown}: is not a machine of this job ({job.text()}); to use any other, add "
+                "--alone, or --ssh or --reach with the command that reaches it"
             )
     if not has_way:
         options.reach = job.reach
@@ -99,7 +98,7 @@ def use(options: "Options") -> None:
 
 
 def _uses(hosts: "list[tuple[str, int]]") -> bool:
-    """Whether a run there differs from one on this machine."""
+    """Whether a run on these hosts differs from one on this machine."""
     return len(hosts) > 1 or not _names_this(hosts[0][0])
 
 
@@ -109,7 +108,7 @@ def _names_this(host: str) -> bool:
 
 
 def _is_here(host: str) -> bool:
-    """Whether this process may use all of that machine that the job has there; a step of Slurm has its own part."""
+    """Whether that is this machine, and this process may use all that the job has there: a step of Slurm may not."""
     in_step = os.environ.get("SLURM_STEP_NUM_TASKS") is not None
     return not in_step and _names_this(host)
 
@@ -118,12 +117,12 @@ def _check_single() -> None:
     count = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
     if count != "1":
         raise UsageError(
-            f"spcomm run: srun has started {count} of these, and each would use all machines of the job; leave srun "
-            "out, or let each run alone on its machine: --alone"
+            f"spcomm run: srun has started this {count} times, and each would use all machines of the job; leave srun "
+            "out, or add --alone, so that each runs on its own machine"
         )
 
 
-# ---- what schedulers tell
+# ---- variables of schedulers
 
 
 def _slurm(variable: str, text: str) -> "list[tuple[str, int]]":
@@ -134,11 +133,11 @@ def _slurm(variable: str, text: str) -> "list[tuple[str, int]]":
         counts = _counts(counting, value) if value else []
         if len(counts) == len(names):
             return list(zip(names, counts, strict=True))
-        if value and "SLURM_STEP_ID" not in os.environ:  # there the first is about the step
+        if value and "SLURM_STEP_ID" not in os.environ:  # in a step SLURM_TASKS_PER_NODE is about the step
             break
     raise UsageError(
         f"spcomm run: Slurm's job has {counted(len(names), 'machine')} ({variable}={text}), and {counting} counts "
-        f"tasks of {len(counts)} ({counting}={value}); give the machines (--host), or run here (--alone)"
+        f"tasks on {len(counts)} ({counting}={value}); give the machines (--host), or run here (--alone)"
     )
 
 
@@ -196,5 +195,6 @@ def _listed(variable: str, path: str) -> "list[tuple[str, int]]":
 
 def _misunderstood(variable: str, text: str, example: str) -> UsageError:
     return UsageError(
-        f"spcomm run: {variable}={text}: does not read as {example}; give the machines (--host), or run here (--alone)"
+        f"spcomm run: {variable}={text}: is not of the form {example}; give the machines (--host), or run here "
+        "(--alone)"
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`--boxes` and `--map`: the box of each node.
 
-A box is a machine, or simulates one: its nodes share memory with each other only. Imported only if one of the options
-is given.
+A box is a machine, or simulates one: its nodes share memory only with each other. Imported only if one of the options
+is given, or for hosts.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -50,7 +50,7 @@ def place(options: "Options", plans: "list[Plan]") -> None:
 
 
 def deal(programs: "Iterable[Plan | Part]", boxes: "list[int]") -> None:
-    """Set the boxes of each program's nodes. `boxes`: of all nodes, in the order of the command line."""
+    """Set the boxes of each program's nodes. `boxes` has those of all nodes, in the order of the command line."""
     at = 0
     for program in programs:
         nodes = program.nodes or 0

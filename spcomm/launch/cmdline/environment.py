@@ -10,7 +10,7 @@ from spcomm.launch.cmdline.options import Options, Part
 _SEED = "PYTHONHASHSEED"
 
 _OPENMP = "OMP_NUM_THREADS"
-# Variables that limit the threads of one node, because the nodes share the cores, and who reads each.
+# Variables that limit the threads of one node, because the nodes share the cores, and the library that reads each.
 THREADS = {
     _OPENMP: "OpenMP",
     "OPENBLAS_NUM_THREADS": "OpenBLAS",
@@ -36,7 +36,7 @@ def environments(options: Options) -> "list[dict[str, str]]":
 def _of_the_run(options: Options) -> "dict[str, str]":
     """Return the environment of nodes in any language."""
     told = {_SEED: _hash_seed(options.parts)}
-    if is_in_job():  # a run that a node starts is for its machine
+    if is_in_job():  # a run that a node starts uses its own machine only
         told[ALONE_VARIABLE] = "1"
     if options.strict:
         told[STRICT_VARIABLE] = "1"

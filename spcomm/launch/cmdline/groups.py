@@ -2,7 +2,7 @@
 """The groups of a run, and the names of its nodes.
 
 A group is isolated from the others: it has ranks 0 to n-1 and its own shared memory; with several boxes (see boxes)
-each box has a segment with a place for all nodes, which holds the box's own nodes. Inside the launcher every node has
+each box has a segment with room for all nodes, which the box's own nodes use. Inside the launcher every node has
 an *index*, from 0 to the number of nodes of the run; the nodes of a group have consecutive ones, by rank. With one
 group only, which is nearly always, index and rank are the same. Ranks appear in the launcher's messages to nodes, its
 marks in shared memory and its output to the user, and nowhere else.
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from spcomm.launch.remote.hosts import Host
 
 
-# With more boxes the server takes less: in a barrier it sends a box one frame, and direct links carry one from each.
+# With more boxes the server takes less time: in a barrier a box gets one frame from it, and over direct links one from
+# each other box.
 _DIRECT_BOXES = 8
 
 
@@ -48,7 +49,7 @@ class Group:
         return self.segments[self.box(rank)]
 
     def ranks(self, box: int) -> "list[int]":
-        """The nodes of this box."""
+        """Return the nodes of this box."""
         return [rank for rank in range(self.size) if self.box(rank) == box]
 
     def put(self, boxes: "list[int]") -> None:
@@ -89,7 +90,7 @@ def gather(plans: "list[Plan]") -> "list[Group]":
 def choose_route(groups: "list[Group]", options: "Options | None" = None) -> str:
     """Return the route of messages between boxes: that of --route, or the better one where gateways reach each other.
 
-    `options`: of a run whose boxes may be elsewhere.
+    `options` are given for a run whose boxes may be on other machines.
     """
     if options is not None and options.link == "mpi":
         return "direct"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Options about other machines: hosts, rooms and servers. Their values, and the valid combinations.
+"""Options about other machines (hosts, rooms and servers): their values, and the valid combinations.
 
-Imported only if one of these options is given.
+Imported only if one of these options is given, or in a job.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _HOSTFILE_MOST = 1_000_000  # characters
 _EXAMPLE = "--host alpha:4,beta:4"
-HERE = "localhost"  # the host that needs no ssh, and that of a program without --host
+HERE = "localhost"  # needs no ssh; the host of a program without --host
 
 
 def parse(name: str, text: str) -> "list[tuple[str, int | None]]":
@@ -31,7 +31,7 @@ def read(name: str, path: str) -> "list[tuple[str, int | None]]":
         raise UsageError(f"spcomm run: {name} {path}: cannot be read ({why(error)})") from None
     if len(text) > _HOSTFILE_MOST:
         raise UsageError(
-            f"spcomm run: {name} {path}: is no file of hosts: it has over {_HOSTFILE_MOST} characters"
+            f"spcomm run: {name} {path}: is not a file of hosts: it has over {_HOSTFILE_MOST} characters"
         )
     lines = [line.partition("#")[0].split() for line in text.split("\n")]
     found = []
@@ -64,9 +64,9 @@ def _entry(where: str, host: str, colon: str, slots: str) -> "tuple[str, int | N
 
 
 def check_hosts(options: "Options") -> None:
-    """Check the options about hosts together. Set the hosts of the run's boxes, and in each program its nodes' boxes.
+    """Check the options about hosts together. Set the hosts of the run's boxes, and the boxes of each program's nodes.
 
-    A host that several programs name is one box; a program that names a host again has another box there.
+    A host that several programs name is one box; a program that names a host twice has two boxes there.
     """
     if not options.job_hosts and all(part.hosts is None for part in options.parts):
         for field in ("ssh", "reach", "listen", "tunnel"):
@@ -161,7 +161,7 @@ def _filled(hosts: "list[tuple[int, int | None]]", nodes: "int | None") -> "list
 
 
 def in_turn(counts: "list[tuple[int, int]]", is_cyclic: bool) -> "list[int]":
-    """Return the box of each node: one host after the other, or a node on each in turn, as long as it has room."""
+    """Return the box of each node: one host after the other, or a node on each host in turn while it has room."""
     if not is_cyclic:
         return [box for box, count in counts for _node in range(count)]
     turns = [(turn, at) for at, (_box, count) in enumerate(counts) for turn in range(count)]

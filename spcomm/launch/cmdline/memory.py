@@ -4,7 +4,7 @@
 That is the machine's memory, limited by its control group and by `ulimit -v`. All buffers of all groups count: shared
 memory, of which each box has as much as if all nodes were there, and the private queues of nodes. They take pages
 only as they are used, so an excess would show late, through the kernel's killer. Sizes that the user leaves open are
-made small enough; sizes that the user requests are refused before anything starts.
+made small enough; requested sizes that do not fit are refused before anything starts.
 """
 
 from spcomm.launch.base.usage import UsageError
@@ -28,7 +28,7 @@ def sizes(segments: "Any", options: Options, groups: "list[Group]", disable: int
     budget = segments.memory() // _SHARE
     plans = [segments.plan(size, disable=disable, **asked) for size in worlds]
     if len(worlds) > 1 and _total(plans, worlds) > budget:
-        # By itself each would take the limit of one; planned as one group of all nodes, all together do.
+        # Planned alone, each segment would take the whole limit; planned as one group of all nodes, they share it.
         parts = sum(worlds) + len(worlds)
         found = segments.plan(min(parts, segments.NODES_MAX), disable=disable, **asked)
         times = -(-parts // segments.NODES_MAX)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line of `spcomm run`, read without argparse, whose import costs too much. `table` has the options."""
+"""The command line of `spcomm run`, read without argparse, whose import takes too long. `table` has the options."""
 
 from spcomm.config import is_in_job
 from spcomm.launch.base.usage import UsageError
@@ -332,7 +332,7 @@ def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[objec
 
 
 def _check_alone(name: str, rest: "list[str]") -> None:
-    """Whether the next word looks like the value of an option that takes one with `=` only."""
+    """Refuse a next word that looks like the value of an option that takes one only with `=`."""
     word = rest[0] if rest else ""
     if (
         word.partition(":")[0] in ("pdb", "debugpy", "gdb", "all", "browser", "terminal")

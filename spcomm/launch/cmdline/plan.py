@@ -118,7 +118,7 @@ def resolve_all(options: Options) -> "list[Plan]":
 
 def offer_mpi(plan: Plan) -> None:
     """Let a program find spcomm's MPI library. Raises `UsageError` for an executable of another MPI."""
-    plan.environment.pop(mpi.RESTORED_VARIABLE, None)  # of a launcher on another machine
+    plan.environment.pop(mpi.RESTORED_VARIABLE, None)  # from a launcher on another machine
     plan.environment.setdefault(mpi.MPI4PY_VARIABLE, mpi.library(mpi.MPICH))
     if plan.kind == "executable" and plan.python is None:
         from spcomm.mpi import linked

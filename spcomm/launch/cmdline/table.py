@@ -16,10 +16,11 @@ def _hosts(name: str, text: str) -> "list[tuple[str, int | None]]":
 
 
 # (as help shows it, field of `options.Part` or `options.Options`, how its value is read if it has one, help).
-# A field that is None: accepted without effect.
+# A field that is None: the option is accepted without effect.
 _OF_A_PROGRAM = (
     ("-n N, -np N", "nodes", values.nodes,
-     "number of nodes (default: the cores this process may use; required with several programs)"),
+     "number of nodes (default: the cores this process may use, or what a job of several machines has room for; "
+     "required with several programs)"),
     ("--group ID", "group", values.group,
      "the group its nodes belong to (default: 0). Programs of one group share its ranks, in the order of the command "
      "line; groups know nothing of each other"),
@@ -29,7 +30,7 @@ _OF_A_PROGRAM = (
      "fork: all nodes from one process that has imported NumPy and spcomm once (default for Python on Linux); exec: "
      "each node starts by itself (default for executables)"),
     ("--preload MODULES", "preload", values.modules,
-     "modules that process imports before it forks, separated by commas"),
+     "modules that this process imports before it forks, separated by commas"),
     ("-x VAR[=VALUE]", "exports", values.variable,
      "set a variable for its nodes; without a value: its value here"),
     ("--env all|none", "environment", values.environment,
@@ -45,20 +46,21 @@ _WHERE_NODES_RUN = (
      "divide the nodes among B boxes: on this machine they share no memory, as if each were a machine of its own, and "
      "reach each other over the network (default: 1)"),
     ("--map block|cyclic|BOX,BOX,…", "placing", values.placing,
-     "which node is in which box, or on which host. block: neighbours share one (default); cyclic: one box after "
-     "another; or the box of each node, as in 0,0,1,0,1"),
+     "which node is in which box, or on which host. block: neighbours share one (default); cyclic: each box in turn; "
+     "or the box of each node, as in 0,0,1,0,1"),
     ("--alone", "alone", None,
      "in a job of Slurm, PBS or LSF: run on this machine, as without a job (default: on all machines of the job)"),
     ("--ssh COMMAND", "ssh", values.shell_words,
      "the command that reaches a host (default: ssh -o BatchMode=yes, and timeouts)"),
     ("--reach COMMAND", "reach", values.reach,
-     "a command that reaches a host and is no ssh; {host} in it stands for the name (default in a job: srun or "
+     "a command other than ssh that reaches a host; {host} in it stands for the name (default in a job: srun or "
      "blaunch)"),
     ("--tunnel ssh|none", "tunnel", values.tunnel,
-     "messages between boxes go through ssh (default); none: boxes connect to this machine, also encrypted"),
+     "messages between boxes go through ssh (default), or over connections of their own, also encrypted (none; the "
+     "default in a job and with --reach)"),
     ("--listen ADDRESS", "listen", values.address,
-     "without tunnel: at which address of this machine (default: the one that reaches the first host); also for "
-     "--boxes"),
+     "without tunnel, or with --boxes: the address of this machine at which boxes connect (default: the one that "
+     "reaches the first host)"),
     ("--room HOST[:PORT]", "room", values.words,
      "run on the members of a room (spcomm serve --room, spcomm join), which receive the folder of the program; -n is "
      "divided among them (default: all their cores). The code comes from $SPCOMM_CODE, or spcomm asks for it"),
@@ -195,8 +197,7 @@ BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 # Fields that concern the run as a whole, with any of its programs; so do the buffers.
 WHOLE = frozenset(row[1] for row in _OF_THE_RUN if row[1]) - frozenset(BUFFERS)
 
-# The value of an option whose value is optional; a given value follows `=`, since the next word is the
-# program.
+# Values of options that may stand alone; a given value follows `=`, since the next word is the program.
 ALONE = {"--debug": "0", "--stats": "nodes", "--watch": "terminal"}
 
 

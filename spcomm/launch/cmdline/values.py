@@ -71,7 +71,7 @@ def words(name: str, text: str) -> str:
 
 
 def is_host(text: str) -> bool:
-    """Whether the system takes a name; for one without a form in ASCII its calls raise `TypeError`."""
+    """Whether the system accepts a name; for one without an ASCII form its calls raise `TypeError`."""
     try:
         return text.isascii() or bool(text.encode("idna"))
     except UnicodeError:
@@ -207,7 +207,7 @@ def seconds(name: str, text: str) -> float:
 
 
 def link_timeout(name: str, text: str) -> float:
-    """Read a time of at least a second: both ends of a connection send signs of life in a thirtieth of it."""
+    """Read a time of at least a second: both ends of a connection send a heartbeat every thirtieth part of it."""
     try:
         value = seconds(name, text)
     except UsageError:
