@@ -47,8 +47,8 @@ const char *spc_mpi_call_word(const char *call);
 
 /* ---- sends: kept in the node's notes, where receivers and the launcher read them ---- */
 
-/* How many more sends keep their lines; with --strict all do. At 0 the kept lines are forgotten, since later sends may
- * come from elsewhere. */
+/* The number of further sends that keep their lines; with --strict all do. At 0 the kept lines are forgotten, since
+ * later sends may come from elsewhere. */
 extern _Atomic int spc_mpi_sends_left;
 
 void spc_mpi_note_send(const spc_mpi_comm_t *comm, int32_t destination, int tag, uint8_t format);
