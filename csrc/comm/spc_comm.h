@@ -371,6 +371,15 @@ bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *s
  * longer ones follow as messages. A node that has nothing to give enters it, too, with `failure`, so that no node waits
  * for it in vain.
  */
+typedef struct spc_gathering_slot {
+    spc_block_shared_t *block; /* the payload for this rank (slot 0: for all) lies here; NULL: it does not */
+    uint8_t way; /* of that payload */
+    bool awaited; /* a message from this rank is missing */
+    bool suspected; /* and the rank had left at the last check */
+} spc_gathering_slot_t;
+
+enum { SPC_GATHERING_FEW = 8 };
+
 typedef struct spc_gathering {
     uint32_t operation;
     uint32_t root; /* 0 if it has none */
@@ -392,7 +401,10 @@ typedef struct spc_gathering {
     uint32_t sent; /* payloads, or 1 for all ranks */
     uint32_t missing; /* messages */
     int32_t status; /* of a step that failed, but must not keep others waiting */
-    struct spc_gathering_slot *slots; /* by rank */
+    spc_gathering_slot_t *slots; /* by rank */
+    /* For slots and messages of few nodes, without an allocation: the structure stays where it is until its end. */
+    spc_gathering_slot_t few[SPC_GATHERING_FEW];
+    spc_message_t one;
 } spc_gathering_t;
 
 /* Takes part, and waits until this node has given and got everything. SPC_ETIMEDOUT, SPC_EINTERRUPTED: it stays

@@ -28,13 +28,6 @@ enum { /* the route of a payload */
        SPC_WAY_FAILURE, /* there is none; the reason follows the part */
 };
 
-typedef struct spc_gathering_slot {
-    spc_block_shared_t *block; /* the payload for this rank (slot 0: for all) lies here; NULL: it does not */
-    uint8_t way; /* of that payload */
-    bool awaited; /* a message from this rank is missing */
-    bool suspected; /* and the rank had left at the last check */
-} spc_gathering_slot_t;
-
 static inline bool spc_gathering_is_for_each(const spc_gathering_t *call) {
     return call->operation == SPC_OPERATION_DATA_SCATTER || call->operation == SPC_OPERATION_DATA_ALLTOALL;
 }
@@ -309,11 +302,12 @@ static int prepare(const spc_comm_t *comm, spc_gathering_t *call) {
         return SPC_EINVAL;
     }
     call->failed = -1;
+    const uint32_t messages = spc_gathering_messages(comm, call);
     if (call->slots == NULL) {
-        call->slots = calloc(comm->size, sizeof(*call->slots));
+        call->slots = comm->size <= SPC_GATHERING_FEW ? call->few : calloc(comm->size, sizeof(*call->slots));
     }
     if (call->messages == NULL) {
-        call->messages = calloc(spc_gathering_messages(comm, call), sizeof(*call->messages));
+        call->messages = messages == 1 ? &call->one : calloc(messages, sizeof(*call->messages));
     }
     return call->slots != NULL && call->messages != NULL ? SPC_OK : SPC_ENOMEM;
 }
@@ -541,8 +535,12 @@ void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call) {
     for (uint32_t i = 0; call->messages != NULL && i < spc_gathering_messages(comm, call); i++) {
         spc_message_release(comm, &call->messages[i]);
     }
-    free(call->slots);
-    free(call->messages);
+    if (call->slots != call->few) {
+        free(call->slots);
+    }
+    if (call->messages != &call->one) {
+        free(call->messages);
+    }
     call->slots = NULL;
     call->messages = NULL;
 }
