@@ -471,6 +471,17 @@ bool spc_request_cancel(spc_request_t *request) {
     return was_posted;
 }
 
+void spc_request_forget_sink(spc_request_t *request) {
+    spc_node_t *node = request->comm->node;
+    pthread_mutex_lock(&node->lock);
+    if (request->posted && request->match.posted != NULL) {
+        spc_inbox_withdraw(node->inbox, &request->place);
+        request->match.posted = NULL;
+        request->sink.data = NULL;
+    }
+    spc_node_unlock(node);
+}
+
 void spc_request_end(spc_request_t *request) {
     if (request->kind == SPC_REQUEST_SEND) {
         spc_node_t *node = request->comm->node;

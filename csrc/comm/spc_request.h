@@ -88,6 +88,9 @@ int spc_request_wait(spc_request_t *request, uint64_t deadline_ns);
 /* Withdraws a posted receive. False: it is done already, or no receive. */
 bool spc_request_cancel(spc_request_t *request);
 
+/* The memory of a posted receive's sink is the caller's again; its message is delivered like one without a sink. */
+void spc_request_forget_sink(spc_request_t *request);
+
 /* Ends a request, done or not, that its owner no longer needs: withdraws it, settles its receipt. */
 void spc_request_end(spc_request_t *request);
 

@@ -47,11 +47,23 @@ static void report(spc_mpi_request_t *request, int count) {
             is_known ? "" : " (--strict shows the line)");
 }
 
+/* A receive that was never completed may be into a function's variable, and the function may have returned. */
+static void leave_buffers_alone(void) {
+    for (spc_mpi_request_t *request = spc_mpi_requests_all(); request != NULL; request = request->next_made) {
+        if (request->is_used && request->core.kind == SPC_REQUEST_RECEIVE && !request->is_forgotten
+            && !spc_request_is_done(&request->core)) {
+            request->count = 0;
+            spc_request_forget_sink(&request->core);
+        }
+    }
+}
+
 /* Messages that have come in the meantime count. */
 void spc_mpi_requests_report(void) {
     if (spc_mpi.world == NULL) {
         return; /* it has left its run */
     }
+    leave_buffers_alone();
     spc_request_progress(spc_mpi.node);
     for (spc_mpi_request_t *request = spc_mpi_requests_all(); request != NULL; request = request->next_made) {
         if (!is_left(request) || request->is_reported) {

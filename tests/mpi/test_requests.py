@@ -27,3 +27,10 @@ def test_a_synchronous_send_among_many_that_nobody_receives_is_reported(python_p
 def test_partitioned_messages(python_program, nodes, options):
     result = python_program("partitioned.py", nodes, *options)
     assert result.code == 0 and not result.err, result
+
+
+@pytest.mark.parametrize("count", [8, 800_000])
+def test_the_buffer_of_a_receive_that_is_never_completed_is_not_written_at_the_end(c_program, count):
+    """It may be a variable of a function that has returned."""
+    result = c_program("left_receive.c", 2, arguments=[count])
+    assert result.code == 0 and result.out == "" and "never completed" in result.err, result
