@@ -138,7 +138,7 @@ def test_a_shell_on_another_machine(cluster, slurm):
 def test_runs_that_srun_multiplies_are_refused(cluster, slurm):
     words = cluster.command(cluster.script(PLACES))
     done = slurm("srun", "-N2", "-n2", *words, env=cluster.environment())
-    assert done.returncode == 125 and "srun has started 2 of these" in done.stderr, done
+    assert done.returncode == 125 and "srun has started this 2 times" in done.stderr, done
     done = slurm("salloc", "-Q", "-N2", "-n4", "srun", "-n1", "-N1", *words, env=cluster.environment())
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 4, done
 
