@@ -37,14 +37,43 @@ def meet(numbers: "tuple[int, int, int]", infile: "str | os.PathLike[str]", call
     _refuse(call, numbers[0])
     if numbers[0] > 1:
         _warn_of_generators(call)
-    meeting = forking.meet(
-        call, _box_process(), numbers, infile, os.path.basename(sys.argv[0]) or "a program"
-    )
+    meeting = forking.meet(call, _box_process(), numbers, infile, _program())
     os.environ.pop("SPCOMM_CODE", None)  # what the program starts is not to know it
     try:
         return _join(meeting.fd, meeting.nodes, numbers[2], call, meeting)
     finally:
         meeting.close()
+
+
+def join(place: forking.Place, group_id: int) -> comm.Comm:
+    """Join the run of all processes of another launcher, and return this node's `Comm`."""
+    global _fork, _ends_by_itself
+    from spcomm.launch.base import report
+
+    is_maker = place.is_first and place.is_one_machine
+    segment = segments.Segment(place.size, disable=segments.disable_mask()) if is_maker else None
+    descriptor = -1
+    try:
+        of_segment = segment.fd if segment is not None else -1
+        _fork, descriptor = forking.join_launched(place, of_segment, _box_process(), group_id, _program())
+        report.watch(_fork.report_descriptor, _fork.rank)
+        node = comm.Comm(descriptor, _fork.rank, group_id)
+        config.mark(node.rank, node.size)
+        forking.guard(node, _fork)
+        _ends_by_itself = _fork.wait_at_exit()
+    except Exception:
+        config.trim_tracebacks()
+        raise
+    finally:
+        if segment is not None:
+            segment.close()
+        if descriptor >= 0:
+            os.close(descriptor)
+    return node
+
+
+def _program() -> str:
+    return os.path.basename(sys.argv[0]) or "a program"
 
 
 def _box_process() -> "list[str]":

@@ -10,6 +10,10 @@ from operator import index
 from spcomm import config
 from spcomm._core import comm, errors, handle, segments
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spcomm._core import forking
+
 _NODES = ("local_nodes", "total_nodes")
 
 
@@ -49,7 +53,8 @@ def startup(
     OSError
         The system has no room for so many processes, or for their memory. None of them is left.
     WaitTimeoutError
-        Other boxes did not come within the infile's ``timeout``, 300 seconds by default.
+        Other boxes did not come within the infile's ``timeout``, 300 seconds by default, or the first process of
+        mpiexec within 30 seconds.
     TypeError
         A number is not an int.
     VersionError
@@ -65,8 +70,8 @@ def startup(
     or large data are read. One more process watches over the run: as under ``spcomm run``, a node that fails ends it,
     with a report. Node 0 ends last, with the first failure's exit code.
 
-    Under another launcher, such as mpiexec or srun, each process is a run of its own. If no numbers are given, one of
-    the processes prints a note on stderr, with the ``spcomm run`` that makes them the nodes of one run.
+    Under another launcher, mpiexec (on one machine) or srun, all of its processes are one run, if no numbers are given:
+    each has to call it, within 30 seconds of the first one.
 
     With ``server = "HOST:PORT"`` in the infile, where ``spcomm serve`` runs, boxes on several machines become one run
     when all of its `total_nodes` have come. Each box calls it with its own `local_nodes`; see the guide to boxes.
@@ -215,8 +220,11 @@ def _number(name: str, value: object) -> int:
 def _join(start: _Start) -> comm.Comm:
     global _how
     member = config.membership()
+    place, has_launcher = None, False
     if member is None:
         start.check_alone()
+        if not start.nodes and not start.meets:
+            place, has_launcher = _find_launcher()
     if member is not None:
         _how = ", started by spcomm run"
         node = _join_launched(start, member)
@@ -232,15 +240,19 @@ def _join(start: _Start) -> comm.Comm:
 
         _how = f", started by {start.call}"
         node = forking.start(start.nodes, start.numbers["group_id"], start.call)
+    elif place is not None:
+        from spcomm import forking
+
+        _how = f", started by {place.launcher}"
+        node = forking.join(place, start.numbers["group_id"])
     else:
         _how = ", started by startup() without nodes" if not start.nodes else f", started by {start.call}"
-        other_launcher = not start.nodes and _note_other_launcher()
         segment = segments.Segment(1, disable=segments.disable_mask())
         node = comm.Comm(segment.fd, 0, start.numbers["group_id"])
         segment.close()
         handle.watch_itself(node, partial(_advice, start.call if start.nodes else ""))
         config.trim_tracebacks()
-        if not start.nodes and not other_launcher and _is_script():
+        if not start.nodes and not has_launcher and _is_script():
             atexit.register(_note_one_node, os.getpid())
     # Functions that the program registers from now on run before this one, and may still communicate.
     atexit.register(_leave, node)
@@ -273,17 +285,18 @@ def _note_one_node(process: int) -> None:
         print(f"spcomm: this was a run of one node: {config.how_to_have_more()}", file=sys.stderr)
 
 
-def _note_other_launcher() -> bool:
-    """Print once that mpiexec or srun has made several runs of one node each: no user intends that.
-
-    Returns whether there is such a launcher.
-    """
+def _find_launcher() -> "tuple[forking.Place | None, bool]":
+    """Return this process's place among those that mpiexec or srun has started, if it has one; is there a launcher?"""
     from spcomm._core import forking
 
-    note, is_ours = forking.launcher_note(config.program())
-    if is_ours:
+    try:
+        place, note, is_there = forking.find_launcher(config.program())
+    except errors.ConfigError:
+        config.trim_tracebacks()
+        raise
+    if note:
         print(f"spcomm: {note}", file=sys.stderr)
-    return bool(note)
+    return place, is_there
 
 
 def _join_launched(start: _Start, member: config.Membership) -> comm.Comm:

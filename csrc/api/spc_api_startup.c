@@ -12,6 +12,7 @@
 #include "api/spc_api_private.h"
 #include "fork/spc_failures.h"
 #include "fork/spc_infile.h"
+#include "fork/spc_join.h"
 #include "fork/spc_launcher.h"
 #include "fork/spc_meet.h"
 
@@ -332,16 +333,8 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
     return SPC_OK;
 }
 
-/* A caller that passes numbers means them. */
 static bool has_numbers(const numbers_t *numbers) {
     return numbers->local_nodes != 0 || numbers->total_nodes != 0;
-}
-
-static void note_other_launcher(const numbers_t *numbers) {
-    char note[SPC_LAUNCHER_NOTE_BYTES];
-    if (!has_numbers(numbers) && spc_launcher_note(spc_api_program(), note, sizeof(note))) {
-        fprintf(stderr, "spcomm: %s\n", note);
-    }
 }
 
 static int warn_of_wait(void *argument) {
@@ -355,7 +348,6 @@ static int warn_of_wait(void *argument) {
 static int join_alone(const numbers_t *numbers, spcomm_t **comm) {
     spc_api_membership_t member = {.group = numbers->group_id, .report = -1};
     spc_fork_t *fork = NULL;
-    note_other_launcher(numbers);
     int status = choose_nodes(numbers, &member.size);
     status = status == SPC_OK ? make_segment(member.size, &member.descriptor) : status;
     if (status != SPC_OK) {
@@ -430,6 +422,67 @@ static int join_meeting(const numbers_t *numbers, spcomm_t **comm) {
     return status;
 }
 
+/* The processes of another launcher. */
+static int join_launched(const spc_launcher_place_t *place, const numbers_t *numbers, spcomm_t **comm) {
+    char message[SPC_JOIN_MESSAGE_BYTES];
+    const spc_meet_options_t meet = {
+        .local_nodes = (int32_t)place->local_size,
+        .total_nodes = (int32_t)place->size,
+        .group_id = numbers->group_id,
+        .infile = "",
+#ifdef __GLIBC__
+        .program = program_invocation_short_name,
+#endif
+    };
+    const bool is_one_machine = place->local_size == place->size;
+    spc_fork_join_options_t options = {
+        .place = place, .descriptor = -1, .meet = is_one_machine ? NULL : &meet};
+    spc_fork_t *fork = NULL;
+    spc_api_membership_t member = {
+        .descriptor = -1, .rank = place->rank, .size = place->size, .group = numbers->group_id};
+    int status =
+        place->local_rank == 0 && is_one_machine ? make_segment(place->size, &options.descriptor) : SPC_OK;
+    if (status != SPC_OK) {
+        return status;
+    }
+    status = spc_fork_join(&options, &fork, &member.descriptor, message, sizeof(message));
+    if (status == SPC_OK) {
+        member.report = spc_fork_report_descriptor(fork);
+        status = join(&member, fork, comm);
+    } else {
+        status = spc_api_refuse(status, "spcomm_startup(): %s", message);
+    }
+    int error = errno;
+    if (options.descriptor >= 0) {
+        close(options.descriptor);
+    }
+    if (member.descriptor >= 0) {
+        close(member.descriptor);
+    }
+    errno = error;
+    return status;
+}
+
+/* A caller that passes numbers means them. */
+static int join_launched_or_alone(const numbers_t *numbers, spcomm_t **comm) {
+    char note[SPC_LAUNCHER_NOTE_BYTES];
+    spc_launcher_place_t place;
+    if (has_numbers(numbers)) {
+        return join_alone(numbers, comm);
+    }
+    int status = spc_launcher_find(&place, spc_api_program(), note, sizeof(note));
+    if (status == SPC_OK) {
+        return join_launched(&place, numbers, comm);
+    }
+    if (status != SPC_EAGAIN) {
+        return spc_api_refuse(status, "spcomm_startup(): %s", note);
+    }
+    if (*note != '\0') {
+        fprintf(stderr, "spcomm: %s\n", note);
+    }
+    return join_alone(numbers, comm);
+}
+
 static int join_any(const numbers_t *numbers, spcomm_t **comm) {
     spc_api_membership_t member;
     if (!spc_api_membership(&member)) {
@@ -437,7 +490,8 @@ static int join_any(const numbers_t *numbers, spcomm_t **comm) {
         if (status != SPC_OK) {
             return status;
         }
-        return is_one_of_several(numbers) ? join_meeting(numbers, comm) : join_alone(numbers, comm);
+        return is_one_of_several(numbers) ? join_meeting(numbers, comm)
+                                          : join_launched_or_alone(numbers, comm);
     }
     member.group = member.group != 0 ? member.group : numbers->group_id;
     uint32_t here = 0;

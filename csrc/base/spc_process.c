@@ -6,14 +6,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/spc_clock.h"
 #include "base/spc_error.h"
 
 #ifdef __linux__
@@ -343,4 +346,54 @@ void spc_process_close_range(int first, int last) {
     for (int number = first; number <= last && number < limit; number++) {
         (void)close(number);
     }
+}
+
+void spc_process_close_all_but(int *kept, uint32_t count) {
+    int from = 3;
+    for (uint32_t i = 0; i < count; i++) { /* smallest first */
+        for (uint32_t j = i + 1; j < count; j++) {
+            if (kept[j] < kept[i]) {
+                int other = kept[i];
+                kept[i] = kept[j];
+                kept[j] = other;
+            }
+        }
+        if (kept[i] >= from) {
+            spc_process_close_range(from, kept[i] - 1);
+            from = kept[i] + 1;
+        }
+    }
+    spc_process_close_range(from, INT32_MAX);
+}
+
+/* ---- the end of children */
+
+#define TRACKER "resource_tracker import main" /* in its arguments: multiprocessing's, or joblib's */
+#define TRACKER_NS UINT64_C(2000000000) /* for them to clean up */
+#define TRACKER_LOOK_MS 2
+
+static void kill_children(uint64_t patience_ns, const char *spared) {
+    uint64_t until_ns = spc_clock_now_ns() + patience_ns;
+    bool again = true;
+    while (again && spc_clock_now_ns() < until_ns) {
+        int32_t processes[64];
+        uint32_t found = spc_process_children(processes, 64, spared);
+        again = false;
+        for (uint32_t i = 0; i < found; i++) {
+            if (kill(processes[i], SIGKILL) == 0) {
+                again = waitpid(processes[i], NULL, 0) == processes[i] || again;
+            }
+        }
+    }
+}
+
+void spc_process_end_children(uint64_t patience_ns) {
+    int32_t processes[64];
+    kill_children(patience_ns, TRACKER);
+    uint64_t until_ns = spc_clock_now_ns() + TRACKER_NS;
+    while (spc_process_children(processes, 64, NULL) > spc_process_children(processes, 64, TRACKER)
+           && spc_clock_now_ns() < until_ns) {
+        (void)poll(NULL, 0, TRACKER_LOOK_MS);
+    }
+    kill_children(patience_ns, NULL);
 }

@@ -53,4 +53,13 @@ void spc_process_rename(const char *name);
 /* Closes all descriptors from first to last (INT32_MAX: all above). Works everywhere. */
 void spc_process_close_range(int first, int last);
 
+/* The same for all above 2, except these, which it sorts; negative ones count for nothing. */
+void spc_process_close_all_but(int *kept, uint32_t count);
+
+/* Kills all children, with those that they leave if this process adopts orphans, and reaps them. Resource trackers of
+ * Python come last: each ends by itself once the processes that it serves are gone, and removes the semaphores and
+ * shared memory that these have left. It gives up after a time: some cannot be killed (of another user), and a process
+ * that keeps forking may always be one step ahead. */
+void spc_process_end_children(uint64_t patience_ns);
+
 #endif

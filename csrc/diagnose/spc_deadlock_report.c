@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spc_clock.h"
 #include "base/spc_error.h"
 #include "diagnose/spc_call_text.h"
 
@@ -802,4 +803,34 @@ int spc_deadlock_report_rows(const spc_waits_t *waits, spc_deadlock_report_row_t
         free(r.these);
     }
     return status;
+}
+
+/* The time for which the last one of these nodes has been waiting. */
+static uint64_t waited_s(const spc_waits_t *waits) {
+    uint64_t now_ns = spc_clock_now_ns(), since_ns = 0;
+    for (uint32_t rank = 0; rank < waits->nodes; rank++) {
+        since_ns = waits->known[rank] && waits->entry[rank].since_ns > since_ns ? waits->entry[rank].since_ns
+                                                                                : since_ns;
+    }
+    return now_ns > since_ns ? (now_ns - since_ns) / UINT64_C(1000000000) : 0;
+}
+
+char *spc_deadlock_report_text(const spc_segment_t *segment, const spc_deadlock_t *found, uint64_t least_s,
+                               size_t *bytes) {
+    spc_deadlock_report_options_t options = {0};
+    spc_waits_t waits;
+    char *text = NULL;
+    if (spc_waits_read(segment, found, &waits) != SPC_OK) {
+        return NULL; /* the nodes wait on: the next look finds them again */
+    }
+    options.waited_s = least_s != 0 ? waited_s(&waits) : 0;
+    FILE *out = options.waited_s >= least_s ? open_memstream(&text, bytes) : NULL;
+    bool failed = out == NULL || spc_deadlock_report_write(&waits, &options, out) != SPC_OK;
+    failed = (out != NULL && fclose(out) != 0) || failed;
+    spc_waits_free(&waits);
+    if (failed) {
+        free(text);
+        text = NULL;
+    }
+    return text;
 }

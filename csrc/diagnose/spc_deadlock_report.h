@@ -28,6 +28,11 @@ typedef struct spc_deadlock_report_options {
 int spc_deadlock_report_write(const spc_waits_t *waits, const spc_deadlock_report_options_t *options,
                               FILE *out);
 
+/* The report of nodes that a look of `found` has found; `least_s`: only if all have waited for so long, as a warning.
+ * The caller frees the text. NULL: not now. */
+char *spc_deadlock_report_text(const spc_segment_t *segment, const spc_deadlock_t *found, uint64_t least_s,
+                               size_t *bytes);
+
 /* A row of nodes that do the same: `ranks` has a true for each; the call, "recv(source=rank+1, tag=7)"; the place,
  * "ring.py:12 in step", or nothing. Both texts last until it returns. A status other than SPC_OK: no more rows. */
 typedef int spc_deadlock_report_row_t(void *argument, const bool *ranks, const char *call, const char *place);

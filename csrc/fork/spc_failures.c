@@ -146,9 +146,7 @@ const char *spc_signal_name(int number, char *buffer, uint64_t bytes) {
     }
 }
 
-typedef bool (*chosen_fn)(const spc_failures_t *failures, uint32_t rank, const void *argument);
-
-static uint32_t how_many(const spc_failures_t *failures, chosen_fn chosen, const void *argument) {
+static uint32_t how_many(const spc_failures_t *failures, spc_failures_chosen_t chosen, const void *argument) {
     uint32_t found = 0;
     for (uint32_t rank = 0; rank < failures->nodes; rank++) {
         found += chosen(failures, rank, argument);
@@ -156,8 +154,8 @@ static uint32_t how_many(const spc_failures_t *failures, chosen_fn chosen, const
     return found;
 }
 
-/* "node 3", "nodes 0-2, 5"; returns the number of characters. */
-static int write_ranks(const spc_failures_t *failures, chosen_fn chosen, const void *argument, FILE *out) {
+int spc_failures_write_ranks(const spc_failures_t *failures, spc_failures_chosen_t chosen,
+                             const void *argument, FILE *out) {
     bool several = how_many(failures, chosen, argument) > 1;
     int written = fprintf(out, several ? "nodes " : "node ");
     const char *between = "";
@@ -238,7 +236,7 @@ static void write_victims(const spc_failures_t *failures, FILE *out) {
         }
         if (is_new) {
             fprintf(out, "; ");
-            write_ranks(failures, is_victim_by, name, out);
+            spc_failures_write_ranks(failures, is_victim_by, name, out);
             fprintf(out, " raised %s because of it", name);
         }
     }
@@ -248,7 +246,7 @@ void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out) {
     write_failure(failures, out);
     if (how_many(failures, is_same, NULL) > 0) {
         fprintf(out, "; ");
-        write_ranks(failures, is_same, NULL, out);
+        spc_failures_write_ranks(failures, is_same, NULL, out);
         fprintf(out, " failed in the same way");
     }
     write_victims(failures, out);
@@ -257,7 +255,7 @@ void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out) {
         fprintf(out, stopped > 1 ? "; the other nodes were stopped" : "; the other node was stopped");
     } else if (stopped > 0) {
         fprintf(out, "; ");
-        write_ranks(failures, was_stopped, NULL, out);
+        spc_failures_write_ranks(failures, was_stopped, NULL, out);
         fprintf(out, stopped > 1 ? " were stopped" : " was stopped");
     }
 }
@@ -323,7 +321,7 @@ void spc_failures_write_places(const spc_failures_t *failures, FILE *out) {
         }
         if (is_new) {
             fprintf(out, "  ");
-            int width = write_ranks(failures, is_there, place(failures, rank), out);
+            int width = spc_failures_write_ranks(failures, is_there, place(failures, rank), out);
             fprintf(out, "%*s%s\n", width < 12 ? 12 - width : 2, "", place(failures, rank));
         }
     }

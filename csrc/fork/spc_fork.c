@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +20,9 @@
 #include "base/spc_process.h"
 #include "comm/spc_comm.h"
 #include "fork/spc_fork_private.h"
+#include "fork/spc_join.h"
 
+#define GRACE_NS UINT64_C(3000000000)
 #define SPC_LOOK_NS 20000000 /* between two looks at the supervisor */
 
 uint32_t spc_fork_other_threads(void) {
@@ -38,10 +41,12 @@ uint32_t spc_fork_other_threads(void) {
     return threads > 1 ? threads - 1 : 0;
 }
 
-/* The identity of this pipe; 0: it is no pipe. */
+/* The identity of this pipe or socket; 0: it is neither. */
 static uint64_t pipe_inode(int descriptor) {
     struct stat found;
-    return fstat(descriptor, &found) == 0 && S_ISFIFO(found.st_mode) ? (uint64_t)found.st_ino : 0;
+    return fstat(descriptor, &found) == 0 && (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode))
+               ? (uint64_t)found.st_ino
+               : 0;
 }
 
 /* Are the ends still those that the start has made? A signal handler may call it, too. */
@@ -62,7 +67,7 @@ static bool read_word(int descriptor, int32_t *word) {
     return got == (ssize_t)sizeof *word;
 }
 
-/* ---- SIGTERM in node 0 */
+/* ---- SIGTERM in a caller */
 
 static void send_frame(const spc_fork_t *fork, spc_report_kind_t kind, int code) {
     char frame[SPC_REPORT_HEADER + 12] = {(char)(fork->rank & 0xff), (char)(fork->rank >> 8)};
@@ -89,21 +94,46 @@ static void send_frame(const spc_fork_t *fork, spc_report_kind_t kind, int code)
 }
 
 #if SPC_HAS_SIGQUEUE
-/* The supervisor is the only child of this process that sends SIGTERM with a value. It ends node 0 because of another
- * node's failure; node 0 exits with the exit code of that failure. False: some other process has sent it. */
-static bool obey_supervisor(const siginfo_t *info) {
+/* Has the supervisor of this process sent it? It is the only child that sends SIGTERM with a value; one that is no
+ * child shows by the value that it knows this process. Another sender's value may be the address of nothing. */
+static bool is_supervisors(const siginfo_t *info) {
     siginfo_t child;
-    if (info->si_code != SI_QUEUE || info->si_value.sival_ptr == NULL
-        || waitid(P_PID, (id_t)info->si_pid, &child, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    if (info->si_code != SI_QUEUE || info->si_value.sival_ptr == NULL) {
+        return false;
+    }
+    if (waitid(P_PID, (id_t)info->si_pid, &child, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        return true;
+    }
+    const spc_fork_t *fork = info->si_value.sival_ptr;
+    const long page = sysconf(_SC_PAGESIZE);
+    unsigned char is_there;
+    uintptr_t from = (uintptr_t)fork / (uintptr_t)page * (uintptr_t)page;
+    uintptr_t last = ((uintptr_t)fork + sizeof *fork - 1) / (uintptr_t)page * (uintptr_t)page;
+    return mincore((void *)from, 1, &is_there) == 0 && mincore((void *)last, 1, &is_there) == 0
+           && fork->process == getpid() && fork->place != NULL
+           && (fork->supervisor == info->si_pid || fork->life_inode == 0);
+}
+
+static _Noreturn void stop(const spc_fork_t *fork) {
+    int32_t code = 0;
+    if (!has_report(fork) || !has_life(fork)) {
+        _exit(128 + SIGTERM); /* the program has closed the pipe to the supervisor */
+    }
+    send_frame(fork, SPC_REPORT_STOPPED, 0);
+    _exit(read_word(fork->life, &code) ? code : SPC_CODE_SPCOMM);
+}
+
+/* The supervisor ends a caller because of another node's failure; the caller exits with the exit code of that failure.
+ * False: some other process has sent it. */
+static bool obey_supervisor(const siginfo_t *info) {
+    if (!is_supervisors(info)) {
         return false;
     }
     spc_fork_t *fork = info->si_value.sival_ptr;
-    int32_t code = 0;
-    if (!fork->is_waiting && has_report(fork) && has_life(fork)) {
-        send_frame(fork, SPC_REPORT_STOPPED, 0);
-        _exit(read_word(fork->life, &code) ? code : SPC_CODE_SPCOMM);
+    if (fork->place != NULL && fork->life_inode == 0) {
+        fork->is_told = 1; /* it is about to join */
     } else if (!fork->is_waiting) {
-        _exit(128 + SIGTERM); /* the program has closed the pipe to the supervisor */
+        stop(fork);
     }
     return true;
 }
@@ -235,10 +265,10 @@ static int settle(spc_fork_t *fork, pipes_t *pipes) {
 }
 
 /* Returns in nodes 1 to n-1 only. */
-static int become_supervisor(spc_fork_t *fork, pid_t *processes, pipes_t *pipes) {
+static int become_supervisor(spc_fork_t *fork, spc_fork_node_t *nodes, pipes_t *pipes) {
     fork->supervisor = getpid();
-    int status = spc_fork_supervisor_start(fork, processes);
-    if (!spc_fork_is_zero(fork)) {
+    int status = spc_fork_supervisor_start(fork, nodes);
+    if (!spc_fork_is_caller(fork)) {
         return settle(fork, pipes);
     }
     int32_t error = status == SPC_OK ? 0 : errno;
@@ -252,15 +282,15 @@ static int become_supervisor(spc_fork_t *fork, pid_t *processes, pipes_t *pipes)
             _exit(SPC_CODE_SPCOMM);
         }
     }
-    spc_fork_supervisor_run(fork, processes);
+    spc_fork_supervisor_run(fork, nodes);
 }
 
 static int fork_with_pipes(spc_fork_t *made) {
     pipes_t pipes = {{-1, -1}, {-1, -1}, {-1, -1}};
     sigset_t all, before;
     struct sigaction sigterm;
-    pid_t *processes = calloc(made->nodes, sizeof(*processes));
-    int status = processes != NULL ? make_pipe(pipes.life) : SPC_ENOMEM;
+    spc_fork_node_t *nodes = calloc(made->nodes, sizeof(*nodes));
+    int status = nodes != NULL ? make_pipe(pipes.life) : SPC_ENOMEM;
     status = status == SPC_OK ? make_pipe(pipes.start) : status;
     status = status == SPC_OK ? make_pipe(pipes.report) : status;
     if (status == SPC_OK) {
@@ -272,11 +302,11 @@ static int fork_with_pipes(spc_fork_t *made) {
         made->caller = made->process = getpid();
         made->supervisor = fork();
         status = made->supervisor < 0    ? SPC_ESYSTEM
-                 : made->supervisor == 0 ? become_supervisor(made, processes, &pipes)
+                 : made->supervisor == 0 ? become_supervisor(made, nodes, &pipes)
                                          : settle_as_zero(made, &pipes);
         int error = errno;
-        made->own_signals = handles && spc_fork_is_zero(made) ? UINT64_C(1) << (SIGTERM - 1) : 0;
-        if (handles && (status != SPC_OK || !spc_fork_is_zero(made))) {
+        made->own_signals = handles && spc_fork_is_caller(made) ? UINT64_C(1) << (SIGTERM - 1) : 0;
+        if (handles && (status != SPC_OK || !spc_fork_is_caller(made))) {
             sigaction(SIGTERM, &sigterm, NULL);
         }
         pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -284,7 +314,7 @@ static int fork_with_pipes(spc_fork_t *made) {
     }
     close_pipes(&pipes);
     int error = errno;
-    free(processes);
+    free(nodes);
     errno = error;
     return status;
 }
@@ -296,7 +326,7 @@ static int take_ranks(spc_fork_t *fork, const spc_meet_t *meet) {
     fork->local_nodes = meet != NULL ? meet->local_nodes : fork->nodes;
     fork->ranks = calloc(fork->local_nodes, sizeof(*fork->ranks));
     fork->box = meet != NULL ? meet->process : -1;
-    fork->box_socket = -1;
+    fork->box_socket = fork->handed[0] = fork->handed[1] = fork->life = fork->report = -1;
     if (fork->ranks == NULL) {
         return SPC_ENOMEM;
     }
@@ -344,7 +374,8 @@ int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_
         return SPC_ENOMEM;
     }
     made->nodes = options->nodes;
-    made->grace_ns = (uint64_t)((options->grace_s > 0 ? options->grace_s : 3.0) * 1e9);
+    made->listener = -1;
+    made->grace_ns = options->grace_s > 0 ? (uint64_t)(options->grace_s * 1e9) : GRACE_NS;
     int status = fork_in_segment(made, options);
     if (status != SPC_OK) {
         int error = errno;
@@ -357,8 +388,168 @@ int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_
     return SPC_OK;
 }
 
+/* ---- processes of another launcher */
+
+/* Runs in a child of the first process of a machine. The launcher ends whole process groups, and this one has to
+ * report. */
+static _Noreturn void watch_over(spc_fork_t *fork, spc_fork_node_t *nodes, const pipes_t *pipes) {
+    for (uint32_t i = 0; i < fork->local_nodes; i++) {
+        nodes[fork->ranks[i]].is_caller = true;
+    }
+    (void)setsid();
+    fork->report = pipes->report[0];
+    fork->handed[1] = pipes->report[1];
+    spc_fork_supervisor_run(fork, nodes);
+}
+
+static int fork_supervisor(spc_fork_t *fork_) {
+    pipes_t pipes = {{-1, -1}, {-1, -1}, {-1, -1}};
+    sigset_t all, before;
+    spc_fork_node_t *nodes = calloc(fork_->nodes, sizeof(*nodes));
+    int status = nodes != NULL ? make_pipe(pipes.report) : SPC_ENOMEM;
+    if (status == SPC_OK) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        fork_->supervisor = fork();
+        if (fork_->supervisor == 0) {
+            watch_over(fork_, nodes, &pipes);
+        }
+        status = fork_->supervisor > 0 ? SPC_OK : SPC_ESYSTEM;
+        int error = errno;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        errno = error;
+    }
+    close_pipes(&pipes);
+    free(nodes);
+    return status;
+}
+
+/* The supervisor has the segment from the first process of the machine. */
+static int start_in_segment(spc_fork_t *fork, int descriptor, const spc_meet_t *meet) {
+    int status = take_ranks(fork, meet);
+    fork->handed[0] = status == SPC_OK ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;
+    status = status == SPC_OK && fork->handed[0] < 0 ? SPC_ESYSTEM : status;
+    status = status == SPC_OK ? spc_segment_attach(&fork->segment, descriptor) : status;
+    if (status == SPC_OK) {
+        status = fork_supervisor(fork);
+        int error = errno;
+        spc_segment_detach(&fork->segment);
+        errno = error;
+    }
+    close_end(&fork->handed[0]);
+    close_end(&fork->box_socket);
+    return status;
+}
+
+/* Listens first: the other processes of the machine wait, also while it meets other machines, and see if that fails. */
+static int start_supervisor(spc_fork_t *fork, const spc_fork_join_options_t *options, char *message,
+                            uint64_t message_bytes) {
+    spc_meet_t meet;
+    int status = spc_join_listen(fork->place, &fork->listener);
+    if (status == SPC_OK && options->meet != NULL) {
+        status = spc_meet(options->meet, &meet, message, message_bytes);
+        status = status == SPC_OK ? start_in_segment(fork, meet.descriptor, &meet) : status;
+        spc_meet_close(&meet);
+    } else if (status == SPC_OK) {
+        status = start_in_segment(fork, options->descriptor, NULL);
+    }
+    close_end(&fork->listener);
+    if (status == SPC_EAGAIN) {
+        (void)snprintf(message, message_bytes, "another process of this job has begun a run on this machine");
+        return SPC_EINVAL;
+    }
+    if (status != SPC_OK && message[0] == '\0') {
+        (void)snprintf(message, message_bytes, "the run cannot be started: %s",
+                       status == SPC_ESYSTEM ? strerror(errno) : spc_error_message(status));
+    }
+    return status;
+}
+
+static int join(spc_fork_t *made, const spc_fork_join_options_t *options, int *descriptor, char *message,
+                uint64_t message_bytes) {
+    struct sigaction sigterm;
+    spc_join_t joined;
+    int status =
+        made->place->local_rank == 0 ? start_supervisor(made, options, message, message_bytes) : SPC_OK;
+    if (status != SPC_OK) {
+        return status;
+    }
+    const bool handles = handle_sigterm(&sigterm);
+    status = spc_join_connect(made->place, made, options->check, options->check_argument, &joined, message,
+                              message_bytes);
+    if (status != SPC_OK && handles) {
+        sigaction(SIGTERM, &sigterm, NULL);
+    }
+    made->supervisor = joined.supervisor;
+    made->life = joined.connection;
+    made->report = joined.report;
+    made->report_inode = pipe_inode(made->report);
+    made->life_inode = pipe_inode(made->life); /* last: from now on the handler can answer */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (made->is_told) {
+        stop(made);
+    }
+    made->own_signals = handles && status == SPC_OK ? UINT64_C(1) << (SIGTERM - 1) : 0;
+    *descriptor = joined.segment;
+    return status;
+}
+
+int spc_fork_join(const spc_fork_join_options_t *options, spc_fork_t **fork, int *descriptor, char *message,
+                  uint64_t message_bytes) {
+    *fork = NULL;
+    *descriptor = -1;
+    message[0] = '\0';
+    spc_fork_t *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SPC_ENOMEM;
+    }
+    made->kept_place = *options->place;
+    made->place = &made->kept_place;
+    made->nodes = made->place->size;
+    made->rank = made->place->rank;
+    made->process = getpid();
+    made->grace_ns = GRACE_NS;
+    made->box = -1;
+    int status = join(made, options, descriptor, message, message_bytes);
+    if (status != SPC_OK) {
+        free(made->ranks);
+        free(made);
+        return status;
+    }
+    spc_launcher_record();
+    *fork = made;
+    return SPC_OK;
+}
+
+/* ---- in the run */
+
 int spc_fork_is_caller(const spc_fork_t *fork) {
-    return fork != NULL && spc_fork_is_zero(fork);
+    return fork != NULL && (fork->place != NULL || fork->rank == fork->ranks[0]);
+}
+
+static void say_that_supervisor_died(int status) {
+    char name[24];
+    if (WIFSIGNALED(status)) {
+        dprintf(2,
+                "spcomm: the process that watches over the nodes was killed by %s; the nodes were stopped\n",
+                spc_signal_name(WTERMSIG(status), name, sizeof name));
+    } else {
+        dprintf(2, "spcomm: the process that watches over the nodes is gone; the nodes were stopped\n");
+    }
+}
+
+static bool is_first(const spc_fork_t *fork) {
+    return fork->place == NULL || fork->place->local_rank == 0;
+}
+
+/* A process of another launcher, whose fellows find out by themselves. */
+static void look_for_connection(const spc_fork_t *fork) {
+    if (!fork->is_waiting && has_life(fork) && spc_join_has_ended(fork->life)) {
+        if (is_first(fork)) {
+            say_that_supervisor_died(0);
+        }
+        _exit(SPC_CODE_SPCOMM);
+    }
 }
 
 /* The end of the pipe shows it to node 0. Node 0 need not look for the other nodes: the kernel has killed them. */
@@ -382,7 +573,9 @@ int spc_fork_check(void *argument) {
     if (fork->process != getpid()) {
         return SPC_OK;
     }
-    if (spc_fork_is_zero(fork)) {
+    if (fork->place != NULL) {
+        look_for_connection(fork);
+    } else if (spc_fork_is_caller(fork)) {
         look_for_supervisor(fork);
     } else if (getppid() != fork->supervisor) {
         raise(SIGKILL); /* as the kernel does where it can */
@@ -390,25 +583,19 @@ int spc_fork_check(void *argument) {
     return SPC_OK;
 }
 
-static void say_that_supervisor_died(int status) {
-    char name[24];
-    if (WIFSIGNALED(status)) {
-        dprintf(2,
-                "spcomm: the process that watches over the nodes was killed by %s; the nodes were stopped\n",
-                spc_signal_name(WTERMSIG(status), name, sizeof name));
-    } else {
-        dprintf(2, "spcomm: the process that watches over the nodes is gone; the nodes were stopped\n");
-    }
-}
-
 int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
     int32_t code = 0;
     int status = 0;
     *exit_code = own_code;
-    if (fork == NULL || !spc_fork_is_zero(fork) || fork->is_waiting || fork->process != getpid()) {
+    if (fork == NULL || !spc_fork_is_caller(fork) || fork->is_waiting || fork->process != getpid()) {
         return SPC_OK;
     }
     fork->is_waiting = 1;
+    if (fork->place != NULL && fork->own_signals != 0) {
+        /* When the run is over its nodes end one after the other, and the launcher ends the rest after the first
+         * failure: each is to end with the code of the run. */
+        (void)signal(SIGTERM, SIG_IGN);
+    }
     if (!has_report(fork)) {
         return SPC_OK; /* this node cannot tell the supervisor, and each would wait for the other */
     }
@@ -424,7 +611,9 @@ int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
     if (!told && !listens && reaped == fork->supervisor && WIFEXITED(status)) {
         code = WEXITSTATUS(status);
     } else if (!told) {
-        say_that_supervisor_died(reaped == fork->supervisor ? status : 0);
+        if (is_first(fork)) {
+            say_that_supervisor_died(reaped == fork->supervisor ? status : 0);
+        }
         code = SPC_CODE_SPCOMM;
     }
     *exit_code = code;

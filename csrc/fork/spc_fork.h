@@ -47,6 +47,7 @@
 
 #include <stdint.h>
 
+#include "fork/spc_launcher.h"
 #include "fork/spc_meet.h"
 
 typedef struct spc_fork spc_fork_t;
@@ -59,6 +60,15 @@ typedef struct spc_fork_options {
         *meet; /* of a run of several boxes; the caller closes it, in every node. NULL: one box */
 } spc_fork_options_t;
 
+typedef struct spc_fork_join_options {
+    const spc_launcher_place_t *place;
+    int descriptor; /* of the first process of each machine: a fresh segment, which the caller closes */
+    const spc_meet_options_t
+        *meet; /* in place of it, where the run is on several machines. NULL: one machine */
+    int (*check)(void *argument); /* while it waits; another status than SPC_OK ends the wait. NULL: none */
+    void *check_argument;
+} spc_fork_join_options_t;
+
 /* The number of threads that would not survive a fork. Threads that end by themselves when the process forks (of a BLAS
  * library) are not counted: if there are others than the caller, one process is forked to find out. 0 where unknown. */
 uint32_t spc_fork_other_threads(void);
@@ -68,7 +78,15 @@ uint32_t spc_fork_other_threads(void);
  * SPC_EVERSION. */
 int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank);
 
-/* Is this process the one that called? False for NULL. */
+/* In each process of another launcher (mpiexec, srun): joins the run of all of them, under its own rank. The first
+ * process of a machine forks the supervisor; none of them needs another. *descriptor is that of the segment, which the
+ * caller closes. SPC_ETIMEDOUT, SPC_EINVAL, SPC_ESYSTEM, SPC_ENOMEM, SPC_EVERSION, SPC_EDISCONNECTED, or the status of
+ * the check, with a sentence without full stop in `message`; SPC_ELOST if the first process has failed, which says
+ * why. */
+int spc_fork_join(const spc_fork_join_options_t *options, spc_fork_t **fork, int *descriptor, char *message,
+                  uint64_t message_bytes);
+
+/* Has this process called one of these two, or is it a copy of one that has? False for NULL. */
 int spc_fork_is_caller(const spc_fork_t *fork);
 
 /* For spc_comm_options_t. */

@@ -19,6 +19,7 @@
 
 #include "fork/spc_failures.h"
 #include "fork/spc_fork.h"
+#include "fork/spc_launcher.h"
 #include "segment/spc_segment.h"
 
 /* The value distinguishes the supervisor's SIGTERM from any other SIGTERM. */
@@ -36,6 +37,10 @@ struct spc_fork {
     pid_t caller, supervisor;
     pid_t box; /* the box process, a child of node 0; -1: there is one box */
     int box_socket; /* the supervisor's end */
+    const spc_launcher_place_t
+        *place; /* of another launcher, which has started all nodes; NULL: we fork them */
+    spc_launcher_place_t kept_place;
+    int listener, handed[2]; /* the supervisor's, for them: what it hands out are segment and report */
     uint32_t rank, nodes;
     uint32_t *ranks; /* of the nodes here; the first one is node 0's */
     uint32_t local_nodes;
@@ -45,17 +50,25 @@ struct spc_fork {
     int life, report; /* this process's ends */
     uint64_t life_inode, report_inode; /* a program may close what is not its own, and open files */
     volatile sig_atomic_t is_waiting; /* node 0, for the handler of SIGTERM */
+    volatile sig_atomic_t is_told; /* the supervisor's SIGTERM came before this process had joined */
 };
 
-static inline bool spc_fork_is_zero(const spc_fork_t *fork) {
-    return fork->rank == fork->ranks[0];
-}
+/* A node, as the supervisor sees it. A caller is a process that it did not fork: it has called startup itself. */
+typedef struct spc_fork_node {
+    pid_t process; /* 0 once reaped, or gone, or not there yet, and of nodes in other boxes */
+    int life;      /* a caller's: where the exit code of the run goes; -1: none */
+    int watch;     /* a caller's pidfd; -1: none */
+    void *self;    /* a caller's spc_fork_t, in its memory */
+    bool is_caller;
+    bool is_over; /* a caller is gone, or waits for the supervisor */
+    bool has_joined; /* a caller that another launcher has started */
+} spc_fork_node_t;
 
 /* The supervisor's start: forks the other nodes of this box. Returns in each of them, with fork->rank set, and in the
  * supervisor with node 0's rank, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
-int spc_fork_supervisor_start(spc_fork_t *fork, pid_t *processes);
+int spc_fork_supervisor_start(spc_fork_t *fork, spc_fork_node_t *nodes);
 
 /* Watches over the run until it is over. `report` is the reading, fork->life the writing end. */
-_Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, pid_t *processes);
+_Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, spc_fork_node_t *nodes);
 
 #endif

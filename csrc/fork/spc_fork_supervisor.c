@@ -24,6 +24,7 @@
 #include "comm/spc_comm.h"
 #include "diagnose/spc_deadlock.h"
 #include "diagnose/spc_deadlock_report.h"
+#include "fork/spc_join.h"
 
 /* Its streams lie where other programs have theirs. */
 enum {
@@ -31,14 +32,15 @@ enum {
     SPC_WAKE_WRITE = 1,
     SPC_SPEAK = 2,
     SPC_CODE_DEADLOCK = 99,
+    SPC_POLLED = 4, /* beside the ends of callers */
 };
 
 typedef struct spc_fork_supervisor {
     spc_fork_t *fork;
-    pid_t *processes; /* by rank; 0 once reaped, and of nodes in other boxes */
-    uint32_t zero; /* node 0's rank, which is not 0 in a box of several */
-    bool zero_is_over; /* node 0 is gone, or waits for the supervisor */
-    int watch; /* node 0's pidfd, or -1 */
+    spc_fork_node_t *node; /* by rank */
+    uint32_t missing; /* processes of another launcher that have not joined */
+    bool is_late; /* ends the run because of them */
+    struct pollfd *ready;
     spc_failures_t failures;
     unsigned char reports[2 * SPC_REPORT_BYTES]; /* read, but not yet parsed */
     uint32_t report_bytes;
@@ -47,7 +49,8 @@ typedef struct spc_fork_supervisor {
     bool is_ending; /* nodes have been told to */
     int signal; /* the run ends because of it */
     uint64_t due_ns; /* until then no victim is blamed if a failure to blame may still come */
-    uint64_t settle_ns, told_ns, kill_ns, look_ns; /* deadlines; SPC_NO_DEADLINE: none */
+    uint64_t settle_ns, told_ns, kill_ns, look_ns, join_ns; /* deadlines; SPC_NO_DEADLINE: none */
+    uint64_t proof_ns; /* when the first of the looks that prove it was; SPC_NO_DEADLINE: nothing is proven */
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
     spc_deadlock_t
         *stall; /* the same, whatever threads and timers of the program may do; NULL: warned already */
@@ -61,31 +64,28 @@ typedef struct spc_fork_supervisor {
 } spc_fork_supervisor_t;
 
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
-#define SPC_REST_MS 50         /* when poll cannot wait */
-#define SPC_SPEAK_MS 10000     /* for a reader of stderr that is slow */
-#define SPC_TRACKER "resource_tracker import main" /* in its arguments: multiprocessing's, or joblib's */
-#define SPC_TRACKER_NS 2000000000 /* for them to clean up */
-#define SPC_TRACKER_LOOK_MS 2
+#define SPC_REST_MS 50 /* when poll cannot wait */
+#define SPC_SPEAK_MS 10000 /* for a reader of stderr that is slow */
 
 /* ---- start */
 
-static void undo(const spc_fork_t *fork_, const pid_t *processes, uint32_t count) {
+static void undo(const spc_fork_t *fork_, const spc_fork_node_t *nodes, uint32_t count) {
     for (uint32_t i = 1; i < count; i++) {
-        kill(processes[fork_->ranks[i]], SIGKILL);
-        (void)waitpid(processes[fork_->ranks[i]], NULL, 0);
+        kill(nodes[fork_->ranks[i]].process, SIGKILL);
+        (void)waitpid(nodes[fork_->ranks[i]].process, NULL, 0);
     }
 }
 
-int spc_fork_supervisor_start(spc_fork_t *fork_, pid_t *processes) {
+int spc_fork_supervisor_start(spc_fork_t *fork_, spc_fork_node_t *nodes) {
     struct sigaction child = {.sa_handler = SIG_DFL}, before;
     sigaction(SIGCHLD, &child, &before); /* if it were ignored, children would vanish unreaped */
     spc_process_adopt_orphans(); /* of nodes that end at once, too */
-    processes[fork_->ranks[0]] = fork_->caller;
+    nodes[fork_->ranks[0]] = (spc_fork_node_t){.process = fork_->caller, .is_caller = true};
     for (uint32_t i = 1; i < fork_->local_nodes; i++) {
         pid_t made = fork();
         if (made < 0) {
             int error = errno;
-            undo(fork_, processes, i);
+            undo(fork_, nodes, i);
             errno = error;
             return SPC_ESYSTEM;
         }
@@ -94,7 +94,7 @@ int spc_fork_supervisor_start(spc_fork_t *fork_, pid_t *processes) {
             sigaction(SIGCHLD, &before, NULL);
             return SPC_OK;
         }
-        processes[fork_->ranks[i]] = made;
+        nodes[fork_->ranks[i]] = (spc_fork_node_t){.process = made};
     }
     return SPC_OK;
 }
@@ -135,28 +135,10 @@ static void handle_signals(void) {
     pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
-static void close_all_but(int *kept, uint32_t count) {
-    int from = 3;
-    for (uint32_t i = 0; i < count; i++) { /* smallest first */
-        for (uint32_t j = i + 1; j < count; j++) {
-            if (kept[j] < kept[i]) {
-                int other = kept[i];
-                kept[i] = kept[j];
-                kept[j] = other;
-            }
-        }
-        if (kept[i] >= from) {
-            spc_process_close_range(from, kept[i] - 1);
-            from = kept[i] + 1;
-        }
-    }
-    spc_process_close_range(from, INT32_MAX);
-}
-
-/* A descriptor above those of the streams, which may be closed; else there is none. */
-static int watch_zero(pid_t zero) {
+/* A pidfd above the descriptors of the streams, which may be closed; else there is none. */
+static int watch(pid_t process) {
     int found = -1;
-    if (spc_process_watch(zero, &found) != SPC_OK || found > 2) {
+    if (spc_process_watch(process, &found) != SPC_OK || found > 2) {
         return found;
     }
     int moved = fcntl(found, F_DUPFD_CLOEXEC, 3);
@@ -166,21 +148,24 @@ static int watch_zero(pid_t zero) {
 
 static void furnish(spc_fork_supervisor_t *supervisor) {
     int wake[2];
+    spc_fork_node_t *caller = &supervisor->node[supervisor->fork->ranks[0]];
     spc_process_rename("spcomm superv");
-    supervisor->watch = watch_zero(supervisor->fork->caller);
+    caller->watch = caller->process != 0 ? watch(caller->process) : -1;
     /* Makes room for the pipe even if the program has used up its descriptors. Our own ends are all above 2. */
     close(0);
     close(1);
     if (pipe(wake) != 0 || wake[0] != SPC_WAKE_READ || wake[1] != SPC_WAKE_WRITE) {
         _exit(SPC_CODE_SPCOMM);
     }
-    int kept[] = {supervisor->fork->life, supervisor->fork->report, supervisor->watch,
-                  supervisor->fork->box_socket};
-    close_all_but(kept, 4);
+    int kept[] = {supervisor->fork->life,       supervisor->fork->report,   caller->watch,
+                  supervisor->fork->box_socket, supervisor->fork->listener, supervisor->fork->handed[0],
+                  supervisor->fork->handed[1]};
+    spc_process_close_all_but(kept, sizeof kept / sizeof *kept);
     fcntl(SPC_WAKE_READ, F_SETFL, O_NONBLOCK);
     fcntl(SPC_WAKE_WRITE, F_SETFL, O_NONBLOCK);
     fcntl(supervisor->fork->report, F_SETFL, O_NONBLOCK);
     fcntl(supervisor->fork->box_socket, F_SETFL, O_NONBLOCK);
+    fcntl(supervisor->fork->listener, F_SETFL, O_NONBLOCK);
     handle_signals();
 }
 
@@ -191,19 +176,28 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
 
 /* ---- ending the run */
 
+/* Is the process of a caller gone? */
+static bool has_left(const spc_fork_supervisor_t *supervisor, const spc_fork_node_t *node) {
+    struct pollfd end = {.fd = node->watch, .events = POLLIN};
+    if (node->watch >= 0) {
+        return poll(&end, 1, 0) > 0;
+    }
+    return supervisor->fork->place != NULL ? spc_join_has_ended(node->life) : getppid() != node->process;
+}
+
 static void signal_node(const spc_fork_supervisor_t *supervisor, uint32_t rank, int number) {
-    pid_t process = supervisor->processes[rank];
-    if (process == 0 || (rank == supervisor->zero && (supervisor->zero_is_over || getppid() != process))) {
+    const spc_fork_node_t *node = &supervisor->node[rank];
+    if (node->process == 0 || (node->is_caller && (node->is_over || has_left(supervisor, node)))) {
         return;
     }
 #if SPC_HAS_SIGQUEUE
-    if (rank == supervisor->zero && number == SIGTERM) {
-        union sigval value = {.sival_ptr = supervisor->fork}; /* node 0 has it at the same address */
-        sigqueue(process, number, value);
+    if (node->is_caller && number == SIGTERM) {
+        union sigval value = {.sival_ptr = node->self};
+        sigqueue(node->process, number, value);
         return;
     }
 #endif
-    kill(process, number);
+    kill(node->process, number);
 }
 
 static void signal_nodes(const spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
@@ -216,10 +210,21 @@ static void signal_nodes(const spc_fork_supervisor_t *supervisor, int number, in
 
 /* ---- messages to the box process */
 
+static bool is_missing(const spc_failures_t *failures, uint32_t rank, const void *supervisor) {
+    const spc_fork_node_t *node = &((const spc_fork_supervisor_t *)supervisor)->node[rank];
+    (void)failures;
+    return node->is_caller && !node->has_joined;
+}
+
 /* Why this box ends the run: a sentence. */
 static void write_reason(const spc_fork_supervisor_t *supervisor, FILE *out) {
     char name[24];
-    if (supervisor->signal == SIGINT) {
+    if (supervisor->is_late) {
+        (void)spc_failures_write_ranks(&supervisor->failures, is_missing, supervisor, out);
+        fprintf(out,
+                " %s not called startup() within 30 s; every process that %s starts has to (exit code 125)",
+                supervisor->missing > 1 ? "have" : "has", supervisor->fork->place->launcher);
+    } else if (supervisor->signal == SIGINT) {
         fprintf(out, "interrupted by Ctrl-C (exit code 130)");
     } else if (supervisor->signal != 0) {
         fprintf(out, "told to end by %s (exit code %d)",
@@ -254,6 +259,7 @@ static void tell_box(spc_fork_supervisor_t *supervisor, int32_t code) {
 /* The exit code of the run as this box sees it. */
 static int own_code(const spc_fork_supervisor_t *supervisor) {
     return supervisor->deadlock_text != NULL ? SPC_CODE_DEADLOCK
+           : supervisor->is_late             ? SPC_CODE_SPCOMM
            : supervisor->signal != 0         ? 128 + supervisor->signal
                                              : spc_failures_code(&supervisor->failures);
 }
@@ -263,7 +269,7 @@ static int own_code(const spc_fork_supervisor_t *supervisor) {
 static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
     supervisor->is_ending = true;
     supervisor->failures.closed = true;
-    supervisor->settle_ns = supervisor->told_ns = supervisor->look_ns = SPC_NO_DEADLINE;
+    supervisor->settle_ns = supervisor->told_ns = supervisor->look_ns = supervisor->join_ns = SPC_NO_DEADLINE;
     supervisor->kill_ns = spc_clock_now_ns() + supervisor->fork->grace_ns;
     if (has_box(supervisor) && !supervisor->has_answer) {
         tell_box(supervisor, own_code(supervisor));
@@ -285,13 +291,13 @@ static bool is_answer(const spc_fork_supervisor_t *supervisor) {
                || (supervisor->heard == SIGINT && first->kind == SPC_REPORT_INTERRUPTED));
 }
 
-/* The signal to which the end of node 0 is the answer although it reached no other process, as `kill -INT` sends it; 0:
- * none. The code of a failure shows it. Where the parent has it ignored, the other nodes would not end of it. */
-static int signal_of_zero(const spc_fork_supervisor_t *supervisor) {
+/* The signal to which the end of a caller is the answer although it reached no other process, as `kill -INT` sends it;
+ * 0: none. The code of a failure shows it. Where the parent has it ignored, the other nodes would not end of it. */
+static int signal_of_caller(const spc_fork_supervisor_t *supervisor) {
     static const int asking[] = {SIGINT, SIGHUP, SIGQUIT};
     for (uint32_t i = 0; i < sizeof asking / sizeof *asking; i++) {
         struct sigaction found;
-        if (supervisor->failures.first == (int32_t)supervisor->zero
+        if (supervisor->node[supervisor->failures.first].is_caller
             && spc_failures_code(&supervisor->failures) == 128 + asking[i]
             && sigaction(asking[i], NULL, &found) == 0 && found.sa_handler == on_signal) {
             return asking[i];
@@ -306,7 +312,7 @@ static void consider(spc_fork_supervisor_t *supervisor) {
     }
     if (supervisor->failures.first >= 0) {
         bool answer = is_answer(supervisor);
-        supervisor->signal = answer ? supervisor->heard : signal_of_zero(supervisor);
+        supervisor->signal = answer ? supervisor->heard : signal_of_caller(supervisor);
         int handed_on = supervisor->signal != 0 ? supervisor->signal : SIGTERM;
         spc_fork_end_run(supervisor, answer ? 0 : handed_on, supervisor->failures.first);
     } else if (supervisor->failures.first_lost >= 0 && supervisor->settle_ns == SPC_NO_DEADLINE) {
@@ -332,10 +338,25 @@ static void speak(const char *text, size_t bytes) {
     }
 }
 
+/* Can a node still be to blame for the failures that others have reported, or for their waits? It has told them that
+ * it is finished, and its process has not ended; or of an error, which is still alive and not reported. */
+static bool is_failure_due(const spc_fork_supervisor_t *supervisor) {
+    const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        const spc_fork_node_t *node = &supervisor->node[rank];
+        bool is_over = node->process == 0 || node->is_over;
+        if (!is_over && !supervisor->failures.node[rank].known
+            && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- looking for deadlocks: ends the run when nodes are proven to wait for ever */
 
 #define LOOK_NS 60000000 /* between two looks; two of them make a proof */
-#define STALL_S 5        /* as the launcher's --stall */
+#define STALL_S 5 /* as the launcher's --stall */
 
 /* Examines the waits of the nodes now and then, until the run is to end. */
 static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
@@ -349,44 +370,12 @@ static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-/* The time for which the last one of these nodes has been waiting. */
-static uint64_t waited_s(const spc_waits_t *waits) {
-    uint64_t now_ns = spc_clock_now_ns(), since_ns = 0;
-    for (uint32_t rank = 0; rank < waits->nodes; rank++) {
-        since_ns = waits->known[rank] && waits->entry[rank].since_ns > since_ns ? waits->entry[rank].since_ns
-                                                                                : since_ns;
-    }
-    return now_ns > since_ns ? (now_ns - since_ns) / UINT64_C(1000000000) : 0;
-}
-
-/* Writes the report of nodes that a look of `found` has found; `least_s`: only if all have waited for so long, as a
- * warning. The caller frees the text. NULL: not now. */
-static char *report_of(const spc_fork_supervisor_t *supervisor, const spc_deadlock_t *found, uint64_t least_s,
-                       size_t *bytes) {
-    spc_deadlock_report_options_t options = {0};
-    spc_waits_t waits;
-    char *text = NULL;
-    if (spc_waits_read(&supervisor->fork->segment, found, &waits) != SPC_OK) {
-        return NULL; /* the nodes wait on: the next look finds them again */
-    }
-    options.waited_s = least_s != 0 ? waited_s(&waits) : 0;
-    FILE *out = options.waited_s >= least_s ? open_memstream(&text, bytes) : NULL;
-    bool failed = out == NULL || spc_deadlock_report_write(&waits, &options, out) != SPC_OK;
-    failed = (out != NULL && fclose(out) != 0) || failed;
-    spc_waits_free(&waits);
-    if (failed) {
-        free(text);
-        text = NULL;
-    }
-    return text;
-}
-
 /* Warns once of what is no proof: a thread of the program, say, might end the waits. */
 static void warn_of_stall(spc_fork_supervisor_t *supervisor) {
     size_t bytes = 0;
     char *text = NULL;
     if (supervisor->stall != NULL && spc_deadlock_look(supervisor->stall) != 0) {
-        text = report_of(supervisor, supervisor->stall, STALL_S, &bytes);
+        text = spc_deadlock_report_text(&supervisor->fork->segment, supervisor->stall, STALL_S, &bytes);
     }
     if (text != NULL) {
         speak(text, bytes);
@@ -403,12 +392,17 @@ static void spc_fork_look_for_deadlock(spc_fork_supervisor_t *supervisor) {
     }
     supervisor->look_ns = now_ns + LOOK_NS;
     if (spc_deadlock_look(supervisor->deadlock) == 0) {
+        supervisor->proof_ns = SPC_NO_DEADLINE;
         warn_of_stall(supervisor);
         return;
     }
+    supervisor->proof_ns = supervisor->proof_ns == SPC_NO_DEADLINE ? now_ns : supervisor->proof_ns;
+    if (now_ns < supervisor->proof_ns + SPC_DUE_NS && is_failure_due(supervisor)) {
+        return; /* the others may wait because of it */
+    }
     /* Written before any node is told to end: the boards show the deadlock only until then. */
-    supervisor->deadlock_text =
-        report_of(supervisor, supervisor->deadlock, 0, &supervisor->deadlock_text_bytes);
+    supervisor->deadlock_text = spc_deadlock_report_text(&supervisor->fork->segment, supervisor->deadlock, 0,
+                                                         &supervisor->deadlock_text_bytes);
     if (supervisor->deadlock_text != NULL) {
         spc_fork_end_run(supervisor, SIGTERM, -1);
     }
@@ -416,7 +410,7 @@ static void spc_fork_look_for_deadlock(spc_fork_supervisor_t *supervisor) {
 
 /* ---- reports */
 
-/* `is_gone`: node 0 may have said how it will end while its process, which waits for the supervisor, still runs. */
+/* `is_gone`: a caller may have said how it will end while its process, which waits for the supervisor, still runs. */
 static void mark(const spc_fork_supervisor_t *supervisor, uint32_t rank, int status, bool is_gone) {
     int32_t reason = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
     bool well = status == 0 && !supervisor->failures.node[rank].known;
@@ -424,11 +418,11 @@ static void mark(const spc_fork_supervisor_t *supervisor, uint32_t rank, int sta
                                                            well ? SPC_NODE_FINISHED : SPC_NODE_DIED, reason);
 }
 
-static void zero_ended(spc_fork_supervisor_t *supervisor, int status) {
-    supervisor->zero_is_over = true;
-    spc_failures_ended(&supervisor->failures, supervisor->zero, status);
-    consider(supervisor); /* first: nodes that wait for node 0 see the signal, and then that it is lost */
-    mark(supervisor, supervisor->zero, status, false);
+static void caller_ended(spc_fork_supervisor_t *supervisor, uint32_t rank, int status) {
+    supervisor->node[rank].is_over = true;
+    spc_failures_ended(&supervisor->failures, rank, status);
+    consider(supervisor); /* first: nodes that wait for this one see the signal, and then that it is lost */
+    mark(supervisor, rank, status, false);
 }
 
 static void obey_report(spc_fork_supervisor_t *supervisor, uint32_t rank, spc_report_kind_t kind,
@@ -436,13 +430,13 @@ static void obey_report(spc_fork_supervisor_t *supervisor, uint32_t rank, spc_re
     char number[8] = {0};
     memcpy(number, payload, bytes < 7 ? bytes : 7);
     if (kind == SPC_REPORT_OVER) {
-        zero_ended(supervisor, (atoi(number) & 0xff) << 8);
+        caller_ended(supervisor, rank, (atoi(number) & 0xff) << 8);
         return;
     }
     if (kind == SPC_REPORT_STOPPED) {
-        supervisor->zero_is_over = true;
-        spc_comm_mark_ending(&supervisor->fork->segment, supervisor->zero, SPC_NODE_DIED, -SIGTERM);
-        if (supervisor->failures.node[supervisor->zero].known) {
+        supervisor->node[rank].is_over = true;
+        spc_comm_mark_ending(&supervisor->fork->segment, rank, SPC_NODE_DIED, -SIGTERM);
+        if (supervisor->failures.node[rank].known) {
             return; /* it has failed before, and that failure counts more */
         }
     }
@@ -524,8 +518,8 @@ static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
     pid_t process;
     while ((process = waitpid(-1, &status, WNOHANG)) > 0) {
         for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
-            if (rank != supervisor->zero && supervisor->processes[rank] == process) {
-                supervisor->processes[rank] = 0;
+            if (!supervisor->node[rank].is_caller && supervisor->node[rank].process == process) {
+                supervisor->node[rank].process = 0;
                 spc_fork_hear_reports(supervisor); /* its reports come before its end */
                 mark(supervisor, rank, status, true);
                 spc_failures_ended(&supervisor->failures, rank, status);
@@ -535,43 +529,93 @@ static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-static void zero_is_gone(spc_fork_supervisor_t *supervisor) {
+static void caller_is_gone(spc_fork_supervisor_t *supervisor, uint32_t rank) {
     const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
+    spc_fork_node_t *node = &supervisor->node[rank];
     spc_fork_hear_reports(supervisor);
-    supervisor->processes[supervisor->zero] = 0;
-    bool finished =
-        spc_status_state(status, supervisor->zero) == SPC_NODE_FINISHED && !supervisor->zero_is_over;
-    supervisor->zero_is_over = true;
-    spc_comm_mark_ended(&supervisor->fork->segment, supervisor->zero, SPC_NODE_DIED, 0);
+    node->process = 0;
+    bool finished = spc_status_state(status, rank) == SPC_NODE_FINISHED && !node->is_over;
+    node->is_over = true;
+    spc_comm_mark_ended(&supervisor->fork->segment, rank, SPC_NODE_DIED, 0);
     if (!finished) {
-        spc_failures_vanished(&supervisor->failures, supervisor->zero);
+        spc_failures_vanished(&supervisor->failures, rank);
         consider(supervisor);
     }
 }
 
-static void spc_fork_look_for_zero(spc_fork_supervisor_t *supervisor) {
-    if (supervisor->processes[supervisor->zero] != 0
-        && getppid() != supervisor->processes[supervisor->zero]) {
-        zero_is_gone(supervisor);
+static void spc_fork_look_for_callers(spc_fork_supervisor_t *supervisor) {
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        const spc_fork_node_t *node = &supervisor->node[rank];
+        if (node->is_caller && node->process != 0 && has_left(supervisor, node)) {
+            caller_is_gone(supervisor, rank);
+        }
+    }
+}
+
+/* ---- processes of another launcher */
+
+static void stop_admitting(spc_fork_supervisor_t *supervisor) {
+    int *const ends[] = {&supervisor->fork->listener, supervisor->fork->handed, supervisor->fork->handed + 1};
+    supervisor->join_ns = SPC_NO_DEADLINE;
+    for (uint32_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        close(*ends[i]); /* for the second time, that of -1 */
+        *ends[i] = -1;
+    }
+}
+
+static bool is_expected(const spc_fork_supervisor_t *supervisor, const spc_join_hello_t *hello) {
+    return hello->size == supervisor->fork->nodes && hello->rank < hello->size
+           && supervisor->node[hello->rank].is_caller && !supervisor->node[hello->rank].has_joined;
+}
+
+static void admit(spc_fork_supervisor_t *supervisor, int connection, const spc_join_hello_t *hello) {
+    if (!is_expected(supervisor, hello)
+        || spc_join_hand(connection, supervisor->fork->handed, getpid()) != SPC_OK) {
+        close(connection); /* a copy of a node, or one that is gone again */
+        return;
+    }
+    spc_fork_node_t *node = &supervisor->node[hello->rank];
+    *node = (spc_fork_node_t){.process = hello->process,
+                              .is_caller = true,
+                              .has_joined = true,
+                              .life = connection,
+                              .watch = watch(hello->process),
+                              .self = (void *)(uintptr_t)hello->self}; /* an address there */
+    supervisor->missing--;
+    if (supervisor->missing == 0) {
+        stop_admitting(supervisor);
+    }
+    if (supervisor->is_ending) {
+        signal_node(supervisor, hello->rank, SIGTERM);
+    }
+}
+
+static void spc_fork_admit(spc_fork_supervisor_t *supervisor) {
+    spc_join_hello_t hello;
+    int connection;
+    while (supervisor->fork->listener >= 0
+           && (connection = spc_join_accept(supervisor->fork->listener, &hello)) >= 0) {
+        admit(supervisor, connection, &hello);
+    }
+}
+
+static void spc_fork_start_admitting(spc_fork_supervisor_t *supervisor) {
+    if (supervisor->fork->place != NULL) {
+        supervisor->missing = supervisor->fork->local_nodes;
+        supervisor->join_ns = spc_clock_now_ns() + SPC_JOIN_S * UINT64_C(1000000000);
+    }
+}
+
+/* The run ends without them. */
+static void give_up_missing(spc_fork_supervisor_t *supervisor) {
+    stop_admitting(supervisor);
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        spc_fork_node_t *node = &supervisor->node[rank];
+        node->is_over = node->is_over || (node->is_caller && !node->has_joined && supervisor->missing > 0);
     }
 }
 
 /* ---- deadlines */
-
-/* Can a node still be to blame for the failures that others have reported? It has told them that it is finished, and
- * its process has not ended; or it has told them of an error, which is still alive and not reported. */
-static bool is_failure_due(const spc_fork_supervisor_t *supervisor) {
-    const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
-    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
-        bool is_over =
-            supervisor->processes[rank] == 0 || (rank == supervisor->zero && supervisor->zero_is_over);
-        if (!is_over && !supervisor->failures.node[rank].known
-            && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static void settle(spc_fork_supervisor_t *supervisor, uint64_t now_ns) {
     if (now_ns < supervisor->due_ns && is_failure_due(supervisor)) {
@@ -595,21 +639,27 @@ static void spc_fork_obey_deadlines(spc_fork_supervisor_t *supervisor) {
         supervisor->signal = SIGTERM;
         spc_fork_end_run(supervisor, SIGTERM, -1);
     }
+    if (now_ns >= supervisor->join_ns) {
+        supervisor->is_late = true;
+        spc_fork_end_run(supervisor, SIGTERM, -1);
+    }
     if (now_ns >= supervisor->kill_ns) {
         supervisor->kill_ns = SPC_NO_DEADLINE;
         signal_nodes(supervisor, SIGKILL, -1);
+        give_up_missing(supervisor);
     }
 }
 
 /* ---- several boxes */
 
 static bool nodes_are_over(const spc_fork_supervisor_t *supervisor) {
-    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
-        if (rank != supervisor->zero && supervisor->processes[rank] != 0) {
+    for (uint32_t i = 0; i < supervisor->fork->local_nodes; i++) {
+        const spc_fork_node_t *node = &supervisor->node[supervisor->fork->ranks[i]];
+        if (node->is_caller ? !node->is_over : node->process != 0) {
             return false;
         }
     }
-    return supervisor->zero_is_over;
+    return true;
 }
 
 /* The run is over: because of this box if there is no text, else because of another one. */
@@ -673,9 +723,13 @@ static void end_box(spc_fork_supervisor_t *supervisor) {
     if (!supervisor->has_told && !supervisor->is_ending) {
         supervisor->has_told = true;
         supervisor->heard = 0; /* the nodes have ended well all the same */
-        /* Node 0's process waits for the supervisor, but the gateway must see it as gone: no node here receives any
-         * more, so memory that another thread of node 0 may still read is not used again. */
-        mark(supervisor, supervisor->zero, 0, true);
+        /* Processes of callers wait for the supervisor, but the gateway must see them as gone: no node here receives
+         * any more, so memory that another thread of a caller may still read is not used again. */
+        for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+            if (supervisor->node[rank].is_caller) {
+                mark(supervisor, rank, 0, true);
+            }
+        }
         tell_box(supervisor, 0);
     } else if (supervisor->has_told && !supervisor->is_ending && supervisor->heard != 0) {
         supervisor->signal = supervisor->heard; /* no node here is left to answer it */
@@ -696,14 +750,20 @@ static bool is_over(spc_fork_supervisor_t *supervisor) {
     return true;
 }
 
+/* Is there a caller whose end wakes no poll? */
+static bool is_blind(const spc_fork_supervisor_t *supervisor) {
+    const spc_fork_node_t *caller = &supervisor->node[supervisor->fork->ranks[0]];
+    return supervisor->fork->place == NULL && caller->watch < 0 && caller->process != 0;
+}
+
 static int patience_ms(const spc_fork_supervisor_t *supervisor) {
     uint64_t now_ns = spc_clock_now_ns();
     uint64_t until_ns =
         supervisor->settle_ns < supervisor->told_ns ? supervisor->settle_ns : supervisor->told_ns;
     until_ns = supervisor->kill_ns < until_ns ? supervisor->kill_ns : until_ns;
     until_ns = supervisor->look_ns < until_ns ? supervisor->look_ns : until_ns;
-    if (supervisor->watch < 0 && supervisor->processes[supervisor->zero] != 0
-        && until_ns > now_ns + SPC_PARENT_NS) {
+    until_ns = supervisor->join_ns < until_ns ? supervisor->join_ns : until_ns;
+    if (is_blind(supervisor) && until_ns > now_ns + SPC_PARENT_NS) {
         until_ns = now_ns + SPC_PARENT_NS;
     }
     if (until_ns == SPC_NO_DEADLINE) {
@@ -713,63 +773,44 @@ static int patience_ms(const spc_fork_supervisor_t *supervisor) {
     return left_ms < 60000 ? (int)left_ms : 60000;
 }
 
+/* The descriptors to wait for; returns how many. */
+static nfds_t prepare_poll(const spc_fork_supervisor_t *supervisor) {
+    const int own[] = {SPC_WAKE_READ, supervisor->fork->report, supervisor->fork->listener,
+                       supervisor->has_answer ? -1 : supervisor->fork->box_socket};
+    nfds_t count = 0;
+    for (; count < sizeof own / sizeof *own; count++) {
+        supervisor->ready[count] = (struct pollfd){.fd = own[count], .events = POLLIN};
+    }
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        const spc_fork_node_t *node = &supervisor->node[rank];
+        if (node->is_caller && node->process != 0) {
+            const int end = node->watch >= 0 || supervisor->fork->place == NULL ? node->watch : node->life;
+            supervisor->ready[count++] = (struct pollfd){.fd = end, .events = POLLIN};
+        }
+    }
+    return count;
+}
+
 static void turn(spc_fork_supervisor_t *supervisor) {
-    struct pollfd ready[] = {
-        {.fd = SPC_WAKE_READ, .events = POLLIN},
-        {.fd = supervisor->fork->report, .events = POLLIN},
-        {.fd = supervisor->processes[supervisor->zero] != 0 ? supervisor->watch : -1, .events = POLLIN},
-        {.fd = supervisor->has_answer ? -1 : supervisor->fork->box_socket, .events = POLLIN},
-    };
-    if (poll(ready, 4, patience_ms(supervisor)) < 0 && errno != EINTR) {
+    if (poll(supervisor->ready, prepare_poll(supervisor), patience_ms(supervisor)) < 0 && errno != EINTR) {
         (void)poll(NULL, 0, SPC_REST_MS); /* the senses below work without it, too */
     }
     spc_fork_hear_signals(supervisor); /* first: they explain what follows */
+    spc_fork_admit(supervisor);
     spc_fork_hear_reports(supervisor);
     spc_fork_reap(supervisor);
-    spc_fork_look_for_zero(supervisor);
+    spc_fork_look_for_callers(supervisor);
     spc_fork_hear_box(supervisor);
-    if (ready[2].revents != 0 && supervisor->processes[supervisor->zero] != 0) {
-        close(supervisor->watch); /* it shows an end that is not visible yet: look now and then */
-        supervisor->watch = -1;
-    }
     spc_fork_obey_deadlines(supervisor);
     spc_fork_look_for_deadlock(supervisor);
-}
-
-/* Kills processes that nodes have started and left running. It gives up after a time: some cannot be killed (of another
- * user), and a process that keeps forking may always be one step ahead. */
-static void kill_orphans(uint64_t patience_ns, const char *spared) {
-    uint64_t until_ns = spc_clock_now_ns() + patience_ns;
-    bool again = true;
-    while (again && spc_clock_now_ns() < until_ns) {
-        int32_t processes[64];
-        uint32_t found = spc_process_children(processes, 64, spared);
-        again = false;
-        for (uint32_t i = 0; i < found; i++) {
-            if (kill(processes[i], SIGKILL) == 0) {
-                again = waitpid(processes[i], NULL, 0) == processes[i] || again;
-            }
-        }
-    }
-}
-
-/* Resource trackers come last: each ends by itself once the processes that it serves are gone, and removes the
- * semaphores and shared memory that these have left. */
-static void end_orphans(uint64_t patience_ns) {
-    int32_t processes[64];
-    kill_orphans(patience_ns, SPC_TRACKER);
-    uint64_t until_ns = spc_clock_now_ns() + SPC_TRACKER_NS;
-    while (spc_process_children(processes, 64, NULL) > spc_process_children(processes, 64, SPC_TRACKER)
-           && spc_clock_now_ns() < until_ns) {
-        (void)poll(NULL, 0, SPC_TRACKER_LOOK_MS);
-    }
-    kill_orphans(patience_ns, NULL);
 }
 
 /* Another box has ended the run: prints its sentence, after the output of the nodes here. */
 static int conclude_as_told(const spc_fork_supervisor_t *supervisor, FILE *out) {
     spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), false, out);
-    fwrite(supervisor->answer + sizeof(spc_meet_header_t), 1, answer_header(supervisor).bytes, out);
+    if (supervisor->answer[sizeof(spc_meet_header_t)] != '\0') { /* otherwise another box has said it */
+        fwrite(supervisor->answer + sizeof(spc_meet_header_t), 1, answer_header(supervisor).bytes, out);
+    }
     return supervisor->answer_code;
 }
 
@@ -808,35 +849,50 @@ static int conclude(spc_fork_supervisor_t *supervisor) {
 }
 
 /* The text of an answer is long, so the supervisor does not lie on a stack that the program may have made short. */
-static spc_fork_supervisor_t *make_supervisor(spc_fork_t *fork, pid_t *processes) {
+static spc_fork_supervisor_t *make_supervisor(spc_fork_t *fork, spc_fork_node_t *nodes) {
     spc_fork_supervisor_t *supervisor = calloc(1, sizeof *supervisor);
-    if (supervisor == NULL || spc_failures_init(&supervisor->failures, fork->nodes) != SPC_OK) {
+    struct pollfd *ready = calloc(fork->local_nodes + SPC_POLLED, sizeof *ready);
+    if (supervisor == NULL || ready == NULL
+        || spc_failures_init(&supervisor->failures, fork->nodes) != SPC_OK) {
         _exit(SPC_CODE_SPCOMM); /* and so the nodes */
     }
     supervisor->fork = fork;
-    supervisor->processes = processes;
-    supervisor->zero = fork->ranks[0];
-    supervisor->settle_ns = supervisor->told_ns = supervisor->kill_ns = supervisor->look_ns = SPC_NO_DEADLINE;
+    supervisor->node = nodes;
+    supervisor->ready = ready;
+    supervisor->settle_ns = supervisor->told_ns = supervisor->kill_ns = supervisor->look_ns =
+        supervisor->join_ns = supervisor->proof_ns = SPC_NO_DEADLINE;
     for (uint32_t rank = 0; rank < fork->nodes; rank++) {
-        supervisor->failures.node[rank].elsewhere = processes[rank] == 0;
+        nodes[rank].life = nodes[rank].watch = -1;
+        supervisor->failures.node[rank].elsewhere = nodes[rank].process == 0 && !nodes[rank].is_caller;
     }
+    nodes[fork->ranks[0]].life = fork->life;
+    nodes[fork->ranks[0]].self = fork;
     return supervisor;
 }
 
-_Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, pid_t *processes) {
-    spc_fork_supervisor_t *supervisor = make_supervisor(fork, processes);
+/* The callers end with the exit code of the run. */
+static void let_go(const spc_fork_supervisor_t *supervisor, int32_t code) {
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        const int life = supervisor->node[rank].life;
+        if (life >= 0 && write(life, &code, sizeof code) < 0) {
+            /* it is gone */
+        }
+    }
+}
+
+_Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, spc_fork_node_t *nodes) {
+    spc_fork_supervisor_t *supervisor = make_supervisor(fork, nodes);
     furnish(supervisor);
+    spc_fork_start_admitting(supervisor);
     spc_fork_start_looking(supervisor);
     spc_fork_reap(supervisor); /* nodes that ended before the watch began */
-    spc_fork_look_for_zero(supervisor);
+    spc_fork_look_for_callers(supervisor);
     while (!is_over(supervisor)) {
         turn(supervisor);
     }
     spc_fork_hear_reports(supervisor);
-    end_orphans(fork->grace_ns);
+    spc_process_end_children(fork->grace_ns);
     int32_t code = conclude(supervisor);
-    if (write(fork->life, &code, sizeof code) < 0) {
-        /* node 0 is gone */
-    }
+    let_go(supervisor, code);
     _exit(code);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_launcher: recognizes that another launcher (mpiexec, srun) has started this program several times.
+ * spc_launcher: the place that another launcher (mpiexec, srun) has given to this process.
  *
- * Each of those processes becomes a run of one node, because spcomm reads its place from `spcomm run` only. One of them
- * prints a note about it. The rank and the number of processes come from the environment, as Open MPI, PMI (MPICH,
- * Intel MPI), Slurm and PMIx set them. A launcher that does not set the number is recognized by its rank 1, which
- * prints the note in place of rank 0: with one process there is nothing to print.
+ * Rank, number of processes and the name of the job come from the environment, as Open MPI, MPICH's Hydra and Slurm set
+ * them. All processes of a job find the same name. The variables pass on to the programs that a process starts, which
+ * are not meant: so a process that has a place records it, and what it starts finds none.
  *
- * Call it before other threads change the environment. Python and C print the same note through it.
+ * Call it before other threads change the environment. Python and C share it.
  */
 #ifndef SPC_LAUNCHER_H
 #define SPC_LAUNCHER_H
@@ -16,9 +15,24 @@
 #include <stdint.h>
 
 #define SPC_LAUNCHER_NOTE_BYTES 1024 /* enough for the sentence and a command; longer ones are cut */
+#define SPC_LAUNCHER_NAME_BYTES 96
 
-/* Whether this process is the one that prints the note: one sentence without full stop. `note` is empty if there is no
- * other launcher. `program` is the text after `spcomm run -n N` in the suggested command. */
-bool spc_launcher_note(const char *program, char *note, uint64_t note_bytes);
+typedef struct spc_launcher_place {
+    uint32_t rank, size; /* in the job */
+    uint32_t local_rank, local_size; /* on this machine */
+    bool is_slurm;
+    const char *launcher; /* the command, for users */
+    char name[SPC_LAUNCHER_NAME_BYTES]; /* of an abstract socket: user, machine and job */
+} spc_launcher_place_t;
+
+/* SPC_OK: this process is one of several of a launcher. SPC_EAGAIN: there is none, or it has started one process, or
+ * the user does not want it (SPCOMM_ALONE=1): place->size is 1 if there is one, and `note` is a sentence about it, or
+ * empty. SPC_EINVAL: its processes
+ * cannot be one run; `note` has a sentence without full stop. `program` is the text after `spcomm run -n N` in the
+ * suggested command. */
+int spc_launcher_find(spc_launcher_place_t *place, const char *program, char *note, uint64_t note_bytes);
+
+/* Records that this process has its place, so that programs that it starts do not take it. */
+void spc_launcher_record(void);
 
 #endif

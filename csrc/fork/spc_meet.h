@@ -13,7 +13,8 @@
  *
  *   to the caller        code 0: the text is the ranks of this box's nodes, 4 bytes each, the caller's first, and the
  *                        segment's descriptor comes along. Otherwise a status, and why there is no run
- *   to the supervisor    the run is over, with this exit code; the text is to be printed. Empty: its own report
+ *   to the supervisor    the run is over, with this exit code; the text is to be printed. Empty: its own report; the
+ *                        character 0: nothing, because another box has said it
  *   from the supervisor  this box's nodes have ended, or fail and will end: the run's exit code as the supervisor
  *                        sees it, and a sentence
  *
@@ -39,7 +40,7 @@ typedef struct spc_meet_options {
     int32_t local_nodes;
     int32_t total_nodes;
     int32_t group_id;
-    const char *infile;
+    const char *infile; /* "": the boxes are those of a step of Slurm */
     const char *program; /* its name, for users; NULL: "a program" */
     int (*check)(void *argument); /* after a signal; another status than SPC_OK ends the wait. NULL: none */
     void *check_argument;

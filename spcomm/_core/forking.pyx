@@ -12,16 +12,20 @@ from spcomm._core.libspc cimport (
     SPC_EDISCONNECTED,
     SPC_EINTERRUPTED,
     SPC_EINVAL,
+    SPC_ELOST,
     SPC_ENOMEM,
     SPC_ESYSTEM,
     SPC_ETIMEDOUT,
     SPC_EVERSION,
     SPC_INFILE_MESSAGE_BYTES,
+    SPC_JOIN_MESSAGE_BYTES,
     SPC_LAUNCHER_NOTE_BYTES,
     SPC_MEET_MESSAGE_BYTES,
     SPC_OK,
     spc_error_message,
     spc_fork_is_caller,
+    spc_fork_join,
+    spc_fork_join_options_t,
     spc_fork_nodes,
     spc_fork_options_t,
     spc_fork_other_threads,
@@ -32,7 +36,8 @@ from spcomm._core.libspc cimport (
     spc_fork_wait_at_exit,
     spc_infile_read,
     spc_infile_t,
-    spc_launcher_note,
+    spc_launcher_find,
+    spc_launcher_place_t,
     spc_meet,
     spc_meet_close,
     spc_meet_options_t,
@@ -115,6 +120,26 @@ cdef int check_signals(void *raised) noexcept with gil:
     return SPC_OK
 
 
+cdef enum:
+    MOST_WORDS = 17
+
+
+cdef void point_at(list kept, const char **words):
+    cdef int at
+    for at in range(len(kept)):
+        words[at] = kept[at]
+    words[len(kept)] = NULL
+
+
+cdef object error_of(int status):
+    return {
+        SPC_EINVAL: errors.ConfigError,
+        SPC_EDISCONNECTED: errors.ConnectionLostError,
+        SPC_ETIMEDOUT: errors.WaitTimeoutError,
+        SPC_EVERSION: errors.VersionError,
+    }.get(status, OSError)
+
+
 def meet(call, command, numbers, infile, program):
     """Wait at the infile's server until all nodes of the run have come.
 
@@ -136,7 +161,7 @@ def meet(call, command, numbers, infile, program):
     ------
     ConfigError, ConnectionLostError, VersionError, WaitTimeoutError, OSError
     """
-    cdef const char *words[17]
+    cdef const char *words[MOST_WORDS]
     cdef char message[SPC_MEET_MESSAGE_BYTES]
     cdef spc_meet_options_t options
     cdef Meeting made = Meeting()
@@ -144,10 +169,8 @@ def meet(call, command, numbers, infile, program):
     cdef list kept = [os.fsencode(word) for word in command]
     cdef bytes path = os.fsencode(infile)
     cdef bytes name = os.fsencode(program)
-    cdef int status, at
-    for at in range(len(kept)):
-        words[at] = kept[at]
-    words[len(kept)] = NULL
+    cdef int status
+    point_at(kept, words)
     options.command = words
     options.local_nodes, options.total_nodes, options.group_id = numbers
     options.infile = path
@@ -160,12 +183,7 @@ def meet(call, command, numbers, infile, program):
         raise raised[0]
     if status != SPC_OK:
         text = f"{call}: {(<bytes>message).decode('utf-8', 'replace')}"
-        raise {
-            SPC_EINVAL: errors.ConfigError,
-            SPC_EDISCONNECTED: errors.ConnectionLostError,
-            SPC_ETIMEDOUT: errors.WaitTimeoutError,
-            SPC_EVERSION: errors.VersionError,
-        }.get(status, OSError)(text)
+        raise error_of(status)(text)
     return made
 
 
@@ -245,13 +263,115 @@ def read_infile(path):
             "code": os.fsdecode(<bytes>found.code), "ranks": [found.ranks[at] for at in range(found.rank_count)]}
 
 
-def launcher_note(program):
-    """Return the note for a program that another launcher has started, and whether this process is to print it.
+cdef class Place:
+    """The place that another launcher has given to this process: see csrc/fork/spc_launcher.h."""
 
-    The note is empty if there is no other launcher. `program` is a str: the text after ``spcomm run -n N`` in the
-    suggested command.
+    cdef spc_launcher_place_t core
+
+    @property
+    def rank(self):
+        """The rank among all processes of the launcher."""
+        return self.core.rank
+
+    @property
+    def size(self):
+        """The number of these processes."""
+        return self.core.size
+
+    @property
+    def is_first(self):
+        """Whether this is the first process of its machine, which makes the run there."""
+        return self.core.local_rank == 0
+
+    @property
+    def is_one_machine(self):
+        """Whether all processes of the launcher are on this machine."""
+        return self.core.local_size == self.core.size
+
+    @property
+    def launcher(self):
+        """The command of the launcher."""
+        return self.core.launcher.decode()
+
+
+def find_launcher(program):
+    """Return the `Place` of this process, or None, and a note; and whether a launcher has started it at all.
+
+    Without a place the note is a sentence for the user, or empty. `program` is a str: the text after ``spcomm run -n
+    N`` in the suggested command.
+
+    Raises
+    ------
+    ConfigError
+        The processes of the launcher cannot be one run.
     """
     cdef char note[SPC_LAUNCHER_NOTE_BYTES]
     cdef bytes name = os.fsencode(program)
-    cdef bint is_ours = spc_launcher_note(name, note, SPC_LAUNCHER_NOTE_BYTES)
-    return os.fsdecode(<bytes>note), is_ours
+    cdef Place found = Place()
+    cdef int status = spc_launcher_find(&found.core, name, note, SPC_LAUNCHER_NOTE_BYTES)
+    text = os.fsdecode(<bytes>note)
+    if status == SPC_EINVAL:
+        raise errors.ConfigError(f"startup(): {text}")
+    return found if status == SPC_OK else None, text, found.core.size > 0
+
+
+def join_launched(Place place, segment, command, group, program):
+    """Join the run of all processes of another launcher: see csrc/fork/spc_fork.h.
+
+    Parameters
+    ----------
+    place : Place
+    segment : int
+        The descriptor of a fresh segment, in the first process of the only machine.
+    command : list of str
+        Starts the box process in the first process of each of several machines; at most 16 words.
+    group : int
+    program : str
+
+    Returns
+    -------
+    Fork
+    int
+        The descriptor of the segment, which the caller closes.
+
+    Raises
+    ------
+    ConfigError, ConnectionLostError, VersionError, WaitTimeoutError, OSError
+    SystemExit
+        The first process of this machine has failed, and says why.
+    """
+    cdef const char *words[MOST_WORDS]
+    cdef char message[SPC_JOIN_MESSAGE_BYTES]
+    cdef spc_fork_join_options_t options
+    cdef spc_meet_options_t meeting
+    cdef list kept = [os.fsencode(word) for word in command]
+    cdef bytes name = os.fsencode(program)
+    cdef Fork made = Fork()
+    cdef list raised = []
+    cdef int status, descriptor = -1
+    point_at(kept, words)
+    meeting.command = words
+    meeting.local_nodes, meeting.total_nodes, meeting.group_id = place.core.local_size, place.core.size, group
+    meeting.infile = b""
+    meeting.program = name
+    meeting.check = check_signals
+    meeting.check_argument = <void *>raised
+    options.place = &place.core
+    options.descriptor = segment
+    options.meet = NULL if place.is_one_machine else &meeting
+    options.check = check_signals
+    options.check_argument = <void *>raised
+    fflush(NULL)
+    with nogil:
+        status = spc_fork_join(&options, &made.core, &descriptor, message, SPC_JOIN_MESSAGE_BYTES)
+    if raised:
+        raise raised[0]
+    if status == SPC_ENOMEM:
+        raise MemoryError
+    if status == SPC_ELOST:
+        raise SystemExit(1)
+    if status != SPC_OK:
+        raise error_of(status)(f"startup(): {(<bytes>message).decode('utf-8', 'replace')}")
+    made.rank = place.core.rank
+    call_site.OWN_SIGNALS |= spc_fork_own_signals(made.core)
+    return made, descriptor

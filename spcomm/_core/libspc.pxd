@@ -627,6 +627,20 @@ cdef extern from "fork/spc_meet.h" nogil:
     void spc_meet_close(spc_meet_t *meet)
 
 
+cdef extern from "fork/spc_launcher.h" nogil:
+    enum:
+        SPC_LAUNCHER_NOTE_BYTES
+    ctypedef struct spc_launcher_place_t:
+        uint32_t rank
+        uint32_t size
+        uint32_t local_rank
+        uint32_t local_size
+        bint is_slurm
+        const char *launcher
+        char *name
+    int spc_launcher_find(spc_launcher_place_t *place, const char *program, char *note, uint64_t note_bytes)
+
+
 cdef extern from "fork/spc_fork.h" nogil:
     ctypedef struct spc_fork_t:
         pass
@@ -635,6 +649,14 @@ cdef extern from "fork/spc_fork.h" nogil:
         uint32_t nodes
         double grace_s
         const spc_meet_t *meet
+    ctypedef struct spc_fork_join_options_t:
+        const spc_launcher_place_t *place
+        int descriptor
+        const spc_meet_options_t *meet
+        int (*check)(void *argument) noexcept nogil
+        void *check_argument
+    int spc_fork_join(const spc_fork_join_options_t *options, spc_fork_t **fork, int *descriptor, char *message,
+                      uint64_t message_bytes)
     int spc_fork_is_caller(const spc_fork_t *fork)
     uint32_t spc_fork_other_threads()
     int spc_fork_nodes(const spc_fork_options_t *options, spc_fork_t **fork, uint32_t *rank)
@@ -660,10 +682,9 @@ cdef extern from "fork/spc_infile.h" nogil:
     int spc_infile_read(const char *path, spc_infile_t *infile, char *message, uint64_t message_bytes)
 
 
-cdef extern from "fork/spc_launcher.h" nogil:
+cdef extern from "fork/spc_join.h" nogil:
     enum:
-        SPC_LAUNCHER_NOTE_BYTES
-    bint spc_launcher_note(const char *program, char *note, uint64_t note_bytes)
+        SPC_JOIN_MESSAGE_BYTES
 
 
 cdef extern from "Python.h":

@@ -4,6 +4,7 @@
 import pytest
 
 from forking import Forked
+from launchers import LAUNCHERS, Launched
 from launching import STARTS, Launch, leaving_nothing
 
 
@@ -17,6 +18,18 @@ def launch(tmp_path):
 def forked(tmp_path):
     """Runs scripts by Python alone."""
     yield from leaving_nothing(Forked(tmp_path))
+
+
+@pytest.fixture(params=LAUNCHERS)
+def launched(tmp_path, request):
+    """Runs scripts as several processes of another launcher."""
+    yield from leaving_nothing(Launched(tmp_path, request.param))
+
+
+@pytest.fixture
+def launched_by_variables(tmp_path):
+    """The same, for a launcher that only sets variables."""
+    yield from leaving_nothing(Launched(tmp_path, "variables"))
 
 
 @pytest.fixture

@@ -409,25 +409,22 @@ def test_the_root_that_gave_nothing_is_first_however_long_it_cleans_up(forked):
     ), result
 
 
-# Another launcher has started the program several times
+# Another launcher has started the program several times; test_launched.py has those that become one run
 
 OTHERS = {"PMI_RANK": "0", "PMI_SIZE": "3"}
-NOTE = (
-    "spcomm: 3 processes of another launcher (PMI_SIZE=3) are 3 runs of one node each; one run of 3 nodes: "
-    "spcomm run -n 3 "
-)
 
 
-@pytest.mark.parametrize(("rank", "said"), [("0", True), ("2", False)])
-def test_one_process_of_another_launcher_says_so(forked, rank, said):
-    path = forked.script("import spcomm\nprint(spcomm.startup().size, spcomm.startup(1).size)\n")
-    result = forked(path, env={**OTHERS, "PMI_RANK": rank})
-    assert (result.code, result.out, result.err) == (0, "1 1\n", f"{NOTE}{path}\n" if said else "")
-
-
-def test_a_module_that_another_launcher_started(forked):
-    forked.script("import spcomm\nspcomm.startup()\n", "package/__main__.py")
-    assert forked("-m", "package", env=OTHERS).err == f"{NOTE}-m package\n"
+def test_processes_that_cannot_be_one_run_say_why(forked):
+    path = forked.script("import spcomm\nspcomm.startup()\n", "package/__main__.py")
+    result = forked("-m", "package", env=OTHERS)
+    assert result.code == 1 and "joining.py" not in result.err, result
+    assert result.last == (
+        "spcomm.ConfigError: startup(): the 3 processes of mpiexec cannot be one run: it does not set the number of "
+        "processes on this machine, as mpiexec of Open MPI and of MPICH (Hydra) do; `spcomm run -n 3 -m package` "
+        "starts one, and SPCOMM_ALONE=1 makes each process a run of its own"
+    )
+    result = forked(path, env={**OTHERS, "SPCOMM_ALONE": "1"})
+    assert (result.code, result.err) == (0, ""), result
 
 
 def test_numbers_that_are_given_are_meant(forked):

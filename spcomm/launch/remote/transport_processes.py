@@ -39,12 +39,12 @@ class TransportProcess:
         box: int,
         label: str,
         work: "Callable[[Wire], None]",
-        kept: int,
+        kept: "int | list[int]",
         forgotten: "list[Any]",
         group: "int | None" = None,
         reports: bool = False,
     ) -> None:
-        """Fork it. It runs `work`, and needs the descriptor `kept`; it gives up segments of other boxes.
+        """Fork it. It runs `work`, and needs the descriptors `kept`; it gives up segments of other boxes.
 
         `label` is its name in the system: 15 letters. `box`, `group`: of a gateway; -1 and None: the server. `reports`:
         when this process is killed, `work` reports it.
@@ -64,7 +64,13 @@ class TransportProcess:
                 for segment in forgotten:
                     segment.close()
                 parent = 0 if reports else launcher
-                transport_main.become(label, lambda: work(theirs), theirs, [theirs.fileno(), kept], parent)
+                transport_main.become(
+                    label,
+                    lambda: work(theirs),
+                    theirs,
+                    [theirs.fileno(), *([kept] if isinstance(kept, int) else kept)],
+                    parent,
+                )
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
             theirs.close()
@@ -115,6 +121,11 @@ class TransportProcess:
         if not self.gone:
             self.gone = True
             self.status = os.waitpid(self.pid, 0)[1]
+
+    def release(self) -> None:
+        """Let it end by itself, and wait for that."""
+        self._wire.close()
+        self.wait()
 
     def close(self) -> None:
         """Remove the rest of it."""

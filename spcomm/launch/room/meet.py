@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """`spcomm meet`: the box process of a run without a launcher. `startup` starts it; users do not type it.
 
-It meets the other boxes at a server (`broker`), makes the segment, runs the gateway, and stands between the supervisor,
-which watches over the nodes here, and the other boxes. csrc/fork/spc_meet.h describes the messages between it and the
-program; it ends when no process of the program holds that socket.
+It meets the other boxes at a server (`broker`), which the infile names, or which the first box of a step of Slurm runs
+(`step`). It makes the segment, runs the gateway, and stands between the supervisor, which watches over the nodes here,
+and the other boxes. csrc/fork/spc_meet.h describes the messages between it and the program; it ends when no process of
+the program holds that socket.
 """
 
 import _signal
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm.launch.room.room_link import ClientLink
+    from spcomm.launch.room.step import Step
 
 _DEADLOCK_CODE = 99
 _TIMEOUT_S = 300.0
 _FINISH_S = 1.0  # for the server to receive the end
+_DUE_S = 1.0  # for a node that has closed to end
 _HEADER_BYTES = 8
 _MOST_TEXT = 65536
 _SIZES = ("slots", "ring", "arena", "scratch", "queue_limit")
@@ -75,6 +78,8 @@ class BoxProcess:
         self._link: ClientLink | None = None
         self._granted: dict = {}
         self._waiting: tuple = ()  # as in the server's last message
+        self._step: Step | None = None  # of Slurm, whose processes are the nodes
+        self._server: Any = None  # of the step, in its first box
         self._segment: Any = None
         self._gateway: Any = None
         self._came = b""  # from the supervisor
@@ -108,23 +113,14 @@ class BoxProcess:
 
     def _enter(self) -> None:
         from spcomm._core import segments
-        from spcomm._core.forking import read_infile
-        from spcomm.launch.base.usage import UsageError
-        from spcomm.launch.room import join_code, prompt
+        from spcomm.launch.room import join_code
         from spcomm.launch.room.room_link import ClientLink
 
-        infile = read_infile(self._infile)
-        try:
-            where = prompt.place(self._infile, infile["server"])
-        except UsageError as error:
-            raise MeetError(connect.EINVAL, f"{error}: server") from None
-        ranks = infile["ranks"]
-        self._check_ranks(ranks)
-        key = join_code.key(self._code(infile["code"]))
-        self._timeout_s = float(infile["timeout"]) or _TIMEOUT_S
+        where, code, ranks = self._places_of_infile() if self._infile else self._places_of_step()
+        key = join_code.key(code)
         plan = segments.plan(self._total, disable=segments.disable_mask())
         about = {
-            "name": os.uname().nodename,
+            "name": self._step.machine if self._step is not None else os.uname().nodename,
             "group": self._group,
             "nodes": self._local,
             "total": self._total,
@@ -135,6 +131,55 @@ class BoxProcess:
         self._link = ClientLink(self._loop, where, key, "meet", about)
         for number in (_signal.SIGTERM, _signal.SIGQUIT):  # the server gets the end that they cause
             _signal.signal(number, _signal.SIG_IGN)
+
+    def _places_of_infile(self) -> "tuple[tuple[str, int], str, list[int]]":
+        """Return the server, its code, and the ranks of this box."""
+        from spcomm._core.forking import read_infile
+        from spcomm.launch.base.usage import UsageError
+        from spcomm.launch.room import prompt
+
+        infile = read_infile(self._infile)
+        try:
+            where = prompt.place(self._infile, infile["server"])
+        except UsageError as error:
+            raise MeetError(connect.EINVAL, f"{error}: server") from None
+        self._check_ranks(infile["ranks"])
+        self._timeout_s = float(infile["timeout"]) or _TIMEOUT_S
+        return where, self._code(infile["code"]), infile["ranks"]
+
+    def _places_of_step(self) -> "tuple[tuple[str, int], str, list[int]]":
+        """Do the same for the nodes of a step of Slurm, whose first box has the server."""
+        from spcomm.launch.room import step
+
+        end = time.monotonic() + step.MEET_S
+        try:
+            self._step = step.Step()
+            where, code = self._serve() if self._step.box == 0 else self._step.ask(end)
+        except step.StepError as error:
+            raise MeetError(connect.EINVAL, str(error)) from None
+        self._timeout_s = end - time.monotonic()
+        return where, code, self._step.ranks
+
+    def _serve(self) -> "tuple[tuple[str, int], str]":
+        """Start the server of the step; return its place and code."""
+        from spcomm.launch.remote import handshake
+        from spcomm.launch.remote.transport_processes import TransportProcess
+        from spcomm.launch.room import join_code, step
+
+        code = join_code.new()
+        desk, listener = self._step.listen()
+        if why := handshake.prepare(listener):
+            raise step.StepError(f"connections across a network are encrypted, and {why}")
+        host, port = listener.getsockname()
+
+        def serve(wire: "Any") -> None:
+            _serve_step(wire, self._step, desk, listener, code)
+
+        kept = [desk.fileno(), listener.fileno()]
+        self._server = TransportProcess("the server", -1, "spcomm server", serve, kept, [], reports=True)
+        desk.close()
+        listener.close()
+        return (self._step.first if host != "127.0.0.1" else host, port), code
 
     def _check_ranks(self, ranks: "list[int]") -> None:
         if ranks and len(ranks) != self._local:
@@ -184,7 +229,7 @@ class BoxProcess:
     def _say_who(self, there: int, who: str, others: str) -> None:
         is_news = self._waiting[:2] != (there, who)
         self._waiting = there, who, others
-        if is_news:
+        if is_news and self._step is None:
             self._say(f"waiting for nodes: {int(there)} of {self._total} are there ({one_line(who)})")
 
     def _say(self, text: str) -> None:
@@ -195,6 +240,13 @@ class BoxProcess:
 
     def _too_late(self) -> None:
         there, who, others = self._waiting or (self._local, "", "")
+        if self._step is not None:
+            raise MeetError(
+                connect.ETIMEDOUT,
+                f"after {_step_s():g} s {self._step.missing(who)} of the step's machines have not come: "
+                f"{int(there)} of {self._total} nodes are there ({one_line(who)}); every process that srun starts "
+                "has to call startup()",
+            )
         hint = f"; {one_line(others)}" if others else ""
         raise MeetError(
             connect.ETIMEDOUT,
@@ -287,11 +339,18 @@ class BoxProcess:
         """The run is over. All boxes print a report of a deadlock unchanged."""
         if int(code) == 0 or (is_ours and self._has_said and int(code) != _DEADLOCK_CODE):
             self._end(int(code), "")
+        elif self._step is not None and not self._speaks(int(code), is_ours):
+            self._end(int(code), "\0")
         elif int(code) == _DEADLOCK_CODE and "\n" in sentence:
             self._end(int(code), "".join(f"{one_line(line)}\n" for line in sentence.splitlines()))
         else:
             cause = f"{one_line(where)}: " if where else ""
             self._end(int(code), f"spcomm: {cause}{one_line(sentence)}; the nodes were stopped\n")
+
+    def _speaks(self, code: int, is_ours: bool) -> bool:
+        """Whether this box of a step prints why the run ends: all boxes have the same stderr."""
+        is_lost = code == 125  # the box to blame may be gone
+        return self._step.box == 0 if code == _DEADLOCK_CODE or (is_lost and not is_ours) else is_ours
 
     def _end(self, code: int, text: str) -> None:
         """Tell the supervisor how the run ends, once. Empty: as the supervisor itself has reported."""
@@ -310,7 +369,9 @@ class BoxProcess:
         elif message[0] == "deadlock":
             from spcomm._core import diagnose
 
-            self._fail(_DEADLOCK_CODE, diagnose.report(diagnose.unpacked(message[1]), self._total))
+            # Others may wait because of a node that is about to end with a code, which shows when its process ends.
+            report = diagnose.report(diagnose.unpacked(message[1]), self._total)
+            self._loop.at("deadlock", _DUE_S, lambda: self._fail(_DEADLOCK_CODE, report))
         elif not self._is_over:
             text = message[1] if message[0] == "failed" else "its gateway has failed, an error of spcomm"
             self._fail(125, one_line(text))
@@ -322,11 +383,51 @@ class BoxProcess:
             self._gateway.close()
         if self._link is not None:
             self._link.finish(_FINISH_S)
+        if self._server is not None:
+            self._server.release()  # it ends when the other boxes have heard how the run ends
 
     def _leave(self) -> None:
         """End the process; nothing of this box is left."""
         self.close()
         os._exit(0)
+
+
+def _step_s() -> float:
+    from spcomm.launch.room.step import MEET_S
+
+    return MEET_S
+
+
+def _serve_step(
+    wire: "Any", step: "Step", desk: "_socket.socket", listener: "_socket.socket", code: str
+) -> None:
+    """Serve the boxes of a step, until the last one has left. The end of `wire` is that of the first."""
+    from spcomm.launch.base.loop import Loop
+    from spcomm.launch.cmdline import values
+    from spcomm.launch.room.server import serve
+    from spcomm.launch.room.step import Desk
+
+    loop, left = Loop(), []
+
+    def leave() -> None:
+        loop.remove(wire.fileno())
+        left.append(True)
+
+    loop.add(wire.fileno(), leave)
+    Desk(loop, desk, step, listener.getsockname()[1], code)
+    about = {
+        "room": False,
+        "expires": time.time() + 8 * 3600.0,
+        "most": 64,
+        "link_timeout": values.LINK_TIMEOUT_S,
+    }
+    had: list[int] = []
+
+    def is_over(count: int) -> bool:
+        had.extend([count] if count and not had else [])
+        return not count and bool(had or left)
+
+    serve(loop, listener, code, about, lambda _text: None, 1024, is_over)
 
 
 def _nothing() -> None:

@@ -17,7 +17,10 @@ from spcomm.text import TIME_GRAMMAR, duration_s, is_option, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from spcomm.launch.base.loop import Loop
 
 _BACKLOG = 1024
 _CONNECTIONS = 1024  # of clients that know the code: members, runs, ways to boxes
@@ -154,17 +157,11 @@ def _listen(settings: Settings) -> "_socket.socket":
 
 
 def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
-    from spcomm._core import net, segments
     from spcomm.launch.base.loop import Loop
-    from spcomm.launch.remote.handshake import ROOM, Gate
-    from spcomm.launch.remote.transport_main import Runner
-    from spcomm.launch.room.broker import Broker
 
     most = min(_CONNECTIONS, _raise_limit() // 4)
     signals = _watch()
     loop, ended = Loop(), []
-    secrets = {(ROOM, 0): join_code.key(code)}
-    server = net.Server(settings.link_timeout, disable=segments.disable_mask(), keep_running=True)
     expires = time.time() + settings.expires
     about = {
         "room": settings.room,
@@ -172,17 +169,38 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
         "most": settings.max_members,
         "link_timeout": settings.link_timeout,
     }
-    broker = Broker(loop, server, secrets, about, _say)
+    loop.add(signals, lambda: ended.append("signal"))
+    _announce(settings, listener.getsockname(), code, expires)
+    serve(loop, listener, code, about, _say, most, lambda _count: bool(ended))
+    _say("the room is closed" if settings.room else "the server has ended")
+    return 0
+
+
+def serve(
+    loop: "Loop",
+    listener: "_socket.socket",
+    code: str,
+    about: dict,
+    say: "Callable[[str], object]",
+    most: int,
+    is_over: "Callable[[int], bool]",
+) -> None:
+    """Serve until that is over: `is_over` gets the number of connections that know the code, of at most `most`."""
+    from spcomm._core import net, segments
+    from spcomm.launch.remote.handshake import ROOM, Gate
+    from spcomm.launch.remote.transport_main import Runner
+    from spcomm.launch.room.broker import Broker
+
+    secrets = {(ROOM, 0): join_code.key(code)}
+    server = net.Server(about["link_timeout"], disable=segments.disable_mask(), keep_running=True)
+    broker = Broker(loop, server, secrets, about, say)
     full = lambda: broker.count >= most  # noqa: E731
     Gate(loop, listener, secrets, server.adopt, broker.welcome, full).open()
     runner = Runner(server.run)
-    loop.add(runner.fileno(), lambda: ended.append("server"))
-    loop.add(signals, lambda: ended.append("signal"))
-    _announce(settings, listener.getsockname(), code, expires)
-    while not ended:
+    loop.add(runner.fileno(), lambda: None)
+    while not runner.over and not is_over(broker.count):
         loop.turn()
         broker.flush()
-    loop.remove(signals)
     broker.part()
     loop.remove(listener.fileno())
     server.stop()
@@ -190,8 +208,6 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
         loop.turn()
     broker.close()  # after the server, which reports the ends of jobs to it
     runner.result()
-    _say("the room is closed" if settings.room else "the server has ended")
-    return 0
 
 
 def _announce(settings: Settings, address: "tuple[str, int]", code: str, expires: float) -> None:

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Other launchers than `spcomm run`: real ones, and one that only sets variables, as Open MPI does."""
+
+import itertools
+import os
+import subprocess
+import tempfile
+
+import pytest
+
+from forking import Forked
+from launching import WATCHDOG_S, Result
+from spcomm.bench import peers
+
+LAUNCHERS = ("variables", "mpich", "openmpi")
+_jobs = itertools.count()
+
+
+class Outcome(Result):
+    """As of one process; `codes` are those of all, or the launcher's."""
+
+    def __init__(self, codes, out, err):
+        super().__init__(codes[0], out, err)
+        self.codes = set(codes)
+
+    def said(self, text):
+        """The number of lines on stderr that begin with this."""
+        return sum(line.startswith(text) for line in self.err.splitlines())
+
+
+class Launched(Forked):
+    """Runs scripts as several processes of a launcher, which is none of ours."""
+
+    def __init__(self, folder, launcher):
+        super().__init__(folder)
+        self.launcher = launcher
+        self.contender = getattr(peers, launcher)() if launcher != "variables" else None
+        if self.contender is not None and self.contender.missing:
+            pytest.skip(self.contender.missing)
+
+    def run(self, nodes, text, *arguments, env=None):
+        """The outcome of a script on that many nodes."""
+        return self.execute(nodes, self.command(self.script(text), *arguments), env)
+
+    def execute(self, nodes, command, env=None):
+        """The same with a command."""
+        if self.contender is None:
+            return self._with_variables(nodes, command, env or {})
+        line = [*self.contender.command, *self.contender.crowded, "-n", str(nodes), *command]
+        process = self._begin(
+            line, {**self.contender.environment, **(env or {})}, subprocess.PIPE, subprocess.PIPE
+        )
+        result = self.finish(process)
+        return Outcome([result.code], result.raw, result.raw_err)
+
+    def _begin(self, line, env, out, err):
+        process = subprocess.Popen(
+            list(map(str, line)),
+            cwd=self.folder,
+            env=self.environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        self.running.append(process)
+        return process
+
+    def _with_variables(self, nodes, command, env):
+        job = f"test-{os.getpid()}-{next(_jobs)}"
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            started = [
+                self._begin(command, variables(rank, nodes, job) | env, out, err) for rank in range(nodes)
+            ]
+            codes = [process.wait(WATCHDOG_S) for process in started]
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read())
+        return Outcome(codes, *texts)
+
+
+def variables(rank, nodes, job):
+    """The variables of one process."""
+    names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
+    places = {
+        f"OMPI_COMM_WORLD_{name}": str(value) for name, value in zip(names, (rank, nodes) * 2, strict=True)
+    }
+    return places | {"PMIX_NAMESPACE": job}
