@@ -59,12 +59,13 @@ $(STAMPS)/built: $(STAMPS)/installed $(COMPILED) $(if $(wildcard spcomm/_core/*.
 	@$(COMPILE)
 	@touch $@
 
+# To compile all modules of SciPy, Matplotlib and others takes longer than the rest, and Python compiles what it imports.
 $(STAMPS)/test: $(STAMPS)/installed
-	$(PIP) install $$($(BIN)/python scripts/requirements.py test)
+	$(PIP) install --no-compile $$($(BIN)/python scripts/requirements.py test)
 	@touch $@
 
 $(STAMPS)/notebooks: $(STAMPS)/installed
-	$(PIP) install --group notebooks
+	$(PIP) install --no-compile --group notebooks
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/venv pyproject.toml
@@ -72,7 +73,7 @@ $(STAMPS)/lint: $(STAMPS)/venv pyproject.toml
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/venv pyproject.toml
-	$(PIP) install --group docs
+	$(PIP) install --no-compile --group docs
 	@touch $@
 
 $(STAMPS)/wheels: $(STAMPS)/venv pyproject.toml
@@ -252,7 +253,7 @@ WHEEL_TESTS := $(patsubst %,$(CURDIR)/tests/%.py,api/test_startup launch/test_fo
 test-wheel: ## build the wheel of this machine, install it in an environment of its own, and test it there
 	@$(MAKE) --no-print-directory wheels ARGS=
 	rm -rf $(WHEEL) && $(BIN)/python -m venv $(WHEEL)/venv && mkdir $(WHEEL)/run
-	$(WHEEL)/venv/bin/python -m pip --quiet --disable-pip-version-check install --find-links dist 'spcomm[test]'
+	$(WHEEL)/venv/bin/python -m pip --quiet --disable-pip-version-check install --no-compile --find-links dist 'spcomm[test]'
 	cd $(WHEEL)/run && ../venv/bin/pytest -q $(IN_PARALLEL) -p no:cacheprovider --rootdir $(CURDIR) -c $(CURDIR)/pyproject.toml \
 	$(WHEEL_TESTS) $(ARGS)
 
