@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _ASKING_S = 60.0
 _AGAIN_S = 0.02
 _REPORTED_S = 0.5
-# The number of processes that a launcher has started, whatever their MPI believes: Hydra's, PRRTE's, Slurm's.
-_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def main() -> None:
@@ -121,10 +119,11 @@ class World:
 
         self.MPI = _load()
         kind = self.MPI.Get_library_version().partition("\n")[0].partition(",")[0].strip(" \0")
+        started = _started(boxes)
         starts(" ".join(kind.split()))
         level = self.MPI.Init_thread(self.MPI.THREAD_SERIALIZED)
         starts("")
-        _check(self.MPI, level, boxes, kind)
+        _check(self.MPI, level, started, kind)
         self._comm = self.MPI.COMM_WORLD.Dup()
         self._comm.Set_errhandler(self.MPI.ERRORS_RETURN)
         self._rank = {box: rank for rank, box in enumerate(self._comm.allgather(box))}
@@ -203,24 +202,32 @@ def _load() -> "Any":
     return MPI
 
 
-def _check(MPI: "Any", level: int, boxes: int, kind: str) -> None:
+def _started(boxes: int) -> int:
+    """Return the number of processes, before MPI waits for them. Raises `ConnectionLostError` if it is another one."""
+    from spcomm._core.errors import ConnectionLostError
+    from spcomm.launch.remote.mpi_link import COUNTS
+
+    found = next((int(os.environ[name]) for name in COUNTS if os.environ.get(name, "").isdecimal()), boxes)
+    if found != boxes:
+        raise ConnectionLostError(
+            f"--link mpi: the command of --mpi has started {found} process{'es' if found != 1 else ''}, and there are "
+            f"{boxes} boxes; let it start one for each, as in --mpi 'mpiexec -n {{n}}'"
+        )
+    return found
+
+
+def _check(MPI: "Any", level: int, started: int, kind: str) -> None:
     """See that all gateways are in it."""
     from spcomm._core.errors import ConnectionLostError
     from spcomm.launch.remote.mpi_link import SAME_KIND
 
+    size = MPI.COMM_WORLD.Get_size()
     if level < MPI.THREAD_SERIALIZED:
         raise ConnectionLostError(f"--link mpi: {kind} does not let threads take turns; use another MPI")
-    size = MPI.COMM_WORLD.Get_size()
-    started = next((int(os.environ[name]) for name in _COUNTS if os.environ.get(name, "").isdecimal()), size)
-    if size == 1 and started > 1:
+    if size != started:
         raise ConnectionLostError(
-            f"--link mpi: mpi4py has loaded {kind}, and the mpiexec belongs to another MPI: each of its {started} "
-            f"processes believes that it is alone; {SAME_KIND}"
-        )
-    if size != boxes:
-        raise ConnectionLostError(
-            f"--link mpi: the command of --mpi has started {size} process{'es' if size != 1 else ''}, and there are "
-            f"{boxes} boxes; let it start one for each, as in --mpi 'mpiexec -n {{n}}'"
+            f"--link mpi: mpi4py has loaded {kind}, and the mpiexec belongs to another MPI: of its {started} processes "
+            f"each finds {size}, itself included; {SAME_KIND}"
         )
 
 

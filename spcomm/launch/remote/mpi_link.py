@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 DEFAULT = "mpiexec -n {n}"
 # In a job the boxes' machines have tasks of the job already; this is one more on each.
 SLURM = (
-    "srun --overlap --export=ALL --cpu-bind=none --mem=0 --nodes={n} --ntasks-per-node=1 --nodelist={hosts}"
+    "srun --overlap --export=ALL --cpu-bind=none --mem=0 --nodes={n} --ntasks={n} --ntasks-per-node=1 "
+    "--nodelist={hosts}"
 )
+# The number of processes that a launcher has started, whatever their MPI believes: PRRTE's, Hydra's, Slurm's.
+COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 SAME_KIND = (
     "give the mpiexec of that MPI (--mpi '/path/mpiexec -n {n}'), or set MPI4PY_LIBMPI to the library of the one that "
     "mpiexec belongs to"
@@ -92,8 +95,11 @@ def _check(command: str) -> None:
 
 
 def clean_environment(environment: "dict[str, str]") -> "dict[str, str]":
-    """Return it without what lets programs find spcomm's library of MPI: gateways need another one."""
-    found = dict(environment)
+    """Return it without what lets programs find spcomm's library of MPI, for gateways need another one.
+
+    Nor does it have the counts of an mpiexec that has started this process.
+    """
+    found = {name: value for name, value in environment.items() if name not in COUNTS[:2]}
     before = found.pop(mpi.RESTORED_VARIABLE, None)
     if before is not None:
         found[mpi.LOADER_VARIABLE] = before
