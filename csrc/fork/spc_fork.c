@@ -22,6 +22,7 @@
 #include "fork/spc_fork_private.h"
 #include "fork/spc_join.h"
 
+#define FIRST_WORD_MS 500
 #define GRACE_NS UINT64_C(3000000000)
 #define SPC_LOOK_NS 20000000 /* between two looks at the supervisor */
 
@@ -538,16 +539,19 @@ static void say_that_supervisor_died(int status) {
     }
 }
 
-static bool is_first(const spc_fork_t *fork) {
-    return fork->place == NULL || fork->place->local_rank == 0;
+/* One process says it. The launcher ends all after the first one that fails, so the others leave the word to it. */
+static void tell_of_supervisor(const spc_fork_t *fork, int status) {
+    if (fork->place == NULL || fork->place->local_rank == 0) {
+        say_that_supervisor_died(status);
+    } else {
+        (void)poll(NULL, 0, FIRST_WORD_MS);
+    }
 }
 
 /* A process of another launcher, whose fellows find out by themselves. */
 static void look_for_connection(const spc_fork_t *fork) {
     if (!fork->is_waiting && has_life(fork) && spc_join_has_ended(fork->life)) {
-        if (is_first(fork)) {
-            say_that_supervisor_died(0);
-        }
+        tell_of_supervisor(fork, 0);
         _exit(SPC_CODE_SPCOMM);
     }
 }
@@ -611,9 +615,7 @@ int spc_fork_wait(spc_fork_t *fork, int own_code, int *exit_code) {
     if (!told && !listens && reaped == fork->supervisor && WIFEXITED(status)) {
         code = WEXITSTATUS(status);
     } else if (!told) {
-        if (is_first(fork)) {
-            say_that_supervisor_died(reaped == fork->supervisor ? status : 0);
-        }
+        tell_of_supervisor(fork, reaped == fork->supervisor ? status : 0);
         code = SPC_CODE_SPCOMM;
     }
     *exit_code = code;
