@@ -27,8 +27,11 @@ _REPORTED_S = 0.5
 
 
 def main() -> None:
-    from spcomm.launch.base.process import FORWARDED
+    from spcomm.launch.base.process import FORWARDED, die_with
 
+    die_with(
+        os.getppid(), _signal.SIGKILL
+    )  # a killed mpiexec leaves its processes; one may be asking for a box still
     name, boxes = sys.argv[1], int(sys.argv[2])
     _signal.pthread_sigmask(
         _signal.SIG_SETMASK, FORWARDED
