@@ -82,12 +82,14 @@ def test_alone_it_is_a_run_of_one(life, alone):
     assert alone(life, "place") == (0, "node 0 of 1 in group 0\n", "")
 
 
-@pytest.mark.parametrize(("arguments", "said"), [((), True), ((1,), False)])
-def test_another_launcher_has_started_it_several_times(arguments, said, life, alone):
+def test_another_launcher_tells_too_little_to_join(life, alone):
     others = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}
-    code, out, err = alone(life, "place", *arguments, env=others)
-    assert (code, out, bool(err)) == (0, "node 0 of 1 in group 0\n", said)
-    assert not said or err.endswith(f"; one run of 4 nodes: spcomm run -n 4 {life}\n")
+    code, out, err = alone(life, "place", env=others)
+    assert (code, out) == (40, "") and "the 4 processes of mpiexec cannot be one run" in err
+    assert f"`spcomm run -n 4 {life}`" in err and "SPCOMM_ALONE=1" in err
+    one = (0, "node 0 of 1 in group 0\n", "")
+    assert alone(life, "place", 1, env=others) == one
+    assert alone(life, "place", env=others | {"SPCOMM_ALONE": "1"}) == one
 
 
 def test_it_learns_its_place(life, launch):
