@@ -61,7 +61,10 @@ static void progress_node(spc_gateway_t *gateway, uint32_t rank, bool *moved) {
         return;
     }
     if (state >= SPC_NODE_FINISHED) {
-        if (!spc_gateway_send_are_empty(gateway, rank)) {
+        /* A node that ends because of a lost connection is no news for others: they would name it, not the loss, if they
+         * learnt of it first. The mark was set before the node's wait ended, so it is seen here. */
+        const bool is_disconnected = spc_status_state(gateway->status, gateway->nodes) == SPC_NODE_DIED;
+        if (is_disconnected || !spc_gateway_send_are_empty(gateway, rank)) {
             return;
         }
         spc_gateway_collective_flush(gateway, rank);
