@@ -61,8 +61,8 @@ static void progress_node(spc_gateway_t *gateway, uint32_t rank, bool *moved) {
         return;
     }
     if (state >= SPC_NODE_FINISHED) {
-        /* A node that ends because of a lost connection is no news for others: they would name it, not the loss, if they
-         * learnt of it first. The mark was set before the node's wait ended, so it is seen here. */
+        /* A node that ends because of a lost connection is no news for others: they would name it, not the loss, if
+         * they learnt of it first. The mark was set before the node's wait ended, so it is seen here. */
         const bool is_disconnected = spc_status_state(gateway->status, gateway->nodes) == SPC_NODE_DIED;
         if (is_disconnected || !spc_gateway_send_are_empty(gateway, rank)) {
             return;
