@@ -138,7 +138,7 @@ def test_a_box_that_is_out_of_reach_for_good(net):
 
 
 def test_a_gateway_that_is_stopped_for_too_long(net):
-    process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2)
+    process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2, "--route", "relay")  # as above
     stop(found["spcomm gw 1"])
     check(
         net.finish(process), 4, "the connection to box 1 is lost",
