@@ -10,6 +10,9 @@ import pytest
 
 from launching import Launch
 
+from spcomm.launch.base import process
+from spcomm.launch.local import stdin
+
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="terminals of Linux")
 
 PASSWORD = """
@@ -126,10 +129,10 @@ def test_a_run_that_ends_at_a_password_leaves_the_terminal_as_it_was(terminal, l
 
 
 ASKS = """
-import getpass, sys, spcomm
+import getpass, os, sys, spcomm
 comm = spcomm.startup()
 if comm.rank == 0:
-    print("name?", flush=True)
+    print("node", os.getpid(), "name?", flush=True)
     print("hello", sys.stdin.readline().strip(), flush=True)
     print(len(getpass.getpass("Password: ")), "letters", flush=True)
 """
@@ -152,13 +155,22 @@ def line_of(launch, *arguments):
     return shlex.join(map(str, command)).encode() + b"\n"
 
 
+def reads(node):
+    """Whether this process waits in a read of its standard input."""
+    with open(f"/proc/{node}/syscall", "rb") as file:
+        return file.read().split()[:2] == [stdin._READ_CALL, b"0x0"]
+
+
 def test_ctrl_z_bg_and_fg(shell, launch):
     """In the background the node takes no line of the shell; after fg a password is still hidden."""
     script = launch.script(ASKS, "a.py")
     shell.type(b"clear; " + line_of(launch, "-n", 2, script))
     shell.until_shows("name?")
+    (node,) = [int(line.split()[2]) for line in shell.lines if "name?" in line]
+    shell.until(lambda _: reads(node))
     shell.type(b"\x1a")
     shell.until_shows("Stopped")
+    assert process.state_of(node) == "T"
     shell.type(b"bg\n")
     shell.type(b"echo shell-$((40 + 2))\n")
     shell.until_shows("shell-42")
@@ -173,6 +185,7 @@ def test_ctrl_z_bg_and_fg(shell, launch):
     shell.until(lambda t: not t.is_echoing())
     shell.type(b"secret\n")
     shell.until_shows("6 letters")
+    shell.until(lambda t: t.lines[-1] == "$")
     shell.type(b"exit\n")
     assert shell.wait() == 0
     assert "secret" not in "".join(shell.lines)
@@ -186,6 +199,7 @@ def test_a_run_in_the_background_reads_when_it_is_in_the_foreground(shell, launc
     shell.until_shows("shell-42")
     shell.type(b"fg\nAda\n")
     shell.until_shows("hello Ada")
+    shell.until(lambda t: t.lines[-1] == "$")
     shell.type(b"exit\n")
     assert shell.wait() == 0
 

@@ -15,9 +15,11 @@ closed its standard input, delays no other node.
 import _signal
 import os
 import stat
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from spcomm.launch.base import process
 from spcomm.launch.base.loop import Loop
 
 MOST = 64 << 20  # bytes that are kept for the slowest node
@@ -25,7 +27,8 @@ _PIECE = 65536
 _READ_CALL = (
     b"0" if os.uname().machine == "x86_64" else b"63"
 )  # the number of read(), as in most newer systems
-_RETRY = 0.5  # seconds until a launcher in the background checks again whether it is in the foreground
+_RETRY = 0.1  # seconds until a launcher in the background checks again whether it is in the foreground
+_STOPPING_S = 1.0  # at most, until the node that reads the terminal has stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,10 +110,18 @@ class Stdin:
             self._left = -1
             self._loop.add(0, self._relay)
 
-    def stopping(self) -> None:
-        """Note how the terminal is set before Ctrl-Z stops this process, and a shell sets it anew."""
+    def stopping(self, run_processes: "RunProcesses") -> None:
+        """Note how the terminal is set before Ctrl-Z stops this process, and a shell sets it anew.
+
+        The signal reaches the node through the fork server. Until the node that reads the terminal has stopped, it
+        would take the line that the user types for the shell.
+        """
         if self._modes is not None and _in_foreground():
             self._set_in_use = _terminal_modes()
+            reader = run_processes.started.get(min(self.chosen), 0)
+            end = time.monotonic() + _STOPPING_S
+            while process.state_of(reader) in ("R", "S", "D") and time.monotonic() < end:
+                time.sleep(0.001)  # a stop of somebody else's child makes no descriptor ready
 
     def go_on(self, run_processes: "RunProcesses") -> None:
         """Continue the nodes after Ctrl-Z, but in the background not one that reads the terminal itself."""
@@ -145,9 +156,9 @@ class Stdin:
 
     def _reads(self, run_processes: "RunProcesses") -> bool:
         """Whether the node that has the terminal waits in a read of its standard input."""
-        process = run_processes.started.get(min(self.chosen), 0)
+        reader = run_processes.started.get(min(self.chosen), 0)
         try:
-            with open(f"/proc/{process}/syscall", "rb") as file:
+            with open(f"/proc/{reader}/syscall", "rb") as file:
                 return file.read().split()[:2] == [_READ_CALL, b"0x0"]
         except OSError:
             return False

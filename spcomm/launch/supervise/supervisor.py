@@ -497,7 +497,7 @@ class Supervisor:
         """Handle Ctrl-Z: the nodes, which are in process groups of their own, stop and go on with the launcher."""
         self._run_processes.stop()
         self._display.clear()
-        self._stdin.stopping()
+        self._stdin.stopping(self._run_processes)
         os.kill(os.getpid(), _signal.SIGSTOP)
         self._stdin.go_on(self._run_processes)
 
