@@ -23,7 +23,7 @@ typedef struct spc_pending {
 typedef struct spc_splitting {
     uint32_t reserved; /* a number that no other communicator of this node has; 0: nothing is under way;
                           SPC_COMMUNICATORS_MAX: there was no free one */
-    bool wrapped; /* the search has begun again, at 1 */
+    uint8_t wraps; /* how often the search has begun again, at 1 */
     uint32_t number; /* once all nodes have reserved the same, and the members are known; else 0 */
     uint32_t size; /* 0: this node belongs to none */
     uint32_t rank;

@@ -7,7 +7,7 @@
  * number again. A node reserves a number before it gives it, so that two threads that split two communicators at once
  * never end up with the same one. All numbers have their turn before one is used again, and that only when no late
  * message of its former communicator can come any more (spc_numbers.h): the search goes on from the last number that
- * was agreed upon, and once begins again, at 1.
+ * was agreed upon, and begins again, at 1, a limited number of times.
  *
  * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there like any
  * large message. They hold the block as long as they have the communicator, so it is freed when the last member has
@@ -84,6 +84,10 @@ static void add_offer(spc_offer_t *all, const spc_offer_t *offer) {
     all->number = offer->number > all->number ? offer->number : all->number;
 }
 
+/* Agreements of two threads push each other's search up to the end although numbers are free: each reserves what the
+ * other one is about to offer. All nodes find the same, so they reach the limit together. */
+#define WRAPS_MAX 16
+
 /* Repeats the round until all have reserved the same number. */
 static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, void *call,
                  uint64_t deadline_ns) {
@@ -97,12 +101,13 @@ static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, v
         if (status != SPC_OK) {
             return status;
         }
-        if (all.number >= SPC_COMMUNICATORS_MAX && splitting->wrapped) { /* so they all find */
+        if (all.number >= SPC_COMMUNICATORS_MAX && splitting->wraps == WRAPS_MAX) {
             forget_number(comm, splitting);
+            splitting->wraps = 0;
             return SPC_ELIMIT;
         }
         if (all.number >= SPC_COMMUNICATORS_MAX) {
-            splitting->wrapped = true;
+            splitting->wraps++;
             all.differs = 1;
             reserve(comm, splitting, 1);
         } else if (all.number != splitting->reserved) {
