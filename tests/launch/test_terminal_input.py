@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from launching import Launch
-
 from spcomm.launch.base import process
 from spcomm.launch.local import stdin
 
