@@ -306,11 +306,37 @@ static int signal_of_caller(const spc_fork_supervisor_t *supervisor) {
     return 0;
 }
 
+static void hear_signal(spc_fork_supervisor_t *supervisor, int number) {
+    if (number == SIGCHLD) {
+        return;
+    }
+    if (supervisor->is_ending) { /* the second time: do not wait any longer */
+        supervisor->kill_ns = 0;
+    } else if (number == SIGTERM && supervisor->told_ns == SPC_NO_DEADLINE) {
+        /* If it was sent to the whole group, the nodes have got it, and may be saving what they have. If it ends none
+         * of them in the grace time, it was meant for the supervisor alone. */
+        supervisor->told_ns = spc_clock_now_ns() + supervisor->fork->grace_ns;
+    }
+    supervisor->heard = number;
+    supervisor->heard_ns = spc_clock_now_ns();
+}
+
+static void spc_fork_hear_signals(spc_fork_supervisor_t *supervisor) {
+    char numbers[64];
+    ssize_t got;
+    while ((got = read(SPC_WAKE_READ, numbers, sizeof numbers)) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            hear_signal(supervisor, numbers[i]);
+        }
+    }
+}
+
 static void consider(spc_fork_supervisor_t *supervisor) {
     if (supervisor->is_ending) {
         return;
     }
     if (supervisor->failures.first >= 0) {
+        spc_fork_hear_signals(supervisor); /* one that has come since the poll was sent before the failure */
         bool answer = is_answer(supervisor);
         supervisor->signal = answer ? supervisor->heard : signal_of_caller(supervisor);
         int handed_on = supervisor->signal != 0 ? supervisor->signal : SIGTERM;
@@ -487,32 +513,7 @@ static void spc_fork_hear_reports(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-static void hear_signal(spc_fork_supervisor_t *supervisor, int number) {
-    if (number == SIGCHLD) {
-        return;
-    }
-    if (supervisor->is_ending) { /* the second time: do not wait any longer */
-        supervisor->kill_ns = 0;
-    } else if (number == SIGTERM && supervisor->told_ns == SPC_NO_DEADLINE) {
-        /* If it was sent to the whole group, the nodes have got it, and may be saving what they have. If it ends none
-         * of them in the grace time, it was meant for the supervisor alone. */
-        supervisor->told_ns = spc_clock_now_ns() + supervisor->fork->grace_ns;
-    }
-    supervisor->heard = number;
-    supervisor->heard_ns = spc_clock_now_ns();
-}
-
 /* The supervisor's senses. None waits; each acts on its findings. */
-static void spc_fork_hear_signals(spc_fork_supervisor_t *supervisor) {
-    char numbers[64];
-    ssize_t got;
-    while ((got = read(SPC_WAKE_READ, numbers, sizeof numbers)) > 0) {
-        for (ssize_t i = 0; i < got; i++) {
-            hear_signal(supervisor, numbers[i]);
-        }
-    }
-}
-
 static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
     int status;
     pid_t process;
