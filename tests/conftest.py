@@ -49,10 +49,10 @@ def pytest_configure(config):
     folder.mkdir(exist_ok=True)
     config.stash[LOCKS] = [open(folder / f"tests-{name}.lock", "w") for name in ("gate", "machine")]
     # In a shell's background, and under nohup, they are ignored, and all runs would inherit that.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
+    for number, handler in usual.items():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
     for name, value in (("SPCOMM_TEST_BOXES", config.option.boxes), ("SPCOMM_TEST_MAP", config.option.map)):
         if value is not None:
             os.environ[name] = value  # api/nodepool.py
