@@ -214,12 +214,31 @@ class BuildExtensions(build_ext):
 
         # The result depends on NumPy's declarations, and several environments may build one checkout.
         folder = f"build/cython-{sys.implementation.cache_tag}-numpy-{numpy.__version__}"
+        self.declare_core(Path(folder, "libspc.pxd"))
         translated = {
-            done.name: done for done in cythonize(self.extensions, build_dir=folder, language_level=3)
+            done.name: done
+            for done in cythonize(self.extensions, build_dir=folder, include_path=[folder], language_level=3)
         }
         for extension in self.extensions:
             extension.sources = translated[extension.name].sources
             extension.include_dirs.append(numpy.get_include())
+
+    def declare_core(self, written):
+        """Write Cython's declarations of the C core, from its headers."""
+        sys.path.insert(0, "scripts")
+        try:
+            from declarations import declarations
+        finally:
+            del sys.path[0]
+        header = "spcomm/_core/libspc.h"
+        preprocessed = written.with_suffix(".i")
+        written.parent.mkdir(parents=True, exist_ok=True)
+        self.get_finalized_command("build_clib").compiler.preprocess(
+            header, str(preprocessed), include_dirs=CORE["include_dirs"], extra_postargs=["-dD", *FLAGS]
+        )
+        text = declarations(Path(header).name, preprocessed.read_text())
+        if not written.exists() or written.read_text() != text:
+            written.write_text(text)
 
 
 def docstrings_of(source):
@@ -341,7 +360,7 @@ EXTENSIONS = [
         name=source.removesuffix(".pyx").replace("/", "."),
         sources=[source],
         depends=[*HEADERS, "setup.py"],
-        include_dirs=["csrc", "csrc/include"],
+        include_dirs=["csrc", "csrc/include", "spcomm/_core"],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=EXTENSION_FLAGS,
         extra_link_args=EXTENSION_LINK,

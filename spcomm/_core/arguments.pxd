@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, uint32_t
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport spcomm_destination_t
+from libspc cimport spcomm_destination_t
 
 cdef extern from *:
     """

@@ -10,22 +10,7 @@ from libc.stdint cimport int32_t
 
 from spcomm._core.handle cimport Handle
 from spcomm._core.integers cimport as_int
-from spcomm._core.libspc cimport (
-    SPCOMM_DESTINATION_RANKS,
-    SPC_ANY_SOURCE,
-    SPC_ANY_TAG,
-    SPC_TAG_MAX,
-    spcomm_destination_clear,
-    spcomm_destination_contains,
-    spcomm_destination_count,
-    spcomm_destination_equal,
-    spcomm_destination_first,
-    spcomm_destination_from,
-    spcomm_destination_next,
-    spcomm_destination_reset,
-    spcomm_destination_set,
-    spcomm_destination_to_ranks,
-)
+from libspc cimport *
 
 from collections.abc import MutableSet
 

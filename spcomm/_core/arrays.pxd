@@ -2,7 +2,7 @@
 cimport numpy as cnp
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport spc_message_t, spc_payload_t
+from libspc cimport spc_message_t, spc_payload_t
 
 cdef enum:
     ROOM_MAX = 65472         # the most that a message can have before the data in a block

@@ -25,34 +25,7 @@ from posix.stdlib cimport posix_memalign
 
 from spcomm._core.arguments cimport NOBODY, one_target, send_tag
 from spcomm._core.handle cimport Handle, deadline_of, fail, limit_of
-from spcomm._core.libspc cimport (
-    SPC_CONTEXT_USER,
-    SPC_EAGAIN,
-    SPC_FORMAT_ARRAY,
-    SPC_META_MAX,
-    SPC_NO_DEADLINE,
-    SPC_OK,
-    SPC_STORED_ARENA,
-    SPC_STORED_HEAP,
-    spc_array_meta_t,
-    spc_block_payload,
-    spc_block_shared_t,
-    spc_comm_await_gone,
-    spc_comm_block_bytes,
-    spc_comm_move_block,
-    spc_comm_put_back,
-    spc_comm_release_stored,
-    spc_comm_send,
-    spc_comm_take_block,
-    spc_comm_take_kept,
-    spc_comm_usable,
-    spc_copy_past,
-    spc_message_claim,
-    spc_message_data,
-    spc_message_data_bytes,
-    spc_message_release,
-    spc_message_t,
-)
+from libspc cimport *
 
 import sys
 from math import prod
@@ -89,7 +62,7 @@ cdef class Memory:
 
     def __dealloc__(self):
         if self.stored != NULL:
-            spc_comm_release_stored(self.handle.core, self.storage, self.stored)
+            spc_comm_release_stored(self.handle.core, <spc_storage_t>self.storage, self.stored)
 
 
 cdef Memory take_over(Handle handle, spc_message_t *message):

@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t
 
 from spcomm._core.arrays cimport Encoded
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport spc_message_t
+from libspc cimport spc_message_t
 
 cdef object encode(object value, Encoded *encoded, object call)
 cdef object decode(Handle handle, spc_message_t *message, bint copy)

@@ -40,29 +40,7 @@ from spcomm._core.arrays cimport (
     take_over,
 )
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport (
-    SPC_BUFFER_ALIGNMENT,
-    SPC_FORMAT_ARRAY,
-    SPC_FORMAT_BOOL,
-    SPC_FORMAT_BYTES,
-    SPC_FORMAT_DICT,
-    SPC_FORMAT_FLOAT64,
-    SPC_FORMAT_INT64,
-    SPC_FORMAT_LIST,
-    SPC_FORMAT_NONE,
-    SPC_FORMAT_PICKLE,
-    SPC_FORMAT_RAW,
-    SPC_FORMAT_SIMTIME,
-    SPC_FORMAT_STR,
-    SPC_FORMAT_TUPLE,
-    spc_extent_t,
-    spc_message_data,
-    spc_message_data_bytes,
-    spc_message_release,
-    spc_message_t,
-    spc_pickle_meta_t,
-    spcomm_simtime_t,
-)
+from libspc cimport *
 from spcomm._core.simtime cimport SimTime, new_simtime
 
 from io import BytesIO

@@ -3,11 +3,7 @@ from libc.stdint cimport int32_t, uint64_t
 
 from spcomm._core.arrays cimport Encoded
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport (
-    spc_gathering_t,
-    spc_payload_t,
-    spc_signature_t,
-)
+from libspc cimport spc_gathering_t, spc_payload_t, spc_signature_t
 
 
 cdef class FuzzyBarrier:

@@ -17,41 +17,7 @@ from spcomm._core.arguments cimport root_from
 from spcomm._core.arrays cimport NOGIL_BYTES, Encoded
 from spcomm._core.codec cimport copy_pickle, decode, encode
 from spcomm._core.handle cimport Handle, deadline_of, fail, first_of, limit_of, timeout_to_ns
-from spcomm._core.libspc cimport (
-    SPC_EAGAIN,
-    SPC_EFINISHED,
-    SPC_EINTERRUPTED,
-    SPC_EINVAL,
-    SPC_ELOST,
-    SPC_EMISMATCH,
-    SPC_FORMAT_ARRAY,
-    SPC_FORMAT_DICT,
-    SPC_FORMAT_LIST,
-    SPC_FORMAT_PICKLE,
-    SPC_FORMAT_TUPLE,
-    SPC_NO_DEADLINE,
-    SPC_OK,
-    SPC_OPERATION_BARRIER,
-    SPC_OPERATION_DATA_ALLGATHER,
-    SPC_OPERATION_DATA_ALLTOALL,
-    SPC_OPERATION_DATA_BCAST,
-    SPC_OPERATION_DATA_GATHER,
-    SPC_OPERATION_DATA_SCATTER,
-    spc_comm_collective,
-    spc_comm_collective_poll,
-    spc_comm_fuzzy_done,
-    spc_comm_fuzzy_enter,
-    spc_comm_fuzzy_wait,
-    spc_comm_gathering,
-    spc_comm_gathering_end,
-    spc_comm_gathering_poll,
-    spc_comm_rank_in_run,
-    spc_comm_t,
-    spc_gathering_t,
-    spc_message_t,
-    spc_payload_t,
-    spc_signature_t,
-)
+from libspc cimport *
 
 import numpy as np
 

@@ -19,27 +19,7 @@ from spcomm._core.collectives cimport (
 )
 from spcomm._core.generic_reduce cimport reduce_along, reduce_and_divide, reduce_on_all, reduce_on_root
 from spcomm._core.handle cimport Handle, Part, deadline_of, fail, first_of, limit_of, timeout_to_ns
-from spcomm._core.libspc cimport (
-    SPC_ECLOSED,
-    SPC_EFORKED,
-    SPC_ELIMIT,
-    SPC_ENOMEM,
-    SPC_MAX,
-    SPC_MIN,
-    SPC_NO_DEADLINE,
-    SPC_OK,
-    SPC_OPERATION_ARRAY_EXSCAN,
-    SPC_OPERATION_ARRAY_SCAN,
-    SPC_OPERATION_REDUCE,
-    SPC_SUM,
-    spc_clock_now_ns,
-    spc_comm_box,
-    spc_comm_close,
-    spc_comm_config,
-    spc_comm_rank_in_run,
-    spc_comm_split,
-    spc_comm_usable,
-)
+from libspc cimport *
 from spcomm._core.p2p cimport (
     coordinated_receive,
     coordinated_send,

@@ -10,42 +10,7 @@ from libc.stdio cimport FILE, fclose
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from spcomm._core.libspc cimport (
-    SPC_BOARD_FILE_BYTES,
-    SPC_BOARD_FUNCTION_BYTES,
-    SPC_CONTEXT_KINDS,
-    SPC_CONTEXT_USER,
-    SPC_ENOMEM,
-    SPC_NODES_MAX,
-    SPC_NOTE_CYCLE,
-    SPC_NOTE_FUZZY,
-    SPC_OK,
-    SPC_OPERATION_DATA_ALLTOALL,
-    SPC_OPERATION_DATA_BCAST,
-    SPC_REGION_MAILBOX,
-    SPC_REGION_NOTE,
-    SPC_REGION_STATUS,
-    SPC_TYPE_INT8,
-    SPC_TYPE_SIMTIME,
-    spc_board_entry_t,
-    spc_mailbox_shared_t,
-    spc_mailbox_unread,
-    spc_note_is_handled,
-    spc_note_is_settled,
-    spc_note_left_t,
-    spc_note_read,
-    spc_note_sent_t,
-    spc_note_shared_t,
-    spc_note_t,
-    spc_segment_attach,
-    spc_segment_detach,
-    spc_segment_part,
-    spc_segment_t,
-    spc_signature_t,
-    spc_status_process,
-    spc_status_shared_t,
-    spc_unread_t,
-)
+from libspc cimport *
 
 import os
 from collections import namedtuple
@@ -69,7 +34,7 @@ cdef enum:
 cdef object read_wait(const spc_segment_t *segment, uint32_t rank):
     """Return the wait of a node, or None if its board is unpublished."""
     cdef spc_board_entry_t entry
-    cdef c_bool[SPC_NODES_MAX] needed
+    cdef spc_bool[SPC_NODES_MAX] needed
     cdef uint32_t other
     for _ in range(TRIES):
         memset(needed, 0, sizeof(needed))
@@ -174,7 +139,7 @@ def report(waits, uint32_t size, str group="", bint in_vain=False):
         free(text)
 
 
-cdef int add_row(void *argument, const c_bool *ranks, const char *call, const char *place) noexcept:
+cdef int add_row(void *argument, const spc_bool *ranks, const char *call, const char *place) noexcept with gil:
     try:
         found, size = <object>argument
         nodes = [rank for rank in range(<uint32_t>size) if ranks[<uint32_t>rank]]
@@ -326,7 +291,7 @@ cdef int add_unread(const spc_segment_t *self, uint32_t rank, dict messages) exc
 
 cdef int add_open(const spc_segment_t *self, uint32_t rank, list still_open) except -1:
     cdef spc_note_t note
-    cdef int kind
+    cdef spc_note_kind_t kind
     for kind in (SPC_NOTE_FUZZY, SPC_NOTE_CYCLE):
         if spc_note_read(notes_of(self, rank), kind, &note) and note.count != 0:
             file = os.fsdecode(<bytes>(<const char *>note.file))

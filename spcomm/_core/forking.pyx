@@ -8,41 +8,7 @@ from libc.stdint cimport uint32_t
 from libc.stdio cimport fflush
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport (
-    SPC_EDISCONNECTED,
-    SPC_EINTERRUPTED,
-    SPC_EINVAL,
-    SPC_ELOST,
-    SPC_ENOMEM,
-    SPC_ESYSTEM,
-    SPC_ETIMEDOUT,
-    SPC_EVERSION,
-    SPC_INFILE_MESSAGE_BYTES,
-    SPC_JOIN_MESSAGE_BYTES,
-    SPC_LAUNCHER_NOTE_BYTES,
-    SPC_MEET_MESSAGE_BYTES,
-    SPC_OK,
-    spc_error_message,
-    spc_fork_is_caller,
-    spc_fork_join,
-    spc_fork_join_options_t,
-    spc_fork_nodes,
-    spc_fork_options_t,
-    spc_fork_other_threads,
-    spc_fork_own_signals,
-    spc_fork_report_descriptor,
-    spc_fork_t,
-    spc_fork_wait,
-    spc_fork_wait_at_exit,
-    spc_infile_read,
-    spc_infile_t,
-    spc_launcher_find,
-    spc_launcher_place_t,
-    spc_meet,
-    spc_meet_close,
-    spc_meet_options_t,
-    spc_meet_t,
-)
+from libspc cimport *
 
 import os
 

@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, uint64_t
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport spc_signature_t
+from libspc cimport spc_signature_t
 
 
 cdef class Fold:

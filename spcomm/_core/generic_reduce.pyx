@@ -20,60 +20,11 @@ from spcomm._core.arguments cimport root_from
 from spcomm._core.arrays cimport owned_bytes
 from spcomm._core.collectives cimport Gathering, as_items, begin_step, is_new
 from spcomm._core.handle cimport Handle, fail
-from spcomm._core.libspc cimport (
-    ARRAY,
-    SPC_COLLECT_BINARY_SWAP,
-    SPC_COLLECT_DEFAULT,
-    SPC_COLLECT_FLAT,
-    SPC_COLLECT_SLICES,
-    SPC_COLLECT_TREE,
-    SPC_EINTERRUPTED,
-    SPC_EMISMATCH,
-    SPC_ENOMEM,
-    SPC_NO_DEADLINE,
-    SPC_OK,
-    SPC_OPERATION_ARRAY_ALLREDUCE,
-    SPC_OPERATION_ARRAY_EXSCAN,
-    SPC_OPERATION_ARRAY_REDUCE,
-    SPC_OPERATION_ARRAY_REDUCE_SCATTER,
-    SPC_OPERATION_ARRAY_SCAN,
-    SPC_OPERATION_DATA_ALLGATHER,
-    SPC_OPERATION_DATA_ALLTOALL,
-    SPC_OPERATION_DATA_BCAST,
-    SPC_OPERATION_DATA_GATHER,
-    SPC_STORED_ARENA,
-    SPC_SUM,
-    SPC_TYPE_BOOL,
-    SPC_TYPE_COMPLEX128,
-    SPC_TYPE_COMPLEX64,
-    SPC_TYPE_NONE,
-    SPC_TYPE_PAIR_FLOAT32,
-    SPC_TYPE_PAIR_FLOAT64,
-    SPC_TYPE_PAIR_INT16,
-    SPC_TYPE_PAIR_INT32,
-    SPC_TYPE_PAIR_INT64,
-    SPC_TYPE_PAIR_INT8,
-    SPC_TYPE_PAIR_UINT16,
-    SPC_TYPE_PAIR_UINT32,
-    SPC_TYPE_PAIR_UINT64,
-    SPC_TYPE_PAIR_UINT8,
-    SPC_TYPE_SIMTIME,
-    layout_of,
-    mix,
-    spc_block_shared_t,
-    spc_collect_call_t,
-    spc_collect_create,
-    spc_collect_describe_short,
-    spc_collect_destroy,
-    spc_collect_is_short,
-    spc_collect_memory_bytes,
-    spc_collect_run,
-    spc_collect_t,
-    spc_collect_take_result,
-    spc_collect_use_no_blocks,
-    spc_field_t,
-    spc_ops_has,
-    spc_signature_t,
+from libspc cimport *
+from libspc cimport (
+    SPC_KIND_ARRAY as ARRAY,
+    spc_layout_mix as mix,
+    spc_layout_of as layout_of,
 )
 from spcomm._core.reductions cimport combine, core_type, empty_like, mix_array, reduce_value
 
@@ -291,7 +242,7 @@ cdef uint32_t type_of(cnp.ndarray array) except? 0xffffffff:
 cdef bint is_known(Fold fold, object array):
     """Whether the core can combine arrays like this one."""
     cdef uint32_t type_number = type_of(<cnp.ndarray>array)
-    return type_number != SPC_TYPE_NONE and spc_ops_has(fold.number, type_number)
+    return type_number != SPC_TYPE_NONE and spc_ops_has(<spc_operator_t>fold.number, type_number)
 
 
 @cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this object
@@ -368,7 +319,8 @@ cdef object collect_array(Fold fold, object array, object counts):
     if not cnp.PyArray_ISCARRAY_RO(source) or type(array) is not np.ndarray:
         source = np.array(array, order="C", copy=True, subok=False)
     memset(&call, 0, sizeof(call))
-    call.operation, call.algorithm, call.op, call.root = fold.operation, fold.algorithm, fold.number, fold.root
+    call.operation, call.algorithm = <spc_operation_t>fold.operation, <spc_collect_algorithm_t>fold.algorithm
+    call.op, call.root = <spc_operator_t>fold.number, fold.root
     call.type = type_of(source)
     call.count = cnp.PyArray_SIZE(source)
     call.kind = ARRAY
@@ -408,7 +360,7 @@ cdef object collect_at_once(Handle handle, int operation, str function, object o
     call.type = core_type(cnp.PyArray_TYPE(array))
     if call.type == SPC_TYPE_NONE or not spc_ops_has(call.op, call.type):
         return None
-    call.operation, call.root = operation, root
+    call.operation, call.root = <spc_operation_t>operation, root
     call.count = cnp.PyArray_SIZE(array)
     if not spc_collect_is_short(handle.core, &call):
         return None

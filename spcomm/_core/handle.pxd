@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from spcomm._core.libspc cimport (
+from libspc cimport (
     SPC_EFINISHED,
     SPC_ELOST,
     SPC_NODE_STARTING,

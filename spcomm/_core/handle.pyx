@@ -9,61 +9,8 @@ from libc.stdio cimport FILE, fclose
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from spcomm._core.diagnose cimport open_memstream, spc_comm_report_wait
-from spcomm._core.libspc cimport (
-    SPC_ANY_SOURCE,
-    SPC_ANY_TAG,
-    SPC_BOARD_AT_END,
-    SPC_BOARD_FILE_BYTES,
-    SPC_BOARD_FUNCTION_BYTES,
-    SPC_CONTEXT_USER,
-    SPC_ECYCLE,
-    SPC_EDEADLOCK,
-    SPC_EDISCONNECTED,
-    SPC_EINTERRUPTED,
-    SPC_EMISMATCH,
-    SPC_ENOMEM,
-    SPC_ESYSTEM,
-    SPC_NOTE_CYCLE,
-    SPC_NOTE_END,
-    SPC_NOTE_FILE_BYTES,
-    SPC_NOTE_FUNCTION_BYTES,
-    SPC_NOTE_FUZZY,
-    SPC_NOTE_LEFT_MAX,
-    SPC_NOTE_SENT_FILE_BYTES,
-    SPC_NOTE_WORDS_BYTES,
-    SPC_OK,
-    SPC_OPERATION_COORDINATED,
-    SPC_OPERATION_FUZZY,
-    spc_board_entry_t,
-    spc_clock_deadline_ns,
-    spc_comm_call_of,
-    spc_comm_close,
-    spc_comm_create,
-    spc_comm_destroy,
-    spc_comm_end_of,
-    spc_comm_has_note,
-    spc_comm_lost_box,
-    spc_comm_mismatch,
-    spc_comm_near,
-    spc_comm_note,
-    spc_comm_note_call,
-    spc_comm_note_failure,
-    spc_comm_note_raised,
-    spc_comm_note_sent,
-    spc_comm_options_t,
-    spc_comm_rank,
-    spc_comm_rank_in_run,
-    spc_comm_size,
-    spc_comm_watch_itself,
-    spc_error_message,
-    spc_error_name,
-    spc_fork_check,
-    spc_note_sent_t,
-    spc_note_t,
-    spc_process_busy_threads,
-    spc_signature_t,
-)
+from spcomm._core.diagnose cimport open_memstream
+from libspc cimport *
 
 import os
 import sys

@@ -9,24 +9,7 @@ from libc.string cimport memcpy
 
 from spcomm._core import call_site
 from spcomm._core.handle cimport Handle, fail
-from spcomm._core.libspc cimport (
-    SPC_EMISMATCH,
-    spc_comm_mismatch,
-    spc_comm_rank,
-    spc_comm_size,
-    spc_comm_t,
-    spc_signature_t,
-)
-
-cdef extern from "api/spc_api_binding.h":
-    ctypedef struct spc_api_binding_t:
-        spc_comm_t *core
-        void (*explain)(spc_comm_t *core, int status, const char *call, char *text, size_t room) noexcept
-        int32_t (*locate)(char *file, size_t room) noexcept
-        void (*at_end)() noexcept
-        int (*at_run)(spc_comm_t *core) noexcept
-
-    spc_api_binding_t spc_api_binding
+from libspc cimport *
 
 cdef Handle world = None
 

@@ -9,13 +9,24 @@ is called, so that neither the build nor the machine needs an mpi.h.
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport uintptr_t
 
-from spcomm._core.libspc cimport SPC_OK
-from spcomm._core.net cimport (
-    RTLD_NOLOAD, RTLD_NOW, SPC_MPI_STATUS_BYTES, dlopen, spc_channel_mpi_create, spc_channel_t, spc_mpi_functions_t,
-    spc_mpi_handle_t, spcpy_function,
-)
+from libspc cimport *
 
 import os
+
+cdef extern from "dlfcn.h" nogil:
+    void *dlopen(const char *path, int flags)
+    int RTLD_NOW, RTLD_NOLOAD
+
+cdef extern from *:
+    """
+    #include <dlfcn.h>
+    #include "net/link/spc_channel_mpi.h"
+    static inline spc_mpi_function_t *spcpy_function(void *library, const char *name) {
+        union { void *object; spc_mpi_function_t *function; } found = {dlsym(library, name)};
+        return found.function;
+    }
+    """
+    spc_mpi_function_t *spcpy_function(void *library, const char *name)
 
 cdef spc_mpi_functions_t functions
 

@@ -18,10 +18,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 from posix.unistd cimport write
 
-from spcomm._core.libspc cimport (
-    SPC_EAGAIN, SPC_ECLOSED, SPC_EINTERRUPTED, SPC_ENOMEM, SPC_ESYSTEM, SPC_ETIMEDOUT, SPC_OK,
-    spc_clock_now_ns, spc_error_message, spc_segment_t,
-)
+from libspc cimport *
 
 import os
 

@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport spc_message_t, spc_sink_t
+from libspc cimport spc_message_t, spc_sink_t
 
 
 cdef class CoordinatedMessages:

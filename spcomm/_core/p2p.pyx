@@ -23,39 +23,7 @@ from spcomm._core.arguments cimport (
 from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, encode_array, is_array, receive_into
 from spcomm._core.codec cimport decode, encode
 from spcomm._core.handle cimport Handle, deadline_of, fail, first_of, timeout_to_ns
-from spcomm._core.libspc cimport (
-    SPC_ANY_SOURCE,
-    SPC_CONTEXT_USER,
-    SPC_EAGAIN,
-    SPC_OK,
-    SPC_TRACE_HANDLE,
-    SPC_TRACE_HANDLED,
-    spc_bool,
-    spc_comm_coordinated_poll,
-    spc_comm_coordinated_recv,
-    spc_comm_coordinated_send,
-    spc_comm_coordinated_try_send,
-    spc_comm_handle,
-    spc_comm_poll,
-    spc_comm_poll_recv,
-    spc_comm_probe,
-    spc_comm_rank_in_run,
-    spc_comm_recv,
-    spc_comm_recv_into,
-    spc_comm_send,
-    spc_comm_send_ahead,
-    spc_comm_ssend,
-    spc_comm_take,
-    spc_comm_take_handled,
-    spc_comm_trace,
-    spc_comm_try_recv,
-    spc_comm_try_send,
-    spc_comm_usable,
-    spc_message_release,
-    spc_message_t,
-    spc_sink_t,
-    spc_trace_t,
-)
+from libspc cimport *
 from spcomm._core.regions cimport record_handling
 
 import sys

@@ -4,7 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport SPC_OPERATION_REDUCE, spc_field_t, spc_signature_t
+from libspc cimport SPC_OPERATION_REDUCE, spc_field_t, spc_signature_t
 
 cdef enum:
     CORE_TYPES = 24  # NumPy type numbers that the core may support

@@ -16,44 +16,20 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from spcomm._core.handle cimport Handle, fail
-from spcomm._core.libspc cimport (
-    ARRAY,
-    BOOL,
-    COMPLEX,
-    FLOAT,
-    INT,
-    SCALAR,
-    SIMTIME,
-    SPC_EAGAIN,
-    SPC_EINTERRUPTED,
-    SPC_EMISMATCH,
-    SPC_EWIDE,
-    SPC_FIELDS_MAX,
-    SPC_MAX,
-    SPC_MIN,
-    SPC_NO_DEADLINE,
-    SPC_OK,
-    SPC_OPERATION_GATHER,
-    SPC_SUM,
-    SPC_TYPE_FLOAT64,
-    SPC_TYPE_INT,
-    SPC_TYPE_NONE,
-    SPC_TYPE_SIMTIME,
-    SPC_TYPE_WIDE,
-    TUPLE,
-    layout_of,
-    layout_of_one,
-    mix,
-    mix_shape,
-    spc_comm_collective,
-    spc_comm_collective_poll,
-    spc_comm_contribution,
-    spc_comm_scratch_bytes,
-    spc_comm_t,
-    spc_field_t,
-    spc_ops_combine,
-    spc_signature_t,
-    spcomm_simtime_t,
+from libspc cimport *
+from libspc cimport (
+    SPC_KIND_ARRAY as ARRAY,
+    SPC_KIND_BOOL as BOOL,
+    SPC_KIND_COMPLEX as COMPLEX,
+    SPC_KIND_FLOAT as FLOAT,
+    SPC_KIND_INT as INT,
+    SPC_KIND_SCALAR as SCALAR,
+    SPC_KIND_SIMTIME as SIMTIME,
+    SPC_KIND_TUPLE as TUPLE,
+    spc_layout_mix as mix,
+    spc_layout_mix_shape as mix_shape,
+    spc_layout_of as layout_of,
+    spc_layout_of_one as layout_of_one,
 )
 from spcomm._core.simtime cimport SimTime, new_simtime
 
@@ -653,7 +629,7 @@ cpdef object combined_times(int op, object left, object right):
     cdef cnp.ndarray other = np.ascontiguousarray(right)
     cdef spc_field_t field
     field.type, field.count = SPC_TYPE_SIMTIME, <uint32_t>cnp.PyArray_SIZE(result)
-    spc_ops_combine(op, &field, 1, cnp.PyArray_DATA(result), cnp.PyArray_DATA(other))
+    spc_ops_combine(<spc_operator_t>op, &field, 1, cnp.PyArray_DATA(result), cnp.PyArray_DATA(other))
     return result
 
 

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int32_t, uint32_t
 
-from spcomm._core.libspc cimport spc_trace_t
+from libspc cimport spc_trace_t
 
 cdef uint32_t generation  # numbers of an earlier generation are invalid
 

@@ -14,26 +14,7 @@ from libc.string cimport memcpy, memset
 
 from spcomm._core.collectives cimport FuzzyBarrier, enter_fuzzy_barrier
 from spcomm._core.handle cimport Handle
-from spcomm._core.libspc cimport (
-    PyEval_GetFrame,
-    PyFrameObject,
-    PyFrame_GetBack,
-    PyFrame_GetCode,
-    PyFrame_GetLasti,
-    PyFrame_GetLineNumber,
-    SPC_TRACE_ENTER,
-    SPC_TRACE_LEAVE,
-    SPC_TRACE_NAMES_MAX,
-    SPC_TRACE_RETURN,
-    SPC_TRACE_WORK,
-    spc_comm_t,
-    spc_comm_trace,
-    spc_comm_trace_call,
-    spc_trace_event_t,
-    spc_trace_name,
-    spc_trace_record,
-    spc_trace_t,
-)
+from libspc cimport *
 
 import os
 from math import inf
@@ -41,6 +22,20 @@ from operator import index
 
 from spcomm._core import error_text, work_sleep
 from spcomm._core.call_site import is_ours
+
+cdef extern from "Python.h":
+    ctypedef struct PyFrameObject:
+        pass
+    ctypedef struct PyCodeObject:
+        pass
+    PyFrameObject *PyEval_GetFrame()  # borrowed; the caller's frame, because functions in C have none
+    int PyFrame_GetLineNumber(PyFrameObject *frame)
+    PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)  # a new reference, or NULL
+    PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)  # a new reference
+
+
+cdef extern from "frameobject.h":
+    int PyFrame_GetLasti(PyFrameObject *frame)
 
 # A process is one node at a time, so its trace has one set of numbers, valid from one `forget` to the next.
 generation = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from spcomm._core.libspc cimport spcomm_simtime_t
+from libspc cimport spcomm_simtime_t
 
 
 cdef class SimTime:

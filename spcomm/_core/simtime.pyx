@@ -6,7 +6,7 @@ from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t
 
 from spcomm._core.integers cimport as_int
-from spcomm._core.libspc cimport spcomm_simtime_compare, spcomm_simtime_from
+from libspc cimport spcomm_simtime_compare, spcomm_simtime_from
 
 from copyreg import __newobj__
 from numbers import Real

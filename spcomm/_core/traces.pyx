@@ -4,37 +4,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from spcomm._core.libspc cimport (
-    SPC_OK,
-    SPC_REGION_TRACE,
-    SPC_TRACE_CALL,
-    SPC_TRACE_CORE,
-    SPC_TRACE_ENTER,
-    SPC_TRACE_GO_ON,
-    SPC_TRACE_HANDLE,
-    SPC_TRACE_HANDLED,
-    SPC_TRACE_LEAVE,
-    SPC_TRACE_NAMES_MAX,
-    SPC_TRACE_NAME_BYTES,
-    SPC_TRACE_NO_ROOM,
-    SPC_TRACE_RECEIVE,
-    SPC_TRACE_RETURN,
-    SPC_TRACE_SEND,
-    SPC_TRACE_START,
-    SPC_TRACE_WAIT,
-    SPC_TRACE_WORK,
-    spc_segment_attach,
-    spc_segment_detach,
-    spc_segment_part,
-    spc_segment_stride,
-    spc_segment_t,
-    spc_trace_event_t,
-    spc_trace_look,
-    spc_trace_read,
-    spc_trace_reader_t,
-    spc_trace_shared_t,
-    spc_trace_text,
-)
+from libspc cimport *
 
 from collections import namedtuple
 
