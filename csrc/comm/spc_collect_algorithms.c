@@ -37,7 +37,7 @@ bool spc_collect_has_result(const spc_collect_call_t *call, uint32_t rank) {
 
 #define PARTIALS_MAX 17 /* log2 of the maximum number of nodes, and one that was just pushed */
 
-/* Stack of partial results, left to right: as in spc_reduce_tree.c. */
+/* Stack of partial results, left to right: as in spc_reduce.c. */
 typedef struct partials {
     const spc_collect_t *collect;
     uint64_t elements;

@@ -1,19 +1,212 @@
 /* SPDX-License-Identifier: MIT */
 #include "message/spc_outbox.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "message/spc_outbox_queue.h"
+#include "message/spc_format.h"
+#include "message/spc_mailbox.h"
+#include "message/spc_ring.h"
+#include "segment/spc_arena.h"
+#include "segment/spc_segment.h"
+
+typedef struct copy {
+    uint32_t users; /* queues, each of which counts its bytes against the queue limit */
+    uint64_t from; /* of the payload: earlier bytes have been sent in parts */
+    uint64_t bytes;
+    unsigned char data[];
+} copy_t;
+
+/* Written already, in ring or arena; or a private copy, which several queues may share; or it stays in the program's
+ * memory, while its sender is in a call. */
+typedef struct waiting {
+    struct waiting *next;
+    spc_envelope_t envelope;
+    uint64_t offset;  /* in the segment, if copy and stream are NULL */
+    copy_t *copy;
+    spc_stream_t *stream; /* its payload is still its sender's */
+    uint64_t sent;    /* bytes of the payload sent in parts */
+} waiting_t;
+
+typedef struct queue {
+    waiting_t *head;
+    waiting_t **tail;
+    uint32_t length;
+    uint32_t copies; /* not written yet: they need room in the ring before any entry behind them */
+} queue_t;
+
+/* Totals of all queues of a node. */
+typedef struct queue_total {
+    uint32_t waiting;
+    uint64_t bytes; /* of the messages and of their places: empty messages take memory, too */
+} queue_total_t;
+
+/* Whether it is yet to be written. */
+static inline bool waiting_is_unwritten(const waiting_t *waiting) {
+    return waiting->copy != NULL || waiting->stream != NULL;
+}
+
+/* Room for the rest of a message whose parts are being sent. It exists before the first part: a message that has begun
+ * has to continue, or its receiver would assemble it for ever. */
+typedef struct rest {
+    waiting_t *item;
+    copy_t *copy;
+} rest_t;
+
+/* ---- messages that wait, a FIFO for each destination */
+
+static void fill(copy_t *copy, const spc_payload_t *payload, uint64_t from) {
+    copy->users = 1;
+    copy->from = from;
+    copy->bytes = payload->meta_bytes + payload->data_bytes - from;
+    spc_payload_copy(payload, from, copy->bytes, copy->data);
+}
+
+/* A copy of the payload, with one user: the caller. NULL if there is no memory. */
+static copy_t *copy_make(const spc_payload_t *payload) {
+    copy_t *copy = malloc(sizeof(*copy) + payload->meta_bytes + payload->data_bytes);
+    if (copy != NULL) {
+        fill(copy, payload, 0);
+    }
+    return copy;
+}
+
+/* Removes one user; `copy` may be NULL. */
+static void copy_release(copy_t *copy) {
+    if (copy != NULL && --copy->users == 0) {
+        free(copy);
+    }
+}
+
+static void queue_init(queue_t *queue) {
+    *queue = (queue_t){.tail = &queue->head};
+}
+
+/* Each message counts with its entry here, and a copy also with the bytes that its receiver will have to keep. The
+ * sizes of ring and arena bound the other kinds, and the receiver of a stream has a place for it. */
+static uint64_t cost_of(const waiting_t *item) {
+    return sizeof(*item) + (item->copy != NULL ? item->envelope.length_bytes : 0);
+}
+
+static void append(queue_t *queue, waiting_t *item, queue_total_t *total) {
+    item->next = NULL;
+    *queue->tail = item;
+    queue->tail = &item->next;
+    queue->length++;
+    total->waiting++;
+    total->bytes += cost_of(item);
+    queue->copies += waiting_is_unwritten(item);
+    if (item->copy != NULL) {
+        item->copy->users++;
+    }
+}
+
+/* Appends a message, which uses `copy` from now on. SPC_ENOMEM: nothing was done. */
+static int queue_push(queue_t *queue, const waiting_t *waiting, queue_total_t *total) {
+    waiting_t *item = malloc(sizeof(*item));
+    if (item == NULL) {
+        return SPC_ENOMEM;
+    }
+    *item = *waiting;
+    append(queue, item, total);
+    return SPC_OK;
+}
+
+/* Forgets the head, and its copy if no other entry uses it; its stream is done. */
+static void queue_pop(queue_t *queue, queue_total_t *total) {
+    waiting_t *item = queue->head;
+    queue->head = item->next;
+    if (queue->head == NULL) {
+        queue->tail = &queue->head;
+    }
+    queue->length--;
+    total->waiting--;
+    total->bytes -= cost_of(item);
+    queue->copies -= waiting_is_unwritten(item);
+    if (item->stream != NULL) {
+        item->stream->done = true;
+    }
+    copy_release(item->copy);
+    free(item);
+}
+
+/* Frees the ring or arena memory of messages for a destination that has ended. */
+static void free_written(const waiting_t *item, const spc_outbox_options_t *options, uint32_t rank) {
+    void *written = spc_segment_address(options->segment, item->offset);
+    if ((item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
+        uint32_t owner = ((const spc_block_shared_t *)written)->owner; /* it may be of another node's arena */
+        spc_block_unpin(written, rank);
+        spc_event_notify(&options->events[owner], options->segment->config->features);
+    } else if ((item->envelope.flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
+        spc_ring_mark_read(written);
+    }
+}
+
+/* Parts have been announced: the receiver, or its mailbox, counts the message. */
+static bool has_begun(const waiting_t *item) {
+    return item->sent != 0 || (item->stream != NULL && item->stream->sent != 0)
+           || (item->envelope.flags & SPC_SLOT_PART) != 0;
+}
+
+/* Empties the queue of a destination that has ended: messages written for it are marked as read unless its process is
+ * gone, for then the memory is free already and may be in use again. The rest is forgotten; all are counted. */
+static void queue_drop(queue_t *queue, const spc_outbox_options_t *options, uint32_t rank,
+                       queue_total_t *total) {
+    /* If so, the memory has been free since then, and may hold other messages now. */
+    const bool is_gone = spc_status_is_gone(options->status, rank);
+    /* For nodes elsewhere the gateway receives: it counts a message with its last part. */
+    const bool is_here = spc_segment_is_here(options->segment, rank);
+    while (queue->head != NULL) {
+        const waiting_t *item = queue->head;
+        if (!is_gone && !waiting_is_unwritten(item)) {
+            free_written(item, options, rank);
+        }
+        if ((!is_here || !has_begun(item)) && (item->envelope.flags & SPC_SLOT_LAST) == 0) {
+            spc_note_add_left(options->notes, item->envelope.source, rank, item->envelope.tag,
+                              item->envelope.context);
+        }
+        queue_pop(queue, total);
+    }
+}
+
+/* Releases it unused. */
+static void rest_free(rest_t *rest) {
+    free(rest->item);
+    free(rest->copy);
+}
+
+/* SPC_ENOMEM: nothing is reserved. Pages of memory are taken only for queued data. */
+static int rest_reserve(uint64_t bytes, rest_t *rest) {
+    rest->item = malloc(sizeof(*rest->item));
+    rest->copy = malloc(sizeof(*rest->copy) + bytes);
+    if (rest->item == NULL || rest->copy == NULL) {
+        rest_free(rest);
+        return SPC_ENOMEM;
+    }
+    return SPC_OK;
+}
+
+/* Uses it for the bytes after `sent` of the payload, at the end of the queue. Never fails. */
+static void rest_queue(rest_t *rest, const spc_envelope_t *envelope, const spc_payload_t *payload,
+                       uint64_t sent, queue_t *queue, queue_total_t *total) {
+    copy_t *smaller = realloc(rest->copy, sizeof(*smaller) + envelope->length_bytes - sent);
+    copy_t *copy = smaller != NULL ? smaller : rest->copy;
+    fill(copy, payload, sent);
+    *rest->item = (waiting_t){.envelope = *envelope, .copy = copy, .sent = sent};
+    append(queue, rest->item, total);
+    copy_release(copy);
+}
 
 typedef struct destination {
     spc_mailbox_writer_t writer;
-    spc_outbox_queue_t queue;
+    queue_t queue;
     uint32_t leave; /* new messages may be announced up to this number: spc_outbox_look */
     uint64_t taken; /* the last send that has announced or queued something for it */
-    uint64_t sent;  /* number of messages announced; counted only if there is a trace */
-    bool streams;   /* the last long message to it was a stream: spc_outbox_expect_stream */
+    uint64_t sent; /* number of messages announced; counted only if there is a trace */
+    bool streams; /* the last long message to it was a stream: spc_outbox_expect_stream */
 } destination_t;
 
 struct spc_outbox {
@@ -26,10 +219,10 @@ struct spc_outbox {
     uint64_t sends; /* running number of sends that may fail */
     uint64_t began; /* ticks at the start of the last of them; only if there is a trace */
     uint8_t asks; /* of messages sent now: spc_outbox_ask */
-    spc_queue_total_t total;
+    queue_total_t total;
     spc_ring_t *ring;
     spc_arena_t *arena; /* NULL if this run has none */
-    int32_t *batch;     /* destinations that share one message in the ring */
+    int32_t *batch; /* destinations that share one message in the ring */
     destination_t destination[];
 };
 
@@ -79,7 +272,7 @@ int spc_outbox_create(const spc_outbox_options_t *options, spc_outbox_t **outbox
     for (uint32_t i = 0; i < receivers; i++) {
         spc_mailbox_shared_t *mailbox = spc_segment_part(segment, SPC_REGION_MAILBOX, i);
         spc_mailbox_writer_init(&made->destination[i].writer, mailbox, options->rank, config->slots);
-        spc_outbox_queue_init(&made->destination[i].queue);
+        queue_init(&made->destination[i].queue);
     }
     made->batch = calloc(receivers, sizeof(*made->batch));
     int status = made->batch == NULL ? SPC_ENOMEM : SPC_OK;
@@ -148,7 +341,7 @@ static bool spc_outbox_look(spc_outbox_t *outbox, uint32_t rank, uint16_t contex
 }
 
 uint64_t spc_outbox_limit_for(const spc_outbox_t *outbox, uint64_t length_bytes) {
-    return count_taken(outbox) + length_bytes + sizeof(spc_waiting_t);
+    return count_taken(outbox) + length_bytes + sizeof(waiting_t);
 }
 
 static bool is_over_limit(const spc_outbox_t *outbox, const spc_envelope_t *envelope) {
@@ -278,8 +471,8 @@ static int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, c
         spc_outbox_announce_offset(outbox, rank, envelope, offset);
         return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
     }
-    spc_waiting_t waiting = {.envelope = *envelope, .offset = offset};
-    int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
+    waiting_t waiting = {.envelope = *envelope, .offset = offset};
+    int status = queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
     return spc_outbox_note_taken(outbox, rank, envelope, status);
 }
 
@@ -310,21 +503,21 @@ static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint3
  * SPC_EAGAIN: not one part found room, and nothing is queued. SPC_ENOMEM: nothing was sent either. */
 static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                        const spc_payload_t *payload) {
-    spc_rest_t rest;
+    rest_t rest;
     if (!spc_outbox_is_open(outbox, rank, envelope->context)) {
         return SPC_EAGAIN;
     }
-    if (spc_rest_reserve(envelope->length_bytes, &rest) != SPC_OK) {
+    if (rest_reserve(envelope->length_bytes, &rest) != SPC_OK) {
         return SPC_ENOMEM;
     }
     uint64_t sent = send_parts(outbox, rank, envelope, payload, 0, 0, 0);
     if (sent != 0 && sent != envelope->length_bytes) {
         spc_status_set_copying(outbox->options.status, outbox->options.rank, envelope->length_bytes);
-        spc_rest_queue(&rest, envelope, payload, sent, &outbox->destination[rank].queue, &outbox->total);
+        rest_queue(&rest, envelope, payload, sent, &outbox->destination[rank].queue, &outbox->total);
         spc_status_set_copying(outbox->options.status, outbox->options.rank, 0);
         return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
     }
-    spc_rest_free(&rest);
+    rest_free(&rest);
     return sent == 0 ? SPC_EAGAIN : spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
 }
 
@@ -344,7 +537,7 @@ static int send_at_once(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_
 
 /* Sends to one destination, or to some of several that cannot share the ring: queues messages without room. */
 static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                      const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
+                      const spc_payload_t *payload, bool limited, copy_t **shared) {
     if (spc_outbox_is_lost(outbox, rank, envelope)) {
         return SPC_OK;
     }
@@ -359,20 +552,20 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     }
     if (*shared == NULL) {
         spc_status_set_copying(outbox->options.status, outbox->options.rank, envelope->length_bytes);
-        *shared = spc_copy_make(payload);
+        *shared = copy_make(payload);
         spc_status_set_copying(outbox->options.status, outbox->options.rank, 0);
     }
     if (*shared == NULL) {
         return SPC_ENOMEM;
     }
-    spc_waiting_t waiting = {.envelope = *envelope, .copy = *shared};
-    int status = spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
+    waiting_t waiting = {.envelope = *envelope, .copy = *shared};
+    int status = queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
     return spc_outbox_note_taken(outbox, rank, envelope, status);
 }
 
 /* Sends to each of outbox->batch alone, if they cannot share the ring. */
 static int send_batch(spc_outbox_t *outbox, uint32_t batch, const spc_envelope_t *envelope,
-                      const spc_payload_t *payload, bool limited, spc_copy_t **shared) {
+                      const spc_payload_t *payload, bool limited, copy_t **shared) {
     if (batch != 0 && fits_ring(outbox, envelope->length_bytes, batch)) {
         int status = send_by_ring(outbox, outbox->batch, batch, envelope, payload);
         if (status != SPC_EAGAIN) {
@@ -407,7 +600,7 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
         return SPC_EAGAIN;
     }
     uint32_t batch = 0;
-    spc_copy_t *shared = NULL;
+    copy_t *shared = NULL;
     int status = SPC_OK;
     for (uint32_t i = 0; i < count && status == SPC_OK; i++) {
         uint32_t rank = (uint32_t)destinations[i];
@@ -421,7 +614,7 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
         }
     }
     status = status != SPC_OK ? status : send_batch(outbox, batch, envelope, payload, limited, &shared);
-    spc_copy_release(shared);
+    copy_release(shared);
     return status;
 }
 
@@ -445,7 +638,7 @@ void spc_outbox_send_last(spc_outbox_t *outbox, const uint32_t *destinations, ui
     const spc_envelope_t envelope = {.source = (uint16_t)outbox->options.rank,
                                      .context = context,
                                      .flags = SPC_SLOT_INLINE | SPC_SLOT_LAST};
-    const spc_waiting_t waiting = {.envelope = envelope};
+    const waiting_t waiting = {.envelope = envelope};
     for (uint32_t i = 0; i < destination_count; i++) {
         if (has_ended(outbox, destinations[i])) {
             continue;
@@ -453,8 +646,7 @@ void spc_outbox_send_last(spc_outbox_t *outbox, const uint32_t *destinations, ui
         if (spc_outbox_is_open(outbox, destinations[i], context)) {
             spc_outbox_announce_offset(outbox, destinations[i], &envelope, 0);
         } else {
-            (void)spc_outbox_queue_push(&outbox->destination[destinations[i]].queue, &waiting,
-                                        &outbox->total);
+            (void)queue_push(&outbox->destination[destinations[i]].queue, &waiting, &outbox->total);
         }
     }
 }
@@ -526,9 +718,8 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
         return SPC_OK;
     }
     bool open = spc_outbox_is_open(outbox, to, context);
-    spc_waiting_t waiting = {.envelope = envelope, .offset = offset};
-    int status =
-        open ? SPC_OK : spc_outbox_queue_push(&outbox->destination[to].queue, &waiting, &outbox->total);
+    waiting_t waiting = {.envelope = envelope, .offset = offset};
+    int status = open ? SPC_OK : queue_push(&outbox->destination[to].queue, &waiting, &outbox->total);
     if (status == SPC_OK && to != from) {
         /* Before the block is announced: its receiver may pass it back at once, which sets this node's pin. */
         spc_block_pass(block, from, to);
@@ -554,14 +745,14 @@ int spc_outbox_begin_stream(spc_outbox_t *outbox, int32_t destination, uint16_t 
                             const spc_payload_t *payload, spc_stream_t *stream) {
     const uint32_t rank = (uint32_t)destination;
     const spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, 0);
-    const spc_waiting_t waiting = {.envelope = envelope, .stream = stream};
+    const waiting_t waiting = {.envelope = envelope, .stream = stream};
     *stream = (spc_stream_t){.payload = payload, .destination = rank};
     if (!spc_mailbox_is_wanted(&outbox->destination[rank].writer, context, tag, envelope.length_bytes)
         || !spc_outbox_is_open(outbox, rank, context)
         || spc_outbox_take_block(outbox, envelope.length_bytes, &stream->block) != SPC_OK) {
         return SPC_EAGAIN;
     }
-    if (spc_outbox_queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total) != SPC_OK) {
+    if (queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total) != SPC_OK) {
         spc_outbox_give_back(outbox, stream->block);
         return SPC_EAGAIN;
     }
@@ -578,8 +769,8 @@ bool spc_outbox_expect_stream(spc_outbox_t *outbox, int32_t destination, bool ex
 
 /* The block holds the rest of the message: its last part, or the whole message if no part found room. */
 static void queue_block(spc_outbox_t *outbox, const spc_stream_t *stream) {
-    spc_outbox_queue_t *queue = &outbox->destination[stream->destination].queue;
-    spc_waiting_t *item = queue->head;
+    queue_t *queue = &outbox->destination[stream->destination].queue;
+    waiting_t *item = queue->head;
     spc_block_pin(stream->block, stream->destination);
     spc_block_unpin(stream->block, outbox->options.rank);
     item->envelope.flags |= SPC_SLOT_ARENA | (stream->sent != 0 ? SPC_SLOT_PART : SPC_SLOT_SOLE);
@@ -600,7 +791,7 @@ void spc_outbox_end_stream(spc_outbox_t *outbox, spc_stream_t *stream) {
 /* ---- flushing */
 
 /* Sends the parts of a stream that have room, out of its sender's memory. */
-static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const spc_waiting_t *item) {
+static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const waiting_t *item) {
     spc_stream_t *stream = item->stream;
     const uint64_t before = stream->sent;
     if (stream->held) {
@@ -609,7 +800,7 @@ static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const spc_waiting_
     /* The last part may be a block, which must not wait for a slot. */
     stream->sent = send_parts(outbox, rank, &item->envelope, stream->payload, 0, before, 1);
     if (stream->sent == item->envelope.length_bytes) {
-        spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
+        queue_pop(&outbox->destination[rank].queue, &outbox->total);
         return true;
     }
     return stream->sent != before;
@@ -618,7 +809,7 @@ static bool flush_stream(spc_outbox_t *outbox, uint32_t rank, const spc_waiting_
 /* Sends the head of a queue if there is room; true if it left the queue or advanced. */
 static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
     destination_t *destination = &outbox->destination[rank];
-    spc_waiting_t *item = destination->queue.head;
+    waiting_t *item = destination->queue.head;
     if (!spc_mailbox_has_room(&destination->writer)) {
         return false;
     }
@@ -629,7 +820,7 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
     }
     if (item->copy == NULL) {
         spc_outbox_announce_offset(outbox, rank, &item->envelope, item->offset);
-        spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
+        queue_pop(&outbox->destination[rank].queue, &outbox->total);
         return true;
     }
     spc_payload_t rest = {.data = item->copy->data, .data_bytes = item->copy->bytes};
@@ -654,7 +845,7 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
             return item->sent != before;
         }
     }
-    spc_outbox_queue_pop(&outbox->destination[rank].queue, &outbox->total);
+    queue_pop(&outbox->destination[rank].queue, &outbox->total);
     return true;
 }
 
@@ -662,12 +853,12 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
 static __attribute__((noinline)) bool flush_waiting(spc_outbox_t *outbox) {
     bool moved = false;
     for (uint32_t rank = 0; rank < outbox->nodes && outbox->total.waiting != 0; rank++) {
-        const spc_outbox_queue_t *queue = &outbox->destination[rank].queue;
+        const queue_t *queue = &outbox->destination[rank].queue;
         if (queue->head != NULL && has_ended(outbox, rank)) {
-            spc_outbox_queue_drop(&outbox->destination[rank].queue, &outbox->options, rank, &outbox->total);
+            queue_drop(&outbox->destination[rank].queue, &outbox->options, rank, &outbox->total);
             moved = true;
         }
-        const spc_waiting_t *before = NULL;
+        const waiting_t *before = NULL;
         while (queue->head != NULL && queue->head != before) {
             before = queue->head;
             moved = flush_head(outbox, rank) || moved;
@@ -695,7 +886,7 @@ void spc_outbox_destroy(spc_outbox_t *outbox) {
     }
     for (uint32_t i = 0; i < outbox->nodes; i++) {
         while (outbox->destination[i].queue.head != NULL) {
-            spc_outbox_queue_pop(&outbox->destination[i].queue, &outbox->total);
+            queue_pop(&outbox->destination[i].queue, &outbox->total);
         }
     }
     spc_arena_destroy(outbox->arena);

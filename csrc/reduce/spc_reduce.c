@@ -5,7 +5,146 @@
 #include <string.h>
 
 #include "base/spc_error.h"
-#include "reduce/spc_reduce_private.h"
+
+#define LEVELS_MAX 16 /* fan-in 2, 65535 nodes */
+
+typedef struct level {
+    uint32_t width; /* how many arrive at this level's groups */
+    uint32_t first_counter;
+} level_t;
+
+typedef struct bank {
+    spc_reduce_release_shared_t *release;
+    spc_reduce_counter_shared_t *counters; /* of all levels, from the nodes upwards */
+    spc_reduce_line_shared_t *lines;       /* by rank */
+} bank_t;
+
+struct spc_reduce {
+    spc_reduce_options_t options;
+    uint64_t phase; /* the last one started */
+    uint32_t half;  /* of the scratch, to be used next */
+    uint32_t shift; /* log2 of the fan-in */
+    uint32_t level_count;
+    level_t levels[LEVELS_MAX];
+    bank_t banks[SPC_BANKS];
+    spc_signature_t known; /* a signature and its hash */
+    uint64_t known_hash;
+};
+
+/* Arguments of one start; lives as long as that call. */
+typedef struct call {
+    spc_signature_t signature;
+    const spc_field_t *fields;
+    uint64_t length_bytes;
+    bool has_total; /* its value is the combined one already */
+} call_t;
+
+static inline const bank_t *bank_of(const spc_reduce_t *reduce, uint64_t phase) {
+    return &reduce->banks[phase % SPC_BANKS];
+}
+
+/* The nodes that arrive at a group: the fan-in, or the remainder for the last group of a level. */
+static inline uint32_t members_of(const spc_reduce_t *reduce, uint32_t level, uint32_t group) {
+    const uint32_t rest = reduce->levels[level].width - (group << reduce->shift);
+    const uint32_t fanin = 1u << reduce->shift;
+    return rest < fanin ? rest : fanin;
+}
+
+/* Whether a value that is combined travels in the lines themselves. */
+static inline bool is_short(const call_t *call) {
+    return call->length_bytes <= SPC_LINE_VALUE_BYTES;
+}
+
+/* ---- combining the values of a group ---- */
+
+#define PARTIALS_MAX 17 /* log2 of the largest group, and one that was just pushed */
+
+/* Partial results of a group, left to right, as a stack. Members are pushed by rank, and whenever the
+ * topmost two stand for equally many members they become one: the tree of v[i] op= v[i + 2^k], with every
+ * member read once. */
+typedef struct partials {
+    const call_t *call;
+    void *value[PARTIALS_MAX];
+    uint64_t copy[PARTIALS_MAX][SPC_LINE_VALUE_BYTES / 8]; /* of short values: their lines are only read */
+    uint32_t count;
+    int status;
+} partials_t;
+
+static void merge_topmost(partials_t *partials) {
+    const call_t *call = partials->call;
+    const uint32_t right = --partials->count;
+    const int status = spc_ops_combine(call->signature.operator, call->fields, call->signature.field_count,
+                                       partials->value[right - 1], partials->value[right]);
+    partials->status = status != SPC_OK ? status : partials->status;
+}
+
+/* Short values are combined in a copy, long ones where they lie. */
+static void push(partials_t *partials, spc_reduce_line_shared_t *line, unsigned char *base) {
+    const uint32_t top = partials->count++;
+    if (is_short(partials->call)) {
+        memcpy(partials->copy[top], line->value.bytes, SPC_LINE_VALUE_BYTES);
+        partials->value[top] = partials->copy[top];
+    } else {
+        partials->value[top] = base + line->value.scratch.offset;
+    }
+}
+
+static bool same_kind(const call_t *call, const spc_reduce_line_shared_t *line) {
+    return memcmp(&line->signature, &call->signature, sizeof call->signature) == 0
+           && (is_short(call) || line->value.scratch.length_bytes == call->length_bytes);
+}
+
+/* Hands the group's value on: to the next level in the line of its first node, from the top to all nodes. A long value
+ * is already in the scratch of its first node, where the next level looks for it. */
+static void hand_on(const spc_reduce_t *reduce, const bank_t *bank, spc_reduce_line_shared_t *first,
+                    const partials_t *partials, bool top) {
+    if (is_short(partials->call)) {
+        unsigned char *place = top ? bank->release->value.bytes : first->value.bytes;
+        memcpy(place, partials->value[0], SPC_LINE_VALUE_BYTES);
+    } else if (top) {
+        bank->release->value.offset = (uint64_t)((unsigned char *)partials->value[0] - reduce->options.base);
+    }
+}
+
+/* Combines the values of a group's members, all of which have arrived: into the line (or scratch) of its
+ * first one, or at the top into the release. SPC_OK, SPC_EMISMATCH or SPC_EWIDE. */
+static int combine_group(const spc_reduce_t *reduce, const bank_t *bank, const call_t *call, uint32_t level,
+                         uint32_t group) {
+    const uint32_t members = members_of(reduce, level, group);
+    const uint32_t step_shift = level * reduce->shift; /* a member of this level is 2^step_shift nodes */
+    spc_reduce_line_shared_t *first = &bank->lines[(group << reduce->shift) << step_shift];
+    partials_t partials;
+    partials.call = call;
+    partials.count = 0;
+    partials.status = SPC_OK;
+    for (uint32_t i = 0; i < members; i++) {
+        spc_reduce_line_shared_t *line = first + ((uint64_t)i << step_shift);
+        if (!same_kind(call, line)) {
+            return SPC_EMISMATCH;
+        }
+        push(&partials, line, reduce->options.base);
+        for (uint32_t merged = i; (merged & 1) != 0; merged >>= 1) {
+            merge_topmost(&partials);
+        }
+    }
+    while (partials.count > 1) {
+        merge_topmost(&partials);
+    }
+    if (partials.status == SPC_OK) {
+        hand_on(reduce, bank, first, &partials, level + 1 == reduce->level_count);
+    }
+    return partials.status;
+}
+
+/* Takes the value of this node's line (or scratch) into the release as the combined one. */
+static void release_total(const spc_reduce_t *reduce, const bank_t *bank, const call_t *call) {
+    spc_reduce_line_shared_t *line = &bank->lines[reduce->options.rank];
+    partials_t partials;
+    partials.call = call;
+    partials.count = 0;
+    push(&partials, line, reduce->options.base);
+    hand_on(reduce, bank, line, &partials, true);
+}
 
 /* ---- layout: SPC_BANKS times [release, counters of all levels, one line a node] ---- */
 
@@ -28,7 +167,7 @@ static uint32_t groups_of(uint32_t width, uint32_t shift) {
 }
 
 /* Fills the levels from the nodes up to the one group at the top; returns how many counters there are. */
-static uint32_t plan_levels(uint32_t nodes, uint32_t shift, spc_reduce_level_t levels[SPC_REDUCE_LEVELS_MAX],
+static uint32_t plan_levels(uint32_t nodes, uint32_t shift, level_t levels[LEVELS_MAX],
                             uint32_t *level_count) {
     uint32_t counters = 0;
     uint32_t width = nodes;
@@ -56,7 +195,7 @@ static uint64_t bank_bytes(uint32_t nodes, uint32_t counters) {
 }
 
 uint64_t spc_reduce_bytes(uint32_t nodes, uint32_t fanin) {
-    spc_reduce_level_t levels[SPC_REDUCE_LEVELS_MAX];
+    level_t levels[LEVELS_MAX];
     uint32_t level_count;
     if (!valid_shape(nodes, fanin)) {
         return 0;
@@ -81,7 +220,7 @@ static void find_banks(spc_reduce_t *reduce, uint32_t counters) {
     unsigned char *start = reduce->options.shared;
     for (uint32_t i = 0; i < SPC_BANKS; i++) {
         unsigned char *part = start + i * bank_bytes(nodes, counters);
-        spc_reduce_bank_t *bank = &reduce->banks[i];
+        bank_t *bank = &reduce->banks[i];
         bank->release = (spc_reduce_release_shared_t *)(void *)part;
         part += padded(sizeof *bank->release);
         bank->counters = (spc_reduce_counter_shared_t *)(void *)part;
@@ -138,7 +277,7 @@ static uint64_t hash_of(spc_reduce_t *reduce, const spc_signature_t *signature) 
 /* ---- one phase ---- */
 
 /* SPC_OK, or SPC_EWIDE if a field is wide, or SPC_EINVAL. */
-static int check_reduction(const spc_reduce_t *reduce, const spc_reduce_call_t *call) {
+static int check_reduction(const spc_reduce_t *reduce, const call_t *call) {
     int status = SPC_OK;
     if (call->signature.operator >= SPC_OPERATOR_COUNT) {
         return SPC_EINVAL;
@@ -150,13 +289,13 @@ static int check_reduction(const spc_reduce_t *reduce, const spc_reduce_call_t *
         status = call->fields[i].type == SPC_TYPE_WIDE ? SPC_EWIDE : status;
     }
     if (call->length_bytes != spc_fields_bytes(call->fields, call->signature.field_count)
-        || (!spc_reduce_is_short(call) && call->length_bytes > reduce->options.scratch_bytes)) {
+        || (!is_short(call) && call->length_bytes > reduce->options.scratch_bytes)) {
         return SPC_EINVAL;
     }
     return status;
 }
 
-static int check_call(const spc_reduce_t *reduce, const spc_reduce_call_t *call) {
+static int check_call(const spc_reduce_t *reduce, const call_t *call) {
     switch (call->signature.operation) {
     case SPC_OPERATION_BARRIER:
     case SPC_OPERATION_FUZZY:
@@ -191,11 +330,11 @@ static unsigned char *fields_of(const spc_reduce_t *reduce) {
 }
 
 /* Short values that are combined go into the line; all others to the half of the scratch that was not used last. */
-static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, const spc_reduce_call_t *call,
+static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, const call_t *call,
                           const void *value) {
     unsigned char *place = line->value.bytes;
     const bool combined = spc_reduce_combines(&call->signature);
-    if (!combined || !spc_reduce_is_short(call)) {
+    if (!combined || !is_short(call)) {
         place = (unsigned char *)reduce->options.scratch + reduce->half * reduce->options.scratch_bytes;
         reduce->half ^= 1;
         line->value.scratch.offset = (uint64_t)(place - reduce->options.base);
@@ -215,8 +354,7 @@ static void publish_value(spc_reduce_t *reduce, spc_reduce_line_shared_t *line, 
 
 /* The paper's last box: releases all nodes. Waiting nodes read one line, which has the result too. `is_node`: a node
  * does this for itself, and is awake; a gateway that uses the half of a node does not. */
-static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_t phase, int status,
-                    bool is_node) {
+static void release(spc_reduce_t *reduce, const bank_t *bank, uint64_t phase, int status, bool is_node) {
     const spc_reduce_options_t *options = &reduce->options;
     bank->release->status = status;
     /* Pairs with the load in spc_reduce_test: status and value are visible with it. seq_cst, because the loads of
@@ -231,8 +369,8 @@ static void release(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, uint64_
 }
 
 /* Counts this node in, and climbs as long as it is the last of its group. */
-static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const spc_reduce_call_t *call,
-                   uint64_t phase, int status, bool is_node) {
+static void arrive(spc_reduce_t *reduce, const bank_t *bank, const call_t *call, uint64_t phase, int status,
+                   bool is_node) {
     const uint64_t hash = hash_of(reduce, &call->signature);
     const uint32_t gateways = reduce->options.here != 0; /* they arrive at the one group of such a run */
     /* Sum of the hashes of all signatures below here, mod 2^48, above 16 zero bits. */
@@ -246,7 +384,7 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         }
         /* Release: our line, and the values we combined. Acquire, for the last: all lines below this group. */
         const uint64_t before = atomic_fetch_add_explicit(&counter->arrivals, sum + 1, memory_order_acq_rel);
-        if ((before & 0xffff) + 1 != spc_reduce_members(reduce, level, group) + gateways) {
+        if ((before & 0xffff) + 1 != members_of(reduce, level, group) + gateways) {
             return; /* another node comes later, and climbs */
         }
         sum += before & ~UINT64_C(0xffff);
@@ -256,9 +394,9 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
         if (status != SPC_OK) {
             atomic_store_explicit(&counter->status, SPC_OK, memory_order_relaxed);
         } else if (call->has_total) {
-            spc_reduce_release_total(reduce, bank, call);
+            release_total(reduce, bank, call);
         } else if (spc_reduce_combines(&call->signature)) {
-            status = spc_reduce_combine_group(reduce, bank, call, level, group);
+            status = combine_group(reduce, bank, call, level, group);
         }
         member = group;
     }
@@ -271,7 +409,7 @@ static void arrive(spc_reduce_t *reduce, const spc_reduce_bank_t *bank, const sp
 }
 
 /* The last of this box's nodes notifies the gateway. */
-static void arrive_here(const spc_reduce_t *reduce, const spc_reduce_bank_t *bank) {
+static void arrive_here(const spc_reduce_t *reduce, const bank_t *bank) {
     const spc_reduce_options_t *options = &reduce->options;
     /* Acquire and release, so that the last node's notice stands for all; then the gateway reads the lines. */
     if (atomic_fetch_add_explicit(&bank->release->here, 1, memory_order_acq_rel) + 1 == options->here) {
@@ -282,13 +420,12 @@ static void arrive_here(const spc_reduce_t *reduce, const spc_reduce_bank_t *ban
 }
 
 /* Takes the next phase and arrives, with a value if there is one. */
-static void start(spc_reduce_t *reduce, spc_reduce_call_t *call, const void *value, bool has_value,
-                  int status) {
+static void start(spc_reduce_t *reduce, call_t *call, const void *value, bool has_value, int status) {
     if (call->signature.type == SPC_TYPE_WIDE) {
         call->signature.type = SPC_TYPE_INT;
     }
     const uint64_t phase = ++reduce->phase;
-    const spc_reduce_bank_t *bank = spc_reduce_bank(reduce, phase);
+    const bank_t *bank = bank_of(reduce, phase);
     spc_reduce_line_shared_t *line = &bank->lines[reduce->options.rank];
     line->signature = call->signature;
     if (has_value) {
@@ -304,7 +441,7 @@ static void start(spc_reduce_t *reduce, spc_reduce_call_t *call, const void *val
 
 int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, const spc_field_t *fields,
                      const void *value, uint64_t length_bytes, uint64_t *phase) {
-    spc_reduce_call_t call = {.signature = *signature, .fields = fields, .length_bytes = length_bytes};
+    call_t call = {.signature = *signature, .fields = fields, .length_bytes = length_bytes};
     const int status = check_call(reduce, &call);
     if (status == SPC_EINVAL) {
         return status;
@@ -317,10 +454,10 @@ int spc_reduce_start(spc_reduce_t *reduce, const spc_signature_t *signature, con
 int spc_reduce_start_combined(spc_reduce_t *reduce, const spc_signature_t *signature,
                               const spc_field_t *fields, const void *total, uint64_t length_bytes) {
     const bool is_barrier = spc_reduce_is_barrier(signature);
-    spc_reduce_call_t call = {.signature = *signature,
-                              .fields = fields,
-                              .length_bytes = length_bytes,
-                              .has_total = total != NULL && !is_barrier};
+    call_t call = {.signature = *signature,
+                   .fields = fields,
+                   .length_bytes = length_bytes,
+                   .has_total = total != NULL && !is_barrier};
     const int status = check_call(reduce, &call);
     if (status == SPC_EINVAL || (!is_barrier && !spc_reduce_combines(signature))) {
         return SPC_EINVAL;
@@ -330,13 +467,13 @@ int spc_reduce_start_combined(spc_reduce_t *reduce, const spc_signature_t *signa
 }
 
 bool spc_reduce_test(const spc_reduce_t *reduce, uint64_t phase) {
-    const spc_reduce_release_shared_t *release = spc_reduce_bank(reduce, phase)->release;
+    const spc_reduce_release_shared_t *release = bank_of(reduce, phase)->release;
     /* Pairs with the store in release(); seq_cst as the second test of a sleeper. */
     return atomic_load_explicit(&release->phase, memory_order_seq_cst) >= phase;
 }
 
 int spc_reduce_finish(spc_reduce_t *reduce, uint64_t phase, void *result, uint64_t length_bytes) {
-    const spc_reduce_release_shared_t *release = spc_reduce_bank(reduce, phase)->release;
+    const spc_reduce_release_shared_t *release = bank_of(reduce, phase)->release;
     if (atomic_load_explicit(&release->phase, memory_order_acquire) != phase) { /* pairs with release() */
         return SPC_EINVAL;
     }
@@ -352,13 +489,13 @@ int spc_reduce_finish(spc_reduce_t *reduce, uint64_t phase, void *result, uint64
 
 void spc_reduce_contribution(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank, const void **bytes,
                              uint64_t *length_bytes) {
-    const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
+    const spc_reduce_line_shared_t *line = &bank_of(reduce, phase)->lines[rank];
     *bytes = reduce->options.base + line->value.scratch.offset;
     *length_bytes = line->value.scratch.length_bytes;
 }
 
 bool spc_reduce_read(const spc_reduce_t *reduce, uint64_t phase, spc_contribution_t *contribution) {
-    const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[reduce->options.rank];
+    const spc_reduce_line_shared_t *line = &bank_of(reduce, phase)->lines[reduce->options.rank];
     if (atomic_load_explicit(&line->phase, memory_order_acquire) != phase) { /* pairs with spc_reduce_start */
         return false;
     }
@@ -384,23 +521,23 @@ void spc_reduce_pass(spc_reduce_t *reduce, uint64_t phase) {
     if (!spc_reduce_read(reduce, phase, &contribution)) {
         return; /* impossible: it has arrived, and continues only after this */
     }
-    const spc_reduce_call_t call = {.signature = contribution.signature,
-                                    .fields = contribution.fields,
-                                    .length_bytes = contribution.length_bytes};
-    arrive(reduce, spc_reduce_bank(reduce, phase), &call, phase, SPC_OK, false);
+    const call_t call = {.signature = contribution.signature,
+                         .fields = contribution.fields,
+                         .length_bytes = contribution.length_bytes};
+    arrive(reduce, bank_of(reduce, phase), &call, phase, SPC_OK, false);
 }
 
 bool spc_reduce_arrived(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank) {
-    return spc_reduce_line_arrived(&spc_reduce_bank(reduce, phase)->lines[rank], phase);
+    return spc_reduce_line_arrived(&bank_of(reduce, phase)->lines[rank], phase);
 }
 
 const spc_reduce_line_shared_t *spc_reduce_lines(const spc_reduce_t *reduce, uint64_t phase) {
-    return spc_reduce_bank(reduce, phase)->lines;
+    return bank_of(reduce, phase)->lines;
 }
 
 bool spc_reduce_signature(const spc_reduce_t *reduce, uint64_t phase, uint32_t rank,
                           spc_signature_t *signature) {
-    const spc_reduce_line_shared_t *line = &spc_reduce_bank(reduce, phase)->lines[rank];
+    const spc_reduce_line_shared_t *line = &bank_of(reduce, phase)->lines[rank];
     if (atomic_load_explicit(&line->phase, memory_order_acquire) != phase) { /* pairs with spc_reduce_start */
         return false;
     }
