@@ -112,6 +112,46 @@ static void undo_counted(const spc_send_call_t *call) {
     }
 }
 
+/* ---- messages that ask for receipts are numbered when they are sent */
+
+static bool is_answered(const spc_awaited_t *awaited) {
+    return spc_receipt_is_answer(awaited->number);
+}
+
+/* With the lock. Whether all can be numbered. SPC_ELIMIT: not all alike, with a bit for each. */
+static int number_all(spc_node_t *node, spc_synchronous_call_t *call) {
+    int status =
+        node->receipts != NULL ? SPC_OK : spc_receipts_create(&node->segment, node->rank, &node->receipts);
+    for (uint32_t i = 0; i < call->send->destination_count && status == SPC_OK; i++) {
+        uint32_t rank = (uint32_t)call->send->destinations[i];
+        status = spc_receipts_next(node->receipts, rank, &call->awaited[i].number);
+        if (status == SPC_OK && call->send->destination_count > 1 && is_answered(&call->awaited[i])) {
+            status = SPC_ELIMIT;
+        }
+        call->awaited[i].destination = (int32_t)rank;
+        call->awaited[i].rank = (uint32_t)call->send->ranks[i];
+    }
+    return status;
+}
+
+/* With the lock, after sending: messages that the outbox took have used their numbers, and are waited for. */
+static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status) {
+    for (uint32_t i = 0; i < call->send->destination_count; i++) {
+        spc_awaited_t awaited = call->awaited[i];
+        uint32_t rank = (uint32_t)awaited.destination;
+        if (status != SPC_OK && !spc_outbox_took(node->outbox, rank)) {
+            continue;
+        }
+        spc_receipts_note_sent(node->receipts, rank, awaited.number);
+        if (call->content && rank == node->rank) {
+            spc_receipts_settle(node->receipts, rank, awaited.number);
+        } else {
+            call->awaited[call->count++] = awaited;
+        }
+    }
+    call->sent = true;
+}
+
 /* ---- sending */
 
 /* Large, and still to be copied: a moved payload lies in a block already. */
@@ -131,7 +171,7 @@ int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_
 }
 
 /* With the lock: for a call that has a block. */
-static int move_locked(spc_node_t *node, const spc_send_call_t *call) {
+static int move(spc_node_t *node, const spc_send_call_t *call) {
     int status = spc_outbox_move_block(node->outbox, call->destinations[0], call->context, call->tag,
                                        call->payload, *call->block);
     if (status == SPC_OK) {
@@ -140,52 +180,62 @@ static int move_locked(spc_node_t *node, const spc_send_call_t *call) {
     return status;
 }
 
-/* With the lock. A coordinated message is counted and sent while the lock is held once. */
-static int send_locked(spc_node_t *node, spc_send_call_t *call) {
-    spc_outbox_flush(node->outbox);
-    if (call->block != NULL) {
-        return move_locked(node, call);
+/* With the lock, before a message is handed over: whether it may be. */
+static int note_intent(spc_node_t *node, spc_send_call_t *call) {
+    if (call->counted_by != NULL) {
+        return note_counted(call);
     }
-    int status = call->counted_by == NULL ? SPC_OK : note_counted(call);
-    if (status != SPC_OK) {
+    if (call->asking != NULL) {
+        const int status = number_all(node, call->asking);
+        if (status == SPC_OK) {
+            const bool answers = is_answered(&call->asking->awaited[0]);
+            spc_outbox_ask(node->outbox, (uint8_t)(SPC_SLOT_ASKS | (answers ? SPC_SLOT_ANSWER : 0)));
+        }
         return status;
     }
-    status = spc_outbox_send(node->outbox, call->destinations, call->destination_count, call->context,
-                             call->tag, call->payload);
-    if (status != SPC_OK && call->counted_by != NULL) {
-        undo_counted(call);
-    }
-    return status;
+    return SPC_OK;
 }
 
-/* Like send_locked, for a block; no node gets the block if the message is not to be sent. */
-static int send_block_locked(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
+/* With the lock, after that. */
+static void note_outcome(spc_node_t *node, spc_send_call_t *call, int status) {
+    if (call->asking != NULL) {
+        spc_outbox_ask(node->outbox, 0);
+        if (status != SPC_EAGAIN) {
+            note_sent(node, call->asking, status);
+        }
+    } else if (call->counted_by != NULL && status != SPC_OK) {
+        undo_counted(call);
+    }
+}
+
+/* With the lock, which is held once for all that concerns the message: hands it to the outbox. `block` holds a copy of
+ * its payload, or is NULL; no node gets the block if the message is not to be sent. */
+static int hand_over(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
     spc_outbox_flush(node->outbox);
-    int refused = call->counted_by == NULL ? SPC_OK : note_counted(call);
-    uint32_t count = refused == SPC_OK ? call->destination_count : 0;
-    int status = spc_outbox_send_block(node->outbox, call->destinations, count, call->context, call->tag,
-                                       call->payload, block);
-    if (refused != SPC_OK) {
-        return refused;
+    int status = note_intent(node, call);
+    if (status != SPC_OK) {
+        if (block != NULL) { /* sent to nobody, it is free again */
+            (void)spc_outbox_send_block(node->outbox, call->destinations, 0, call->context, call->tag,
+                                        call->payload, block);
+        }
+        return status;
     }
-    if (status != SPC_OK && call->counted_by != NULL) {
-        undo_counted(call);
+    if (block != NULL) {
+        status = spc_outbox_send_block(node->outbox, call->destinations, call->destination_count,
+                                       call->context, call->tag, call->payload, block);
+    } else if (call->block != NULL) {
+        status = move(node, call);
+    } else {
+        status = spc_outbox_send(node->outbox, call->destinations, call->destination_count, call->context,
+                                 call->tag, call->payload);
     }
+    note_outcome(node, call, status);
     return status;
 }
-
-static int send_either(spc_node_t *node, void *call, spc_block_shared_t *block) {
-    return block != NULL ? send_block_locked(node, call, block) : send_locked(node, call);
-}
-
-/* Calls `send`, with `call` and the node's lock, to hand a message to the outbox: first in a block of the arena, if it
- * is a large one and there is room, then with NULL instead of it. Returns the status of the last call. */
-typedef int spc_comm_hand_over_t(spc_node_t *node, void *call, spc_block_shared_t *block);
 
 /* Copies the payload without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
-static int hand_over_block(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send,
-                           void *call) {
-    const spc_payload_t *payload = what->payload;
+static int hand_over_copy(spc_node_t *node, spc_send_call_t *call) {
+    const spc_payload_t *payload = call->payload;
     uint64_t length = payload->meta_bytes + payload->data_bytes;
     spc_block_shared_t *block;
     pthread_mutex_lock(&node->lock);
@@ -194,25 +244,21 @@ static int hand_over_block(spc_node_t *node, const spc_send_call_t *what, spc_co
     if (status != SPC_OK) {
         return SPC_EAGAIN;
     }
-    spc_payload_fill(payload, what->destination_count, spc_block_payload(block));
+    spc_payload_fill(payload, call->destination_count, spc_block_payload(block));
     pthread_mutex_lock(&node->lock);
-    status = send(node, call, block);
+    status = hand_over(node, call, block);
     pthread_mutex_unlock(&node->lock);
     return status;
 }
 
-static int hand_over(spc_node_t *node, const spc_send_call_t *what, spc_comm_hand_over_t *send, void *call) {
-    int status = is_large(what) ? hand_over_block(node, what, send, call) : SPC_EAGAIN;
+int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call) {
+    int status = is_large(call) ? hand_over_copy(node, call) : SPC_EAGAIN;
     if (status == SPC_EAGAIN) {
         pthread_mutex_lock(&node->lock);
-        status = send(node, call, NULL);
+        status = hand_over(node, call, NULL);
         pthread_mutex_unlock(&node->lock);
     }
     return status;
-}
-
-int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call) {
-    return hand_over(node, call, send_either, call);
 }
 
 static bool test_send(spc_node_wait_t *wait) {
@@ -229,7 +275,7 @@ static int try_to_send(spc_node_t *node, spc_send_call_t *call) {
     if (is_large(call) || pthread_mutex_trylock(&node->lock) != 0) {
         return SPC_EAGAIN;
     }
-    int status = send_locked(node, call);
+    int status = hand_over(node, call, NULL);
     pthread_mutex_unlock(&node->lock);
     return status;
 }
@@ -291,73 +337,6 @@ static bool is_over(const spc_synchronous_call_t *call) {
     return call->sent && call->next == call->count;
 }
 
-/* ---- asking for receipts */
-
-static bool is_answered(const spc_awaited_t *awaited) {
-    return spc_receipt_is_answer(awaited->number);
-}
-
-/* With the lock. Whether all can be numbered. SPC_ELIMIT: not all alike, with a bit for each. */
-static int number_all(spc_node_t *node, spc_synchronous_call_t *call) {
-    int status =
-        node->receipts != NULL ? SPC_OK : spc_receipts_create(&node->segment, node->rank, &node->receipts);
-    for (uint32_t i = 0; i < call->send->destination_count && status == SPC_OK; i++) {
-        uint32_t rank = (uint32_t)call->send->destinations[i];
-        status = spc_receipts_next(node->receipts, rank, &call->awaited[i].number);
-        if (status == SPC_OK && call->send->destination_count > 1 && is_answered(&call->awaited[i])) {
-            status = SPC_ELIMIT;
-        }
-        call->awaited[i].destination = (int32_t)rank;
-        call->awaited[i].rank = (uint32_t)call->send->ranks[i];
-    }
-    return status;
-}
-
-/* With the lock, after sending: messages that the outbox took have used their numbers, and are waited for. */
-static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status) {
-    for (uint32_t i = 0; i < call->send->destination_count; i++) {
-        spc_awaited_t awaited = call->awaited[i];
-        uint32_t rank = (uint32_t)awaited.destination;
-        if (status != SPC_OK && !spc_outbox_took(node->outbox, rank)) {
-            continue;
-        }
-        spc_receipts_note_sent(node->receipts, rank, awaited.number);
-        if (call->content && rank == node->rank) {
-            spc_receipts_settle(node->receipts, rank, awaited.number);
-        } else {
-            call->awaited[call->count++] = awaited;
-        }
-    }
-    call->sent = true;
-}
-
-/* With the lock; `block` holds a copy of the payload, or is NULL. No node gets the block if the message is not to be
- * sent. */
-static int send_asking_locked(spc_node_t *node, void *argument, spc_block_shared_t *block) {
-    spc_synchronous_call_t *call = argument;
-    const spc_send_call_t *send = call->send;
-    spc_outbox_flush(node->outbox);
-    int refused = number_all(node, call);
-    uint32_t count = refused == SPC_OK ? send->destination_count : 0;
-    int status = refused;
-    const bool answers = count != 0 && is_answered(&call->awaited[0]);
-    spc_outbox_ask(node->outbox, (uint8_t)(SPC_SLOT_ASKS | (answers ? SPC_SLOT_ANSWER : 0)));
-    if (block != NULL) {
-        status = spc_outbox_send_block(node->outbox, send->destinations, count, send->context, send->tag,
-                                       send->payload, block);
-    } else if (refused == SPC_OK && send->block != NULL) {
-        status = move_locked(node, send);
-    } else if (refused == SPC_OK) {
-        status =
-            spc_outbox_send(node->outbox, send->destinations, count, send->context, send->tag, send->payload);
-    }
-    spc_outbox_ask(node->outbox, 0);
-    if (refused == SPC_OK && status != SPC_EAGAIN) {
-        note_sent(node, call, status);
-    }
-    return refused != SPC_OK ? refused : status;
-}
-
 /* ---- waiting for receipts */
 
 /* With the lock: takes the answers of this node that have come. */
@@ -396,7 +375,7 @@ static bool is_settled(spc_comm_t *comm, const spc_synchronous_call_t *call, con
 static bool test_synchronous(spc_node_wait_t *wait) {
     spc_synchronous_call_t *call = wait->argument;
     if (!call->sent) {
-        wait->status = hand_over(wait->node, call->send, send_asking_locked, call);
+        wait->status = spc_comm_attempt_send(wait->node, call->send);
         if (wait->status != SPC_OK) {
             return wait->status != SPC_EAGAIN;
         }
@@ -475,7 +454,9 @@ static int send_by_rendezvous(spc_comm_t *comm, spc_send_call_t *call, uint64_t 
     }
     call->destinations = members;
     spc_synchronous_call_t synchronous = {.send = call, .awaited = awaited, .content = true};
+    call->asking = &synchronous;
     int status = send_and_wait_for_receipts(comm, &synchronous, deadline_ns);
+    call->asking = NULL;
     return status == SPC_ETIMEDOUT && synchronous.sent ? SPC_OK : status;
 }
 
@@ -559,6 +540,7 @@ int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int3
     spc_awaited_t awaited;
     send.destinations = &member;
     spc_synchronous_call_t call = {.send = &send, .awaited = &awaited};
+    send.asking = &call;
     return send_and_wait_for_receipts(comm, &call, deadline_ns);
 }
 
@@ -566,7 +548,7 @@ int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int3
 
 static bool test_begin(spc_node_wait_t *wait) {
     spc_synchronous_call_t *call = wait->argument;
-    wait->status = hand_over(wait->node, call->send, send_asking_locked, call);
+    wait->status = spc_comm_attempt_send(wait->node, call->send);
     return wait->status != SPC_EAGAIN;
 }
 
@@ -584,6 +566,7 @@ int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, in
     int32_t member = (int32_t)spc_comm_member(comm, (uint32_t)destination);
     send.destinations = &member;
     spc_synchronous_call_t call = {.send = &send, .awaited = &request->awaited};
+    send.asking = &call;
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_begin,
                             .doomed = doomed_synchronous,

@@ -291,7 +291,7 @@ static void describe_one(const spc_request_t *request, spc_board_entry_t *entry,
         spc_comm_describe_match(comm, &request->match, entry, pairs);
         break;
     case SPC_REQUEST_SEND: {
-        const spc_send_call_t send = {.tag = request->tag};
+        spc_send_call_t send = {.tag = request->tag};
         spc_awaited_t awaited = request->awaited;
         const spc_synchronous_call_t call = {.send = &send, .awaited = &awaited, .count = 1};
         spc_comm_describe_receipt(comm, &call, entry, pairs);
