@@ -192,12 +192,10 @@ int spc_comm_coordinated_recv(spc_comm_t *comm, uint64_t deadline_ns, spc_messag
         pthread_mutex_unlock(&comm->node->lock);
         status = enter_phase(comm);
     }
-    if (status == SPC_OK && !test_receive(&wait)) {
-        status = spc_node_wait_for(&wait, deadline_ns);
-    }
+    status = status == SPC_OK ? spc_node_test_or_wait(&wait, deadline_ns) : status;
     spc_comm_leave(comm);
     *over = call.over;
-    return status == SPC_OK ? wait.status : status;
+    return status;
 }
 
 /* The same, once, and without waiting for the lock. */

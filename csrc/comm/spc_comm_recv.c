@@ -98,6 +98,17 @@ static void describe_by_source(const spc_node_wait_t *wait, spc_board_entry_t *e
     spc_comm_describe_match(wait->owner, wait->argument, entry, pairs);
 }
 
+static int wait_until(spc_comm_t *comm, bool (*test)(spc_node_wait_t *wait), void *call,
+                      uint64_t deadline_ns) {
+    spc_node_wait_t wait = {.node = comm->node,
+                            .test = test,
+                            .doomed = doomed_by_source,
+                            .describe = describe_by_source,
+                            .owner = comm,
+                            .argument = call};
+    return spc_node_test_or_wait(&wait, deadline_ns);
+}
+
 /* Every receive begins with it: inline. */
 static inline int find_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind,
                              spc_match_t *match) {
@@ -178,18 +189,6 @@ static bool test_arrived(spc_node_wait_t *wait) {
     wait->status = spc_inbox_peek(node->inbox, &call->recv.match, &source, &tag, &length);
     spc_node_unlock(node);
     return wait->status != SPC_EAGAIN;
-}
-
-static int wait_until(spc_comm_t *comm, bool (*test)(spc_node_wait_t *wait), shuffled_call_t *call,
-                      uint64_t deadline_ns) {
-    spc_node_wait_t wait = {.node = comm->node,
-                            .test = test,
-                            .doomed = doomed_by_source,
-                            .describe = describe_by_source,
-                            .owner = comm,
-                            .argument = call};
-    int status = test(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
-    return status == SPC_OK ? wait.status : status;
 }
 
 /* Once the first message has come, waits for others that might be chosen instead. */
@@ -288,17 +287,7 @@ static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, 
     if (prepared != SPC_OK) {
         return prepared != SPC_EAGAIN ? prepared : perturbed_recv(comm, call, deadline_ns);
     }
-    spc_node_wait_t wait = {.node = comm->node,
-                            .test = test_recv,
-                            .doomed = doomed_by_source,
-                            .describe = describe_by_source,
-                            .owner = comm,
-                            .argument = call};
-    int status = SPC_OK;
-    if (!test_recv(&wait)) {
-        status = spc_node_wait_for(&wait, deadline_ns);
-    }
-    return status == SPC_OK ? wait.status : status;
+    return wait_until(comm, test_recv, call, deadline_ns);
 }
 
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
@@ -434,16 +423,7 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
     if (status != SPC_OK) {
         return status;
     }
-    spc_node_wait_t wait = {.node = comm->node,
-                            .test = test_probe,
-                            .doomed = doomed_by_source,
-                            .describe = describe_by_source,
-                            .owner = comm,
-                            .argument = &call};
-    if (!test_probe(&wait)) {
-        status = spc_node_wait_for(&wait, deadline_ns);
-    }
-    status = status == SPC_OK ? wait.status : status;
+    status = wait_until(comm, test_probe, &call, deadline_ns);
     if (status == SPC_OK) {
         give_found(comm, &call, found_source, found_tag, length_bytes);
     }

@@ -286,11 +286,7 @@ static int send_and_wait(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadl
     if (stream(comm->node, call) == SPC_OK) {
         return SPC_OK;
     }
-    if (test_send(&wait)) {
-        return wait.status;
-    }
-    int status = spc_node_wait_for(&wait, deadline_ns);
-    return status == SPC_OK ? wait.status : status;
+    return spc_node_test_or_wait(&wait, deadline_ns);
 }
 
 /* Destinations are ranks of this communicator; the layers below use ranks of the segment. */
@@ -429,12 +425,9 @@ static int send_and_wait_for_receipts(spc_comm_t *comm, spc_synchronous_call_t *
                             .describe = describe_synchronous,
                             .owner = comm,
                             .argument = call};
-    int status = SPC_OK;
-    if (!test_synchronous(&wait)) {
-        status = spc_node_wait_for(&wait, deadline_ns);
-    }
+    const int status = spc_node_test_or_wait(&wait, deadline_ns);
     settle_all(comm->node, call);
-    return status == SPC_OK ? wait.status : status;
+    return status;
 }
 
 /* ---- perturbed sends */
@@ -573,8 +566,7 @@ int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, in
                             .describe = describe_synchronous,
                             .owner = comm,
                             .argument = &call};
-    status = test_begin(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
-    status = status == SPC_OK ? wait.status : status;
+    status = spc_node_test_or_wait(&wait, deadline_ns);
     if (status == SPC_OK) {
         request->kind = SPC_REQUEST_SEND;
         request->comm = comm;

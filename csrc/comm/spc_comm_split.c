@@ -453,8 +453,7 @@ static int recv_offer(spc_comm_t *comm, const spc_grouping_t *grouping, uint32_t
                             .describe = describe_offer,
                             .owner = comm,
                             .argument = &call};
-    int status = test_offer(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
-    status = status == SPC_OK ? wait.status : status;
+    int status = spc_node_test_or_wait(&wait, deadline_ns);
     if (status == SPC_OK) {
         memcpy(offer, spc_message_data(&call.message), sizeof(*offer));
         spc_message_release(comm, &call.message);

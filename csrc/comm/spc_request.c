@@ -407,7 +407,7 @@ static int wait_for(request_set_t *set, uint64_t deadline_ns) {
                             .describe = describe_any,
                             .owner = comm,
                             .argument = set};
-    return test_any(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+    return spc_node_test_or_wait(&wait, deadline_ns);
 }
 
 int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns,

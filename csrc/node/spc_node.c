@@ -183,5 +183,5 @@ static bool test_sent(spc_node_wait_t *wait) {
 
 int spc_node_flush(spc_node_t *node, uint64_t deadline_ns) {
     spc_node_wait_t wait = {.node = node, .test = test_sent, .describe = describe_flush};
-    return test_sent(&wait) ? SPC_OK : spc_node_wait_for(&wait, deadline_ns);
+    return spc_node_test_or_wait(&wait, deadline_ns);
 }

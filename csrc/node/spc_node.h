@@ -156,6 +156,12 @@ typedef struct spc_node_wait {
 /* SPC_OK when test succeeds; else as spc_wait, or the status of doomed. */
 int spc_node_wait_for(spc_node_wait_t *wait, uint64_t deadline_ns);
 
+/* Tests, and waits if that was in vain: the status that the successful test has left, or that of the wait. */
+static inline int spc_node_test_or_wait(spc_node_wait_t *wait, uint64_t deadline_ns) {
+    const int status = wait->test(wait) ? SPC_OK : spc_node_wait_for(wait, deadline_ns);
+    return status == SPC_OK ? wait->status : status;
+}
+
 /* For a wait that leads, by spc_node_wait.c: finds out where the caller is, without any lock; just before a sleep and
  * just after it. */
 int spc_node_locate(spc_node_wait_t *wait); /* SPC_OK, SPC_EINTERRUPTED */
