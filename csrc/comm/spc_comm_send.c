@@ -180,20 +180,21 @@ static int move(spc_node_t *node, const spc_send_call_t *call) {
     return status;
 }
 
+static bool is_noted(const spc_send_call_t *call) {
+    return call->counted_by != NULL || call->asking != NULL;
+}
+
 /* With the lock, before a message is handed over: whether it may be. */
 static int note_intent(spc_node_t *node, spc_send_call_t *call) {
     if (call->counted_by != NULL) {
         return note_counted(call);
     }
-    if (call->asking != NULL) {
-        const int status = number_all(node, call->asking);
-        if (status == SPC_OK) {
-            const bool answers = is_answered(&call->asking->awaited[0]);
-            spc_outbox_ask(node->outbox, (uint8_t)(SPC_SLOT_ASKS | (answers ? SPC_SLOT_ANSWER : 0)));
-        }
-        return status;
+    const int status = number_all(node, call->asking);
+    if (status == SPC_OK) {
+        const bool answers = is_answered(&call->asking->awaited[0]);
+        spc_outbox_ask(node->outbox, (uint8_t)(SPC_SLOT_ASKS | (answers ? SPC_SLOT_ANSWER : 0)));
     }
-    return SPC_OK;
+    return status;
 }
 
 /* With the lock, after that. */
@@ -203,34 +204,42 @@ static void note_outcome(spc_node_t *node, spc_send_call_t *call, int status) {
         if (status != SPC_EAGAIN) {
             note_sent(node, call->asking, status);
         }
-    } else if (call->counted_by != NULL && status != SPC_OK) {
+    } else if (status != SPC_OK) {
         undo_counted(call);
     }
 }
 
-/* With the lock, which is held once for all that concerns the message: hands it to the outbox. `block` holds a copy of
- * its payload, or is NULL; no node gets the block if the message is not to be sent. */
-static int hand_over(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
-    spc_outbox_flush(node->outbox);
-    int status = note_intent(node, call);
-    if (status != SPC_OK) {
-        if (block != NULL) { /* sent to nobody, it is free again */
-            (void)spc_outbox_send_block(node->outbox, call->destinations, 0, call->context, call->tag,
-                                        call->payload, block);
-        }
-        return status;
-    }
+/* With the lock, by the way that the message takes. */
+static inline int send(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
     if (block != NULL) {
-        status = spc_outbox_send_block(node->outbox, call->destinations, call->destination_count,
-                                       call->context, call->tag, call->payload, block);
-    } else if (call->block != NULL) {
-        status = move(node, call);
-    } else {
-        status = spc_outbox_send(node->outbox, call->destinations, call->destination_count, call->context,
-                                 call->tag, call->payload);
+        return spc_outbox_send_block(node->outbox, call->destinations, call->destination_count, call->context,
+                                     call->tag, call->payload, block);
     }
-    note_outcome(node, call, status);
+    if (call->block != NULL) {
+        return move(node, call);
+    }
+    return spc_outbox_send(node->outbox, call->destinations, call->destination_count, call->context,
+                           call->tag, call->payload);
+}
+
+/* With the lock, which is held once for all that concerns the message. */
+static int hand_over_noted(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
+    int status = note_intent(node, call);
+    if (status == SPC_OK) {
+        status = send(node, call, block);
+        note_outcome(node, call, status);
+    } else if (block != NULL) { /* sent to nobody, it is free again */
+        (void)spc_outbox_send_block(node->outbox, call->destinations, 0, call->context, call->tag,
+                                    call->payload, block);
+    }
     return status;
+}
+
+/* With the lock: hands the message to the outbox. `block` holds a copy of its payload, or is NULL; no node gets the
+ * block if the message is not to be sent. */
+static inline int hand_over(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
+    spc_outbox_flush(node->outbox);
+    return is_noted(call) ? hand_over_noted(node, call, block) : send(node, call, block);
 }
 
 /* Copies the payload without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
