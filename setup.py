@@ -233,6 +233,7 @@ class BuildExtensions(build_ext):
         header = "spcomm/_core/libspc.h"
         preprocessed = written.with_suffix(".i")
         written.parent.mkdir(parents=True, exist_ok=True)
+        preprocessed.unlink(missing_ok=True)  # setuptools compares it with that header alone
         self.get_finalized_command("build_clib").compiler.preprocess(
             header, str(preprocessed), include_dirs=CORE["include_dirs"], extra_postargs=["-dD", *FLAGS]
         )

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "api/spc_api_private.h"
-#include "diagnose/spc_call_text.h"
 
 /* The public numbers equal the core's: there is one list of errors. */
 #define SAME_NUMBER(name, number, message) \
@@ -88,188 +87,15 @@ static void add_culprit(writer_t *writer, const spcomm_t *comm) {
     }
 }
 
-static void add_call(writer_t *writer, const spc_signature_t *signature) {
-    char *words = spc_call_text_collective(signature);
-    add(writer, "%s", words != NULL ? words : "a collective operation");
-    free(words);
-}
-
-/* ---- mismatches: as Python words them, spcomm/_core/error_text.py */
-
-/* The call of a node, and its place, if its program records that. */
-typedef struct called {
-    spc_signature_t signature;
-    spc_note_t note;
-    bool known;
-    bool listed;
-} called_t;
-
-/* Times to wait for the other nodes' calls: nodes that wait in the operation have learnt of it; nodes that learn of it
- * only when they ask come later. */
-#define AT_ONCE_NS INT64_C(500000000)
-#define LATER_NS INT64_C(50000000)
-
-static void add_text(writer_t *writer, const called_t *called, bool again) {
-    const spc_note_t *note = &called->note;
-    if (note->words[0] != '\0') {
-        add(writer, "%s", note->words);
-    } else {
-        add_call(writer, &called->signature);
-        add(writer, "%s", again ? " (of another shape, or made of other types)" : "");
-    }
-    if (note->line != 0) {
-        const char *slash = strrchr(note->file, '/');
-        add(writer, ", at %s:%u", slash != NULL ? slash + 1 : note->file, note->line);
-        if (note->function[0] != '\0' && note->function[0] != '<') {
-            add(writer, " in %s", note->function);
-        }
-    }
-}
-
-static bool is_same(const called_t *one, const called_t *other) {
-    return one->known && other->known
-           && memcmp(&one->signature, &other->signature, sizeof(one->signature)) == 0
-           && strcmp(one->note.words, other->note.words) == 0 && one->note.line == other->note.line
-           && strcmp(one->note.file, other->note.file) == 0;
-}
-
-/* Whether another operation has the same description. */
-static bool is_ambiguous(const called_t *called, uint32_t size, uint32_t rank) {
-    char *words = spc_call_text_collective(&called[rank].signature);
-    bool found = false;
-    for (uint32_t other = 0; other < size && words != NULL && !found; other++) {
-        if (called[other].known
-            && memcmp(&called[other].signature, &called[rank].signature, sizeof(spc_signature_t)) != 0) {
-            char *others = spc_call_text_collective(&called[other].signature);
-            found = others != NULL && strcmp(words, others) == 0;
-            free(others);
-        }
-    }
-    free(words);
-    return found;
-}
-
-/* "nodes 0-2, 5", as ranks of the run. */
-static void add_ranks(writer_t *writer, const bool *chosen) {
-    char text[256] = "";
-    FILE *out = fmemopen(text, sizeof(text) - 1, "w");
-    if (out != NULL) {
-        spc_call_text_write_ranks("node", chosen, SPC_NODES_MAX, out);
-        fclose(out);
-    }
-    add(writer, "%s", text);
-}
-
-/* One line for each group of nodes with the same call. */
-static void add_groups(writer_t *writer, const spcomm_t *comm, called_t *called) {
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        bool chosen[SPC_NODES_MAX] = {false};
-        if (!called[rank].known || called[rank].listed) {
-            continue;
-        }
-        for (uint32_t other = rank; other < comm->size; other++) {
-            if (is_same(&called[rank], &called[other])) {
-                called[other].listed = true;
-                chosen[spc_comm_rank_in_run(comm->core, other)] = true;
-            }
-        }
-        add(writer, "\n  ");
-        add_ranks(writer, chosen);
-        add(writer, ": ");
-        add_text(writer, &called[rank], is_ambiguous(called, comm->size, rank));
-    }
-}
-
-/* Publishes this node's call, and reads the calls of the others. */
-static void hear_calls(const spcomm_t *comm, uint64_t phase, const char *doing, called_t *called) {
+static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doing) {
     spc_note_t mine = {.line = 0};
     (void)snprintf(mine.words, sizeof(mine.words), "%s", doing != NULL ? doing : "");
     if (spc_api_note_line != NULL) {
         spc_api_note_line(&mine);
     }
-    spc_comm_note_call(comm->core, phase, &mine);
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        const uint8_t operation = called[rank].signature.operation;
-        const bool is_later = operation == SPC_OPERATION_FUZZY || operation == SPC_OPERATION_COORDINATED;
-        if (called[rank].known
-            && !spc_comm_call_of(comm->core, rank, phase,
-                                 spc_clock_deadline_ns(is_later ? LATER_NS : AT_ONCE_NS),
-                                 &called[rank].note)) {
-            called[rank].note = (spc_note_t){.line = 0};
-        }
-    }
-}
-
-static bool moves_data(const called_t *called, uint32_t size) {
-    for (uint32_t rank = 0; rank < size; rank++) {
-        const uint8_t operation = called[rank].signature.operation;
-        if (called[rank].known
-            && (operation < SPC_OPERATION_DATA_BCAST || operation > SPC_OPERATION_DATA_ALLTOALL)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* "global_sum()" of "global_sum() of a float". The caller frees it. */
-static char *name_of(const called_t *called) {
-    const char *words = called->note.words;
-    char *name = words[0] != '\0' ? strdup(words) : spc_call_text_collective(&called->signature);
-    char *of = name != NULL ? strstr(name, " of ") : NULL;
-    if (of != NULL) {
-        *of = '\0';
-    }
-    return name;
-}
-
-static bool differ_in_name(const called_t *called, uint32_t size) {
-    char *first = NULL;
-    bool found = false;
-    for (uint32_t rank = 0; rank < size && !found; rank++) {
-        char *name = called[rank].known ? name_of(&called[rank]) : NULL;
-        found = first != NULL && name != NULL && strcmp(first, name) != 0;
-        if (first == NULL) {
-            first = name;
-        } else {
-            free(name);
-        }
-    }
-    free(first);
-    return found;
-}
-
-static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doing) {
-    uint64_t phase = 0;
-    bool differ = false;
-    const called_t *first = NULL;
-    called_t *called = calloc(comm->size, sizeof(*called));
-    for (uint32_t rank = 0; rank < comm->size && called != NULL; rank++) {
-        called_t *one = &called[rank];
-        one->known = spc_comm_mismatch(comm->core, rank, &one->signature, &phase);
-        first = first == NULL && one->known ? one : first;
-        differ =
-            differ || (one->known && memcmp(&one->signature, &first->signature, sizeof(one->signature)) != 0);
-    }
-    if (first == NULL) {
-        add(writer, "the nodes called different operations");
-    } else if (!differ) {
-        add(writer, "node %u has left ", spc_comm_rank_in_run(comm->core, comm->rank));
-        add_call(writer, &first->signature);
-        add(writer, " before its end. Finish that first, by the same call again.");
-    } else {
-        hear_calls(comm, phase, doing, called);
-        add(writer, "the nodes %s (collective call %llu of each node):",
-            moves_data(called, comm->size) || differ_in_name(called, comm->size)
-                ? "called different operations"
-                : "gave different types or shapes",
-            (unsigned long long)phase);
-        add_groups(writer, comm, called);
-        add(writer,
-            "\nAll nodes must call the same operations in the same order, with %s.     (spcomm explain "
-            "SP105)",
-            moves_data(called, comm->size) ? "the same root" : "values of the same type and shape");
-    }
-    free(called);
+    char *text = spc_comm_explain_mismatch(comm->core, &mine);
+    add(writer, "%s", text != NULL ? text : spc_error_message(SPC_EMISMATCH));
+    free(text);
 }
 
 static void add_lost_box(writer_t *writer, const spcomm_t *comm) {

@@ -177,11 +177,10 @@ bool spc_comm_sent_by(const spc_comm_t *comm, uint32_t rank, int32_t tag, uint32
 /* Reads how and where `rank` ended, or was waiting when it was killed. False: that is not known. */
 bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note);
 
-/* After SPC_EMISMATCH in a phase: publishes this node's call and line, and waits for those of the others. False: `rank`
- * has not published its own before the deadline. */
-void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note);
-bool spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uint64_t deadline_ns,
-                      spc_note_t *note);
+/* After SPC_EMISMATCH: what the nodes called and what they have to do, as text that follows the name of the call; the
+ * caller frees it. `mine` is this node's call in the program's words, and its line. It publishes that, and waits for
+ * those of the others, up to half a second for a node that records none. NULL: no memory. */
+char *spc_comm_explain_mismatch(spc_comm_t *comm, const spc_note_t *mine);
 
 /* After a receive has failed: counts messages here that nearly match, with source and tag of the first. */
 uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,

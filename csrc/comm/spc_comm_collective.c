@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
+#include "diagnose/spc_call_text.h"
+#include "diagnose/spc_mismatch.h"
 
 /* ---- one thread at a time ---- */
 
@@ -201,6 +204,87 @@ bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *s
     *phase = spc_comm_is_pending(comm) ? comm->pending.phase
                                        : atomic_load_explicit(&comm->last_phase, memory_order_relaxed);
     return spc_reduce_signature(comm->reduce, *phase, rank, signature);
+}
+
+/* ---- mismatches ---- */
+
+/* Phases of different communicators are different operations. Not 0. */
+static uint64_t key_of(const spc_comm_t *comm, uint64_t phase) {
+    return phase * SPC_COMMUNICATORS_MAX + comm->number;
+}
+
+void spc_comm_forget_call(const spc_comm_t *comm) {
+    spc_note_t note;
+    if (spc_note_read(comm->node->notes, SPC_NOTE_CALL, &note)
+        && note.key % SPC_COMMUNICATORS_MAX == comm->number) {
+        note.key = 0;
+        spc_note_write(comm->node->notes, SPC_NOTE_CALL, &note);
+    }
+}
+
+#define LOOK_NS UINT64_C(200000) /* interval between two looks for another node's note */
+/* Times to wait for the other nodes' calls: nodes that wait in the operation have learnt of the mismatch; nodes that
+ * learn of it only when they ask come later. */
+#define AT_ONCE_NS INT64_C(500000000)
+#define LATER_NS INT64_C(50000000)
+
+/* Waits for the line of `rank`, whose program may record none. */
+static spc_note_t hear_call(const spc_comm_t *comm, uint32_t rank, uint64_t key, uint8_t operation) {
+    const bool is_later = operation == SPC_OPERATION_FUZZY || operation == SPC_OPERATION_COORDINATED;
+    const uint64_t deadline_ns = spc_clock_deadline_ns(is_later ? LATER_NS : AT_ONCE_NS);
+    for (;;) {
+        spc_note_t note;
+        if (spc_note_read(spc_comm_notes(comm, rank), SPC_NOTE_CALL, &note) && note.key == key) {
+            return note;
+        }
+        if (spc_comm_has_left(comm, rank) || spc_clock_now_ns() >= deadline_ns) {
+            return (spc_note_t){.line = 0};
+        }
+        spc_clock_sleep_ns(LOOK_NS);
+    }
+}
+
+/* An interruption left that call, which all nodes know alike. */
+static void write_unfinished(const spc_comm_t *comm, const spc_called_t *called, FILE *out) {
+    char *text = NULL;
+    for (uint32_t rank = 0; rank < comm->size && text == NULL; rank++) {
+        text = called[rank].is_known ? spc_call_text_collective(&called[rank].signature) : NULL;
+    }
+    fprintf(out, "node %u has left %s before its end. Finish that first, by the same call again.",
+            spc_comm_rank_in_run(comm, comm->rank), text != NULL ? text : "another operation");
+    free(text);
+}
+
+char *spc_comm_explain_mismatch(spc_comm_t *comm, const spc_note_t *mine) {
+    char *text = NULL;
+    size_t bytes;
+    uint64_t phase = 0;
+    spc_called_t *called = calloc(comm->size, sizeof(*called));
+    FILE *out = called != NULL ? open_memstream(&text, &bytes) : NULL;
+    if (out == NULL) {
+        free(called);
+        return NULL;
+    }
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        called[rank].rank = spc_comm_rank_in_run(comm, rank);
+        called[rank].is_known = spc_comm_mismatch(comm, rank, &called[rank].signature, &phase);
+    }
+    if (spc_mismatch_differs(called, comm->size)) {
+        spc_note_t note = *mine;
+        note.key = key_of(comm, phase);
+        spc_comm_note(comm, SPC_NOTE_CALL, &note);
+        for (uint32_t rank = 0; rank < comm->size; rank++) {
+            if (called[rank].is_known) {
+                called[rank].note = hear_call(comm, rank, note.key, called[rank].signature.operation);
+            }
+        }
+        spc_mismatch_write(called, comm->size, phase, out);
+    } else {
+        write_unfinished(comm, called, out);
+    }
+    fclose(out);
+    free(called);
+    return text;
 }
 
 /* ---- fuzzy barriers ---- */

@@ -110,6 +110,11 @@ static inline bool spc_comm_is_here(const spc_comm_t *comm, uint32_t rank) {
     return spc_segment_is_here(&comm->node->segment, spc_comm_member(comm, rank));
 }
 
+/* Notes that this member leaves for the others. */
+static inline const spc_note_shared_t *spc_comm_notes(const spc_comm_t *comm, uint32_t rank) {
+    return spc_segment_part(&comm->node->segment, SPC_REGION_NOTE, spc_comm_member(comm, rank));
+}
+
 /* Whether `rank` has ended, or closed this communicator. */
 bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank);
 

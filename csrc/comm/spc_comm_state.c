@@ -258,12 +258,6 @@ int spc_comm_report_wait(const spc_comm_t *comm, const char *advice, FILE *out) 
  * left open.
  */
 
-#define LOOK_NS UINT64_C(200000) /* interval between two looks for another node's note */
-
-static const spc_note_shared_t *notes_of(const spc_comm_t *comm, uint32_t rank) {
-    return spc_segment_part(&comm->node->segment, SPC_REGION_NOTE, spc_comm_member(comm, rank));
-}
-
 void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *note) {
     if (spc_comm_usable(comm) != SPC_OK) {
         return;
@@ -306,7 +300,7 @@ void spc_comm_forget_sent(spc_comm_t *comm) {
 
 bool spc_comm_sent_by(const spc_comm_t *comm, uint32_t rank, int32_t tag, uint32_t format,
                       spc_note_sent_t *sent) {
-    return spc_note_find_sent(notes_of(comm, rank), comm->node->rank, tag, format, sent);
+    return spc_note_find_sent(spc_comm_notes(comm, rank), comm->node->rank, tag, format, sent);
 }
 
 /* Relaxed: the caller enters and leaves no barrier any more. */
@@ -334,42 +328,7 @@ static bool find_wait(const spc_comm_t *comm, uint32_t rank, spc_note_t *note) {
 }
 
 bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note) {
-    return spc_note_read(notes_of(comm, rank), SPC_NOTE_END, note) || find_wait(comm, rank, note);
-}
-
-/* ---- mismatches */
-
-/* Phases of different communicators are different operations. Not 0. */
-static uint64_t key_of(const spc_comm_t *comm, uint64_t phase) {
-    return phase * SPC_COMMUNICATORS_MAX + comm->number;
-}
-
-void spc_comm_note_call(spc_comm_t *comm, uint64_t phase, spc_note_t *note) {
-    note->key = key_of(comm, phase);
-    spc_comm_note(comm, SPC_NOTE_CALL, note);
-}
-
-void spc_comm_forget_call(const spc_comm_t *comm) {
-    spc_note_t note;
-    if (spc_note_read(comm->node->notes, SPC_NOTE_CALL, &note)
-        && note.key % SPC_COMMUNICATORS_MAX == comm->number) {
-        note.key = 0;
-        spc_note_write(comm->node->notes, SPC_NOTE_CALL, &note);
-    }
-}
-
-bool spc_comm_call_of(const spc_comm_t *comm, uint32_t rank, uint64_t phase, uint64_t deadline_ns,
-                      spc_note_t *note) {
-    uint64_t key = key_of(comm, phase);
-    for (;;) {
-        if (spc_note_read(notes_of(comm, rank), SPC_NOTE_CALL, note) && note->key == key) {
-            return true;
-        }
-        if (spc_comm_has_left(comm, rank) || spc_clock_now_ns() >= deadline_ns) {
-            return false;
-        }
-        spc_clock_sleep_ns(LOOK_NS);
-    }
+    return spc_note_read(spc_comm_notes(comm, rank), SPC_NOTE_END, note) || find_wait(comm, rank, note);
 }
 
 /* ---- near misses */

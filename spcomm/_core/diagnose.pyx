@@ -169,8 +169,6 @@ def rows(waits):
 # ---- texts for collective operations
 
 
-# Operation numbers, from the first to the last that moves data.
-MOVES_DATA = range(SPC_OPERATION_DATA_BCAST, SPC_OPERATION_DATA_ALLTOALL + 1)
 # NumPy dtype names, by the core's number for the dtype.
 TYPES = {number: spc_call_text_type(number).decode() for number in range(SPC_TYPE_INT8, SPC_TYPE_SIMTIME + 1)}
 

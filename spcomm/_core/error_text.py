@@ -19,7 +19,7 @@ from spcomm._core.errors import (
     how_ended,
     shown,
 )
-from spcomm.text import counted, ranks_text
+from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -473,12 +473,7 @@ def cycle_busy(call: str, rank: int) -> SpcommError:
     )
 
 
-# ---- collective operations that do not match
-
-Signature = tuple[int, ...]
-
-_ADVICE = "All nodes must call the same operations in the same order, with values of the same type and shape."
-_ADVICE_FOR_DATA = "All nodes must call the same operations in the same order, with the same root."
+# ---- collective operations that do not match: spc_mismatch.h has the text
 
 
 def described(name: str, value: object) -> str:
@@ -497,36 +492,3 @@ def _value(value: object) -> str:
 
     dtype = value.dtype  # type: ignore[attr-defined]
     return f"an array of {'SimTime' if is_simtimes(dtype) else dtype}, shape {shape}"
-
-
-def mismatch(
-    call: str, rank: int, number: int, called: dict[int, Signature], notes: "dict[int, Note]"
-) -> str:
-    """Return the text of the error that node `rank` raises; `called`: the call of each node, `notes`: their lines."""
-    from spcomm._core.diagnose import MOVES_DATA, worded
-    from spcomm._core.exit_text import at
-
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for node, signature in called.items():
-        note = notes.get(node)
-        groups.setdefault((signature, note.words if note else "", at(note)), []).append(node)
-    signatures = list(dict.fromkeys(called.values()))
-    if len(signatures) < 2:
-        other = worded(*signatures) if signatures else "another operation"
-        return (
-            f"{call}: node {rank} has left {other} before its end. Finish that first, by the same call again."
-        )
-
-    texts = {signature: worded(signature) for signature in signatures}
-    lines = []
-    for (signature, words, place), nodes in groups.items():
-        plain = texts[signature]
-        alike = not words and list(texts.values()).count(plain) > 1
-        again = " (of a different shape or type)" if alike else ""
-        lines.append(f"  {ranks_text(nodes)}: {words or plain}{again}{place}")
-    moves_data = all(signature[0] in MOVES_DATA for signature in signatures)
-    names = {(words or texts[signature]).partition(" of ")[0] for signature, words, _place in groups}
-    what = "called different operations" if moves_data or len(names) > 1 else "gave different types or shapes"
-    head = f"{call}: the nodes {what} (collective call {number} of each node):"
-    advice = _ADVICE_FOR_DATA if moves_data else _ADVICE
-    return "\n".join([head, *lines, f"{advice}     (spcomm explain SP105)"])

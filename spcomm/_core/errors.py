@@ -367,25 +367,6 @@ def failure(
     return SpcommError(f"{call}: {message} ({name})")
 
 
-# ---- mismatches
-
-
-def mismatch(
-    call: str,
-    rank: int,
-    number: int,
-    called: "dict[int, tuple[int, ...]]",
-    notes: "dict[int, Note] | None" = None,
-) -> MismatchError:
-    """`called`: the call of each node, as (operation, operator, type, fields, length, layout, char).
-
-    Ranks are those of the run.
-    """
-    from spcomm._core import error_text  # late: it imports this module
-
-    return MismatchError(error_text.mismatch(call, rank, number, called, notes or {}))
-
-
 # ---- split
 
 

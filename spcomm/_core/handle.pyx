@@ -248,7 +248,7 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
     rank = <int>spc_comm_rank_in_run(handle.core, handle.rank_number)
     if status == SPC_EMISMATCH:
         words, handle.doing = handle.doing, None
-        raise errors.mismatch(call, rank, *called_by_all(handle, words or ""))
+        raise errors.MismatchError(f"{call}: {explain_mismatch(handle, words or '')}")
     if status == SPC_EDISCONNECTED:
         raise errors.disconnected(call, spc_comm_lost_box(handle.core))
     if status == SPC_ECYCLE:
@@ -308,10 +308,6 @@ cdef str wait_report(Handle handle):
 
 
 # ---- what a node leaves written for others: where it ended, its line in a mismatch, what it has left open
-
-
-cdef int64_t AT_ONCE_NS = 500_000_000  # for nodes that wait in the operation and so see the mismatch
-cdef int64_t LATER_NS = 50_000_000  # for nodes that see it when they check
 
 
 cdef int fill(spc_note_t *note, str words, str file, int line, str function) except -1:
@@ -374,39 +370,20 @@ def tell_sent(Handle handle):
         spc_comm_note_sent(handle.core, &sent)
 
 
-cdef tuple called_by_all(Handle handle, str words):
-    """Read the operation that did not match: its number, the call of each node, and the `Note` of each one.
-
-    This node sends the others its line and waits for theirs, but not for long: a node that is elsewhere, since it does
-    not wait in that operation, or whose program is not Python, sends none.
-    """
-    cdef spc_signature_t found
-    cdef spc_note_t note
-    cdef uint64_t phase = 0
-    cdef int64_t limit
-    cdef int32_t rank
-    cdef bint known
-    called, notes = {}, {}
-    for rank in range(handle.node_count):
-        if spc_comm_mismatch(handle.core, rank, &found, &phase):
-            called[rank] = (found.operation, found.op, found.type, found.field_count, found.length_bytes,
-                            found.layout, found.root)
-    if len(set(called.values())) < 2:
-        return phase, by_rank_in_run(handle, called), notes
+cdef str explain_mismatch(Handle handle, str words):
+    """Return what the nodes called in the operation that did not match. `words`: this node's call, with its values."""
+    cdef spc_note_t mine
+    cdef char *text
     file, line, function = call_site.of_caller()
-    fill(&note, words, file, line, function)
-    spc_comm_note_call(handle.core, phase, &note)
-    for rank in called:
-        limit = LATER_NS if called[rank][0] in (SPC_OPERATION_FUZZY, SPC_OPERATION_COORDINATED) else AT_ONCE_NS
-        with nogil:
-            known = spc_comm_call_of(handle.core, rank, phase, spc_clock_deadline_ns(limit), &note)
-        if known:
-            notes[rank] = as_note(&note)
-    return phase, by_rank_in_run(handle, called), by_rank_in_run(handle, notes)
-
-
-cdef dict by_rank_in_run(Handle handle, dict found):
-    return {<int>spc_comm_rank_in_run(handle.core, rank): what for rank, what in found.items()}
+    fill(&mine, words, file, line, function)
+    with nogil:
+        text = spc_comm_explain_mismatch(handle.core, &mine)
+    if text == NULL:
+        raise MemoryError
+    try:
+        return (<bytes>text).decode("utf-8", "replace")
+    finally:
+        free(text)
 
 
 def near(Handle handle, source, tag):

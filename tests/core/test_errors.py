@@ -4,8 +4,7 @@
 import pytest
 
 import spcomm
-from spcomm._core import diagnose, error_text, errors
-from spcomm._core.exit_text import Note
+from spcomm._core import error_text, errors
 
 
 def failure(name, call="recv(source=1, tag=7)", culprit=1, state=3, reason=1):
@@ -95,45 +94,6 @@ def test_who_is_missed():
     assert "all other nodes have ended" in str(failure("SPC_ELOST", "recv(source=ANY, tag=7)"))
 
 
-def number_of(words, name):
-    """The number of an operation or another thing, by its words; 77: none has that name."""
-    return next((number for number in range(1, 77) if words(number).startswith(name)), 77) if name else 77
-
-
-def signature(
-    operation="", operator="global_sum", type="float64", fields=1, length=8, kind="a float", layout=0, char=0
-):
-    """As the core has it, in numbers; "" is an operation with values, and what has no name an unknown number."""
-    worded = diagnose.worded
-    scalar = number_of(
-        lambda number: worded((77, 0, 0, 1, 8, number << 56, 0)).partition(" of ")[2], "a NumPy scalar"
-    )
-    numbers = (
-        number_of(lambda number: worded((number, 0, 0, 0, 0, 0, 0)), f"{operation}(" if operation else ""),
-        next((n for n in range(77) if worded((77, n, 0, 1, 8, 0, 0)).startswith(f"{operator}(")), 77),
-        number_of(lambda number: worded((77, 0, number, 1, 8, scalar << 56, 0)).rpartition(" of ")[2], type),
-    )
-    layout |= (
-        number_of(lambda number: worded((77, 0, 0, 1, 8, number << 56, 0)).partition(" of ")[2], kind) << 56
-    )
-    return (*numbers, fields, length, layout, char)
-
-
-def test_a_mismatch_names_groups_of_nodes():
-    barrier, fuzzy = signature("barrier"), signature("fuzzy_barrier")
-    called = {0: barrier, 1: signature(), 2: barrier, 3: barrier, 4: fuzzy}
-    text = str(errors.mismatch("barrier()", 0, 3, called))
-    for words in ("nodes 0, 2-3: barrier()", "node 1: global_sum() of a float", "node 4: fuzzy_barrier()"):
-        assert words in text
-    assert "(collective call 3 of each node)" in text
-    assert text.endswith("values of the same type and shape.     (spcomm explain SP105)")
-
-
-def test_equal_words_for_different_calls():
-    called = {0: signature(kind="an array", layout=1), 1: signature(kind="an array", layout=2)}
-    assert str(errors.mismatch("global_sum()", 0, 3, called)).count("of a different shape") == 2
-
-
 def test_texts_have_bounds():
     class Mute:
         def __repr__(self):
@@ -151,15 +111,3 @@ def test_a_destination_that_may_be_the_object_is_said():
     ):
         assert str(error).endswith(". The order is send(obj, dest): are the two swapped?")
     assert "swapped" not in str(errors.bad_rank_type("recv", "source", "hello"))
-
-
-def test_reductions_of_different_shapes_are_the_same_operation():
-    notes = {
-        rank: Note(f"global_sum() of an array of float64, shape ({3 + rank},)", "a.py", 3, "")
-        for rank in (0, 1)
-    }
-    called = {0: signature(), 1: signature(layout=1)}
-    text = str(errors.mismatch("global_sum()", 0, 1, called, notes))
-    assert text.startswith(
-        "global_sum(): the nodes gave different types or shapes (collective call 1 of each node):"
-    )

@@ -10,7 +10,6 @@ UNKNOWN: int
 UNCOUNTED: int
 AT_END: int
 
-MOVES_DATA: range
 TYPES: dict[int, str]
 _Messages = list[tuple[int, int, int, int]]
 _Open = list[tuple[int, bool, int, str, int, str]]
