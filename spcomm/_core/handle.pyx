@@ -16,7 +16,7 @@ import os
 import sys
 
 from spcomm import config
-from spcomm._core import call_site, errors, exit_text
+from spcomm._core import call_site, error_text, errors, exit_text
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
@@ -250,10 +250,10 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
         words, handle.doing = handle.doing, None
         raise errors.MismatchError(f"{call}: {explain_mismatch(handle, words or '')}")
     if status == SPC_EDISCONNECTED:
-        raise errors.disconnected(call, spc_comm_lost_box(handle.core))
+        raise error_text.disconnected(call, spc_comm_lost_box(handle.core))
     if status == SPC_ECYCLE:
-        raise errors.in_cycle(call, rank, handle.cycle_begun, handle.cycle_receiving)
-    error = errors.failure(
+        raise error_text.cycle_not_allowed(call, rank, handle.cycle_begun, handle.cycle_receiving)
+    error = error_text.failure(
         spc_error_name(status).decode(),
         spc_error_message(status).decode(),
         call,

@@ -159,7 +159,7 @@ cdef int fail_receive(Handle self, int status, int32_t source, int32_t tag, obje
     try:
         fail(self, status, call)
     except (errors.NodeLostError, errors.WaitTimeoutError) as error:
-        errors.add_near(error, self, source, tag)
+        error_text.add_near(error, self, source, tag)
         raise
 
 

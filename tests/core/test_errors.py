@@ -8,7 +8,7 @@ from spcomm._core import error_text, errors
 
 
 def failure(name, call="recv(source=1, tag=7)", culprit=1, state=3, reason=1):
-    return errors.failure(name, "a sentence of the core", call, 0, 4, culprit, state, reason)
+    return error_text.failure(name, "a sentence of the core", call, 0, 4, culprit, state, reason)
 
 
 @pytest.mark.parametrize(
