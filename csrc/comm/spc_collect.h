@@ -61,8 +61,8 @@ typedef struct spc_collect_call {
     uint64_t kind; /* spc_kind_t, for the text of a mismatch */
     uint64_t hash; /* of further values that must be equal (spc_layout_mix): shape, dtype */
     const void *input;
-    void *
-        memory; /* for the result, if spc_collect_memory_bytes asks for it; with TREE and FLAT it may be the input */
+    /* for the result, if spc_collect_memory_bytes asks for it; with TREE and FLAT it may be the input */
+    void *memory;
 } spc_collect_call_t;
 
 typedef struct spc_collect spc_collect_t;

@@ -69,8 +69,8 @@ struct spc_comm {
     int32_t *rank_of; /* the inverse; -1: not a member. NULL as above */
     spc_comm_area_t area;
     spc_message_t block; /* of a split communicator: holds the area */
-    _Atomic uint32_t
-        gate; /* SPC_GATE_…, 0: calls pass. Closed, of a split one: release by close, acquire by calls */
+    /* SPC_GATE_…, 0: calls pass. Closed, of a split one: release by close, acquire by calls */
+    _Atomic uint32_t gate;
 
     /* Collectives: one thread at a time, the owner of `collective`. */
     _Atomic uintptr_t collective; /* the thread inside, or 0 */
@@ -127,11 +127,8 @@ static inline uint16_t spc_comm_context(const spc_comm_t *comm, uint16_t kind) {
     return (uint16_t)(comm->number * SPC_CONTEXT_KINDS + kind);
 }
 
-enum { /* a mask */
-       SPC_GATE_CLOSED = 1,
-       SPC_GATE_PERTURBED =
-           2, /* the schedule is perturbed, or sends wait: for the life of the communicator */
-};
+/* A mask. PERTURBED: the schedule is perturbed, or sends wait: for the life of the communicator. */
+enum { SPC_GATE_CLOSED = 1, SPC_GATE_PERTURBED = 2 };
 
 /* Like spc_comm_usable. */
 static inline int spc_comm_check_usable(const spc_comm_t *comm) {

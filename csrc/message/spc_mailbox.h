@@ -139,8 +139,6 @@ typedef struct spc_mailbox_count {
     uint64_t long_bytes; /* of messages that did not fit into their slots, once opened by the receiver */
 } spc_mailbox_count_t;
 
-_Static_assert(sizeof(spc_row_shared_t) == SPC_CACHE_LINE, "spc_row_shared_t lies in shared memory");
-
 /* Called by a receiver that opens a payload outside its slot. Relaxed: a concurrent reader takes the value that is
  * there. */
 static inline void spc_mailbox_count_long(spc_mailbox_reader_t *reader, uint64_t bytes) {

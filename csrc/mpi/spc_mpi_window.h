@@ -32,8 +32,8 @@ typedef struct spc_mpi_window_place {
     uint32_t holds;
     uint64_t ticket; /* among those that wait, the lowest goes first */
     _Atomic uint32_t is_granted; /* seq_cst by the granter, before it notifies; acquire by the waiter */
-    char
-        line[SPC_MPI_WINDOW_LINE_BYTES]; /* of the call that wants or holds it: " at ring.py:8", or nothing */
+    /* of the call that wants or holds it: " at ring.py:8", or nothing */
+    char line[SPC_MPI_WINDOW_LINE_BYTES];
 } spc_mpi_window_place_t;
 
 typedef struct spc_mpi_window_shared {

@@ -18,8 +18,8 @@
 
 typedef struct spc_event_shared {
     _Atomic uint32_t word;     /* raised by wakers; futex */
-    _Atomic uint32_t
-        sleeping; /* written by the owner only: it sleeps, or is about to; or SPC_EVENT_STANDS_IN */
+    /* written by the owner only: it sleeps, or is about to; or SPC_EVENT_STANDS_IN */
+    _Atomic uint32_t sleeping;
     uint32_t stand_in; /* then: distance to the gateway's event */
     unsigned char padding[2 * SPC_CACHE_LINE - 12]; /* two lines: the neighbour's prefetcher takes pairs */
 } spc_event_shared_t;

@@ -85,8 +85,8 @@ typedef struct spc_note_slot_shared {
 typedef struct spc_note_shared {
     spc_note_slot_shared_t slot[SPC_NOTE_KINDS];
     _Atomic uint32_t left_count; /* rows of `left` */
-    _Atomic uint32_t
-        settled; /* 1: closed; arrived messages were counted, and the rest lies unread in its mailbox */
+    /* 1: closed; arrived messages were counted, and the rest lies unread in its mailbox */
+    _Atomic uint32_t settled;
     uint64_t left_more; /* messages that found no row */
     spc_note_left_t left[SPC_NOTE_LEFT_MAX];
     _Atomic uint32_t sent_count;
