@@ -193,6 +193,11 @@ int spc_request_barrier(spc_comm_t *comm, spc_request_t *request) {
     return status;
 }
 
+void spc_request_all(spc_comm_t *comm, spc_request_t *parts, spc_request_t *request) {
+    begin(comm, SPC_REQUEST_ALL, request);
+    request->parts = parts;
+}
+
 /* ---- completion ---- */
 
 void spc_request_finish(spc_request_t *request) {
@@ -204,8 +209,21 @@ void spc_request_finish(spc_request_t *request) {
     spc_event_notify(node->event, node->config->features);
 }
 
+/* The first part that fails is the one that counts. */
+static bool are_parts_done(spc_request_t *request) {
+    while (request->parts != NULL && spc_request_is_done(request->parts)) {
+        request->status = request->status == SPC_OK ? request->parts->status : request->status;
+        request->parts = request->parts->next_part;
+    }
+    return request->parts == NULL;
+}
+
 bool spc_request_is_done(spc_request_t *request) {
     if (atomic_load_explicit(&request->done, memory_order_acquire)) {
+        return true;
+    }
+    if (request->kind == SPC_REQUEST_ALL && are_parts_done(request)) {
+        complete(request, request->status);
         return true;
     }
     spc_comm_t *comm = request->comm;
@@ -263,6 +281,8 @@ static int doomed_one(spc_request_t *request) {
                                                               : SPC_OK;
     case SPC_REQUEST_BARRIER:
         return spc_comm_doomed_phase(comm, request->phase);
+    case SPC_REQUEST_ALL:
+        return request->parts != NULL ? doomed_one(request->parts) : SPC_OK;
     default:
         return SPC_OK; /* its owner completes it */
     }
@@ -289,6 +309,10 @@ static void describe_one(const spc_request_t *request, spc_board_entry_t *entry,
     switch (request->kind) {
     case SPC_REQUEST_RECEIVE:
         spc_comm_describe_match(comm, &request->match, entry, pairs);
+        if (request->match.context % SPC_CONTEXT_KINDS == SPC_CONTEXT_INTERNAL) {
+            entry->tag = request->tag;
+            entry->near_count = 0;
+        }
         break;
     case SPC_REQUEST_SEND: {
         spc_send_call_t send = {.tag = request->tag};
@@ -299,6 +323,11 @@ static void describe_one(const spc_request_t *request, spc_board_entry_t *entry,
     }
     case SPC_REQUEST_BARRIER:
         spc_comm_describe_phase(comm, SPC_BOARD_PHASE, request->phase, entry, pairs);
+        break;
+    case SPC_REQUEST_ALL: /* without its first part it is never done */
+        if (request->parts != NULL) {
+            describe_one(request->parts, entry, pairs);
+        }
         break;
     default:
         entry->doubts |= SPC_BOARD_UNKNOWN; /* the program itself completes it, from another thread */
@@ -314,6 +343,7 @@ static int write_one(const spc_request_t *request, const spc_board_entry_t *entr
     static const char *const names[] = {[SPC_REQUEST_RECEIVE] = "a receive(source=",
                                         [SPC_REQUEST_SEND] = "a send(dest=",
                                         [SPC_REQUEST_BARRIER] = "a barrier",
+                                        [SPC_REQUEST_ALL] = "",
                                         [SPC_REQUEST_NONE] = "an operation of the program's own"};
     const bool has_peer = request->kind == SPC_REQUEST_RECEIVE || request->kind == SPC_REQUEST_SEND;
     char source[16] = "ANY", tag[16] = "ANY", place[128] = "";
@@ -329,7 +359,8 @@ static int write_one(const spc_request_t *request, const spc_board_entry_t *entr
                        slash != NULL ? slash + 1 : request->file, request->line);
     }
     return has_peer ? snprintf(text, room, "%s%s, tag=%s)%s\n", names[request->kind], source, tag, place)
-                    : snprintf(text, room, "%s%s\n", names[request->kind], place);
+                    : snprintf(text, room, "%s%s%s\n", names[request->kind],
+                               request->kind == SPC_REQUEST_ALL ? request->name : "", place);
 }
 
 /* Appends the line; if there is no room for it and a last line, counts it in `left_out`. */
@@ -491,6 +522,10 @@ void spc_request_end(spc_request_t *request) {
     } else if (request->kind == SPC_REQUEST_RECEIVE
                && !atomic_load_explicit(&request->done, memory_order_acquire)) {
         (void)spc_request_cancel(request);
+    }
+    for (; request->kind == SPC_REQUEST_ALL && request->parts != NULL;
+         request->parts = request->parts->next_part) {
+        spc_request_end(request->parts);
     }
     request->kind = SPC_REQUEST_NONE;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_request: operations that are begun now and completed later: receives, synchronous sends, barriers.
+ * spc_request: operations that are begun now and completed later: receives, synchronous sends, barriers, and lists of
+ * them that are one operation.
  *
  * The caller owns the request, zeroed at first, and keeps it until it is done or cancelled. Any thread may begin, test
  * or wait; one thread at a time uses a given request.
@@ -25,6 +26,7 @@ typedef enum spc_request_kind {
     SPC_REQUEST_RECEIVE,
     SPC_REQUEST_SEND, /* done when the receiver has taken the message */
     SPC_REQUEST_BARRIER,
+    SPC_REQUEST_ALL, /* done when all of its parts are */
 } spc_request_kind_t;
 
 /* With the node's lock. `message` is released afterwards. Its source is a rank of the communicator.
@@ -36,8 +38,9 @@ struct spc_request {
     spc_comm_t *comm;
     int status;        /* SPC_OK, or why a completed one has failed */
     _Atomic bool done; /* release by the thread that completes it; acquire by spc_request_is_done */
-    int32_t tag;       /* of a send, for descriptions; as the next two */
-    const char *file;  /* where it was begun, if its owner knows; else NULL */
+    int32_t tag; /* for descriptions, of a send or of a message that no program sees; as the next three */
+    const char *name; /* of ALL: the call that made it */
+    const char *file; /* where it was begun, if its owner knows; else NULL */
     int32_t line;
 
     /* RECEIVE; with the node's lock while it is posted. */
@@ -49,7 +52,10 @@ struct spc_request {
     spc_request_t *next;
 
     spc_awaited_t awaited; /* SEND */
-    uint64_t phase;        /* BARRIER */
+    uint64_t phase; /* BARRIER */
+
+    spc_request_t *parts; /* ALL: its parts, but for the first ones that are known to be done */
+    spc_request_t *next_part; /* of a part: the next one of the same ALL; NULL: none */
 };
 
 /* Posts a receive; the next wait or progress looks for its message. The caller has set deliver, and the sink if the
@@ -63,6 +69,9 @@ int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, in
 
 /* Enters a fuzzy barrier: spc_comm_fuzzy_enter. */
 int spc_request_barrier(spc_comm_t *comm, spc_request_t *request);
+
+/* Makes one request of these, linked by next_part, which have been begun; NULL: of none. */
+void spc_request_all(spc_comm_t *comm, spc_request_t *parts, spc_request_t *request);
 
 /* Completes a request of kind NONE, from any thread, and wakes the thread that waits for it. */
 void spc_request_finish(spc_request_t *request);

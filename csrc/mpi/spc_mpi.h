@@ -324,6 +324,7 @@ int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
 
 /* Bytes between members, for this library's own use; ranks of the core, tags of INTERNAL from SPC_MPI_TAGS on. */
 #define SPC_MPI_TAGS 0x10000000
+#define SPC_MPI_TAG_LATER (SPC_MPI_TAGS + 0x101) /* of collectives that return a request */
 #define SPC_MPI_TAGS_NEIGHBOR 0x18000000 /* + the number of the neighbour */
 #define SPC_MPI_TAGS_INTERCOMM 0x1c000000 /* + 26 bits of the tag of MPI_Intercomm_create; up to 2^29 */
 #define SPC_MPI_TAGS_PARTITIONED 0x20000000 /* up to 2^31 */

@@ -305,7 +305,7 @@ static int begin_outgoing(const spc_mpi_collective_t *call, outgoing_t *outgoing
                              : begin_one(call->comm, spc_mpi_whole(&call->send), outgoing);
 }
 
-static int copy_own(const spc_mpi_collective_t *call) {
+int spc_mpi_copy_own(const spc_mpi_collective_t *call) {
     if (call->is_in_place || !call->send.is_used || !call->recv.is_used) {
         return MPI_SUCCESS;
     }
@@ -356,7 +356,7 @@ static int move_data(const spc_mpi_collective_t *call) {
     const spc_mpi_comm_t *comm = call->comm;
     outgoing_t outgoing;
     if (comm->size == 1) {
-        return copy_own(call);
+        return spc_mpi_copy_own(call);
     }
     SPC_MPI_TRY(begin_outgoing(call, &outgoing));
     spc_gathering_t gathering = {.operation = operation_of(call->kind),
@@ -365,7 +365,7 @@ static int move_data(const spc_mpi_collective_t *call) {
                                  .payload_count = outgoing.count};
     int code = spc_mpi_gathering(comm, &gathering);
     if (code == MPI_SUCCESS) {
-        code = copy_own(call);
+        code = spc_mpi_copy_own(call);
         const int taken = take_all(call, &gathering);
         code = code != MPI_SUCCESS ? code : taken;
         spc_comm_gathering_end(comm->core, &gathering);

@@ -117,7 +117,7 @@ int spc_mpi_prepare_reduction(spc_mpi_collective_t *call, spc_mpi_collective_kin
 int spc_mpi_check_any_root(const spc_mpi_comm_t *comm, int root);
 int spc_mpi_check_in_place(const spc_mpi_collective_t *call, bool is_allowed);
 
-/* ---- carrying out ---- */
+/* ---- carrying out: now, or by spc_mpi_later.c ---- */
 
 int spc_mpi_collective_run(const spc_mpi_collective_t *call);
 
@@ -133,6 +133,12 @@ int spc_mpi_inter_run(const spc_mpi_collective_t *call);
 /* Copies a message's data to its part, and releases nothing; MPI_ERR_TRUNCATE. */
 int spc_mpi_take_part(const spc_mpi_comm_t *comm, const spc_message_t *message, int source,
                       spc_mpi_part_t part);
+
+/* Copies this node's own part where it is both given and received. */
+int spc_mpi_copy_own(const spc_mpi_collective_t *call);
+
+/* Copies the part of a reduction's total that this node gets. */
+int spc_mpi_take_total(const spc_mpi_collective_t *call, spc_mpi_part_t total);
 
 /* Copies items of one type to items of another. */
 int spc_mpi_copy_part(const spc_mpi_comm_t *comm, spc_mpi_part_t from, spc_mpi_part_t to);

@@ -2,8 +2,13 @@
 /*
  * Collectives that return a request.
  *
- * MPI_Ibarrier is a fuzzy barrier of the core: it is entered now, and completed by other nodes' entries. All others are
- * carried out when they are called, so their requests are done at once; MPI_Start carries out persistent ones.
+ * MPI_Ibarrier is a fuzzy barrier of the core: it is entered now, and completed by other nodes' entries. Each of the
+ * others sends what this node gives to those that get it, when it is called, and posts a receive for each part that
+ * this node gets. So no call waits for another node, and every wait of the node lets the parts arrive. A reduction gets
+ * the values themselves; the thread that completes its request combines them, in the order of ranks.
+ *
+ * Messages of one communicator come in the order of its collectives. Each tells which call it belongs to, so calls that
+ * do not match are found where a message arrives.
  */
 #include "mpi/spc_mpi_collective.h"
 #include "mpi/spc_mpi_request.h"
@@ -81,21 +86,293 @@ int spc_mpi_ibarrier(MPI_Comm comm, MPI_Request *request) {
     return MPI_SUCCESS;
 }
 
-/* ---- carried out when called ---- */
+/* ---- the call and its parts ---- */
 
-static int run_now(spc_mpi_collective_t *call, MPI_Request *request) {
-    spc_mpi_comm_t *comm = call->comm;
-    SPC_MPI_TRY(spc_mpi_collective_once(call));
-    return spc_mpi_request_done(comm, request);
-}
+/* Each message of a call begins with it. */
+typedef struct header {
+    int32_t kind;
+    int32_t root;     /* its rank in its own group */
+    int32_t operator; /* the core's; -1: it has none */
+} header_t;
 
-/* ---- persistent ---- */
+/* A part of the result, which a peer gives. */
+typedef struct part {
+    spc_request_t core; /* first: the core gives it back to `deliver` */
+    int peer;
+    spc_mpi_part_t to;
+    header_t expected;
+    header_t found;
+    MPI_Count bytes;
+    uint8_t format; /* of elements of another type; 0: they are as expected */
+} part_t;
 
 /* The call, with copies of its lists behind it; it holds references to types and operator. */
 typedef struct kept {
     spc_mpi_collective_t call;
+    part_t *parts;          /* by peer */
+    spc_mpi_items_t *items; /* of a reduction: what the peers give, and behind it what this node gives */
+    bool is_finished;
+    int code; /* with which it was */
     MPI_Count numbers[];
 } kept_t;
+
+static bool is_reduction(const spc_mpi_collective_t *call) {
+    return call->kind >= SPC_MPI_REDUCE;
+}
+
+static bool is_from_root(const spc_mpi_collective_t *call) {
+    return call->kind == SPC_MPI_BCAST || call->kind == SPC_MPI_SCATTER;
+}
+
+static bool is_to_root(const spc_mpi_collective_t *call) {
+    return call->kind == SPC_MPI_GATHER || call->kind == SPC_MPI_REDUCE;
+}
+
+static bool is_prefix(const spc_mpi_collective_t *call) {
+    return call->kind == SPC_MPI_SCAN || call->kind == SPC_MPI_EXSCAN;
+}
+
+static bool gives_to(const spc_mpi_collective_t *call, int peer) {
+    const bool is_other = call->comm->remote != NULL || peer != call->comm->rank;
+    return is_other
+           && (is_from_root(call) ? spc_mpi_is_root(call)
+               : is_to_root(call) ? peer == call->root
+                                  : !is_prefix(call) || call->comm->rank < peer);
+}
+
+static bool gets_from(const spc_mpi_collective_t *call, int peer) {
+    const bool is_other = call->comm->remote != NULL || peer != call->comm->rank;
+    return is_other
+           && (is_from_root(call) ? peer == call->root
+               : is_to_root(call) ? spc_mpi_is_root(call)
+                                  : !is_prefix(call) || peer < call->comm->rank);
+}
+
+static header_t header_of(const spc_mpi_collective_t *call) {
+    const bool is_root_of_two = call->comm->remote != NULL && call->root == MPI_ROOT;
+    return (header_t){.kind = (int32_t)call->kind,
+                      .root = is_root_of_two ? call->comm->rank : call->root,
+                      .operator = is_reduction(call) ? call->core_op : -1};
+}
+
+/* ---- giving ---- */
+
+static int send_to(const spc_mpi_collective_t *call, const int32_t *to, uint32_t count, spc_mpi_part_t part) {
+    const header_t header = header_of(call);
+    const spc_mpi_comm_t *comm = call->comm;
+    spc_mpi_payload_t payload;
+    SPC_MPI_TRY(spc_mpi_payload_begin(comm, part.at, part.count, part.type, &payload));
+    payload.core.meta = &header;
+    payload.core.meta_bytes = sizeof(header);
+    const int status = spc_comm_send_ahead(comm->core, to, count, SPC_CONTEXT_INTERNAL, SPC_MPI_TAG_LATER,
+                                           &payload.core, SPC_NO_DEADLINE);
+    spc_mpi_payload_end(&payload);
+    return spc_mpi_check(comm, status);
+}
+
+/* To each its own part. In place, an alltoall gives what lies where it gets. */
+static int give_each(const spc_mpi_collective_t *call) {
+    const spc_mpi_side_t *side =
+        call->is_in_place && call->kind == SPC_MPI_ALLTOALL ? &call->recv : &call->send;
+    for (int peer = 0; peer < spc_mpi_peers(call->comm); peer++) {
+        if (gives_to(call, peer)) {
+            const int32_t to = spc_mpi_to_core(call->comm, peer);
+            SPC_MPI_TRY(send_to(call, &to, 1, spc_mpi_part(side, peer)));
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+/* The same to all: one message, which is copied once. */
+static int give_same(const spc_mpi_collective_t *call) {
+    const bool is_in_recv = call->is_in_place && !is_reduction(call);
+    int32_t to[SPC_NODES_MAX];
+    uint32_t count = 0;
+    for (int peer = 0; peer < spc_mpi_peers(call->comm); peer++) {
+        if (gives_to(call, peer)) {
+            to[count++] = spc_mpi_to_core(call->comm, peer);
+        }
+    }
+    return count == 0 ? MPI_SUCCESS
+                      : send_to(call, to, count,
+                                is_in_recv ? spc_mpi_part(&call->recv, call->comm->rank)
+                                           : spc_mpi_whole(&call->send));
+}
+
+static int give(const spc_mpi_collective_t *call) {
+    return call->kind == SPC_MPI_SCATTER || call->kind == SPC_MPI_ALLTOALL ? give_each(call)
+                                                                           : give_same(call);
+}
+
+/* ---- getting ---- */
+
+/* spc_request_deliver_t: with the node's lock. Errors are explained at completion. */
+static void deliver(spc_request_t *core, spc_message_t *message) {
+    part_t *part = (part_t *)core;
+    const MPI_Count room = part->to.count * part->to.type->size;
+    part->found = (header_t){.kind = -1}; /* of a message that tells nothing, as no node of ours sends it */
+    if (message->meta_bytes == sizeof(part->found)) {
+        memcpy(&part->found, message->bytes, sizeof(part->found));
+    }
+    part->bytes = (MPI_Count)spc_message_data_bytes(message);
+    part->format = spc_mpi_unexpected(message, part->to.type, true);
+    if (memcmp(&part->found, &part->expected, sizeof(part->found)) == 0) {
+        spc_mpi_type_unpack(spc_message_data(message), part->bytes < room ? part->bytes : room, part->to.at,
+                            part->to.count, part->to.type);
+    }
+}
+
+static spc_mpi_part_t place_for(const kept_t *kept, int peer) {
+    const spc_mpi_collective_t *call = &kept->call;
+    return is_reduction(call)   ? kept->items[peer].part
+           : is_from_root(call) ? spc_mpi_whole(&call->recv)
+                                : spc_mpi_part(&call->recv, peer);
+}
+
+/* Whether this node's own values are among those that it combines. */
+static bool has_own(const spc_mpi_collective_t *call) {
+    return call->comm->remote == NULL && call->kind != SPC_MPI_EXSCAN;
+}
+
+static int create_items(kept_t *kept) {
+    const spc_mpi_collective_t *call = &kept->call;
+    const int peers = spc_mpi_peers(call->comm);
+    kept->items = calloc((size_t)peers + 1, sizeof(*kept->items));
+    if (kept->items == NULL) {
+        return no_memory(call->comm);
+    }
+    for (int peer = 0; peer < peers; peer++) {
+        if (gets_from(call, peer)) {
+            SPC_MPI_TRY(
+                spc_mpi_items_create(call->comm, call->send.count, call->send.type, &kept->items[peer]));
+        }
+    }
+    if (!has_own(call)) {
+        return MPI_SUCCESS;
+    }
+    /* Copied now: mpi4py 4.1 does not keep the array of a nonblocking reduction until that is complete. */
+    SPC_MPI_TRY(spc_mpi_items_create(call->comm, call->send.count, call->send.type, &kept->items[peers]));
+    return spc_mpi_copy_part(call->comm, spc_mpi_whole(&call->send), kept->items[peers].part);
+}
+
+/* Posts a receive for each part. */
+static int get(kept_t *kept, spc_mpi_request_t *request) {
+    const spc_mpi_collective_t *call = &kept->call;
+    spc_request_t *first = NULL, **end = &first;
+    int code = call->recv.is_used && is_reduction(call) ? create_items(kept) : MPI_SUCCESS;
+    for (int peer = 0; peer < spc_mpi_peers(call->comm) && code == MPI_SUCCESS; peer++) {
+        part_t *part = &kept->parts[peer];
+        if (!call->recv.is_used || !gets_from(call, peer)) {
+            continue;
+        }
+        *part = (part_t){.core = {.deliver = deliver, .tag = SPC_ANY_TAG},
+                         .peer = peer,
+                         .to = place_for(kept, peer),
+
+                         .expected = header_of(call)};
+        code = spc_mpi_check(call->comm, spc_request_receive(call->comm->core, SPC_CONTEXT_INTERNAL,
+                                                             spc_mpi_to_core(call->comm, peer),
+                                                             SPC_MPI_TAG_LATER, &part->core));
+        if (code == MPI_SUCCESS) {
+            *end = &part->core;
+            end = &part->core.next_part;
+        }
+    }
+    spc_request_all(call->comm->core, first, &request->core);
+    request->core.name = spc_mpi_call_word(request->made_by);
+    return code;
+}
+
+/* ---- finishing ---- */
+
+static void free_items(kept_t *kept) {
+    for (int i = 0; kept->items != NULL && i <= spc_mpi_peers(kept->call.comm); i++) {
+        free(kept->items[i].memory);
+    }
+    free(kept->items);
+    kept->items = NULL;
+}
+
+static int check_part(const spc_mpi_collective_t *call, const part_t *part) {
+    const MPI_Count room = part->to.count * part->to.type->size;
+    if (memcmp(&part->found, &part->expected, sizeof(part->found)) != 0) {
+        return spc_mpi_fail(
+            call->comm, MPI_ERR_OTHER,
+            "rank %d called another collective than this rank, or gave another root or operator; all "
+            "ranks call the same ones in the same order",
+            part->peer);
+    }
+    if (part->bytes > room || (is_reduction(call) && part->bytes < room)) {
+        return spc_mpi_fail(
+            call->comm, MPI_ERR_TRUNCATE,
+            "rank %d gave %lld bytes, and there is room for %lld: counts and datatypes of the "
+            "two do not match",
+            part->peer, (long long)part->bytes, (long long)room);
+    }
+    return part->format == 0 ? MPI_SUCCESS
+                             : spc_mpi_note_mismatch(&(spc_mpi_mismatch_t){.comm = call->comm,
+                                                                           .type = part->to.type,
+                                                                           .source = part->peer,
+                                                                           .tag = -1,
+                                                                           .format = part->format});
+}
+
+/* total = v[0] op (v[1] op (... op v[last])); between two groups the values are the other group's. */
+static int combine(const kept_t *kept) {
+    const spc_mpi_collective_t *call = &kept->call;
+    spc_mpi_comm_t *comm = call->comm;
+    const int peers = spc_mpi_peers(comm);
+    const spc_mpi_part_t *total = NULL;
+    for (int rank = peers - 1; rank >= 0; rank--) {
+        const bool is_own = has_own(call) && rank == comm->rank;
+        const spc_mpi_part_t *value = &kept->items[is_own ? peers : rank].part;
+        if (!is_own && !gets_from(call, rank)) {
+            continue;
+        }
+        if (total != NULL) {
+            SPC_MPI_TRY(spc_mpi_combine(comm, call->op, value->at, total->at, total->count, total->type));
+        }
+        total = total != NULL ? total : value;
+    }
+    return total != NULL ? spc_mpi_take_total(call, *total) : MPI_SUCCESS;
+}
+
+/* Checks all parts, and combines those of a reduction. */
+static int finish(spc_mpi_request_t *request) {
+    kept_t *kept = request->arguments;
+    const spc_mpi_collective_t *call = &kept->call;
+    if (kept->is_finished) {
+        return kept->code;
+    }
+    kept->code = MPI_SUCCESS;
+    for (int peer = 0; peer < spc_mpi_peers(call->comm) && call->recv.is_used; peer++) {
+        if (gets_from(call, peer)) {
+            const int code = check_part(call, &kept->parts[peer]);
+            kept->code = kept->code != MPI_SUCCESS ? kept->code : code;
+        }
+    }
+    if (kept->code == MPI_SUCCESS && is_reduction(call) && call->recv.is_used) {
+        kept->code = combine(kept);
+    }
+    free_items(kept);
+    kept->is_finished = true;
+    return kept->code;
+}
+
+static int start(spc_mpi_request_t *request) {
+    kept_t *kept = request->arguments;
+    if (kept->call.kind == SPC_MPI_BARRIER) {
+        return enter_barrier(request);
+    }
+    kept->is_finished = false;
+    SPC_MPI_TRY(give(&kept->call));
+    if (!is_reduction(&kept->call) && kept->call.comm->remote == NULL) {
+        SPC_MPI_TRY(spc_mpi_copy_own(&kept->call));
+    }
+    return get(kept, request);
+}
+
+/* ---- keeping the call ---- */
 
 static int entries(const spc_mpi_collective_t *call) {
     return call->kind == SPC_MPI_REDUCE_SCATTER ? call->comm->size : spc_mpi_peers(call->comm);
@@ -131,24 +408,19 @@ static void release_kept(spc_mpi_request_t *request) {
     use_types(&kept->call, &kept->call.recv, spc_mpi_type_release);
     spc_mpi_op_release(kept->call.op);
     spc_mpi_collective_end(&kept->call);
-}
-
-static int start_kept(spc_mpi_request_t *request) {
-    const kept_t *kept = request->arguments;
-    if (kept->call.kind == SPC_MPI_BARRIER) {
-        return enter_barrier(request);
-    }
-    atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it */
-    return spc_mpi_collective_run(&kept->call);
+    free_items(kept);
+    free(kept->parts);
 }
 
 /* Makes the call's request, which takes over the call. */
-static int keep(spc_mpi_collective_t *call, MPI_Request *handle) {
+static int keep(spc_mpi_collective_t *call, spc_mpi_request_t **request) {
     const int count = entries(call);
     spc_mpi_request_t *made = spc_mpi_request_create(call->comm, NULL);
-    kept_t *kept = malloc(sizeof(*kept) + 4 * (size_t)count * sizeof(MPI_Count));
-    if (made == NULL || kept == NULL) {
+    kept_t *kept = calloc(1, sizeof(*kept) + 4 * (size_t)count * sizeof(MPI_Count));
+    part_t *parts = calloc((size_t)spc_mpi_peers(call->comm), sizeof(*parts));
+    if (made == NULL || kept == NULL || parts == NULL) {
         free(kept);
+        free(parts);
         if (made != NULL) {
             spc_mpi_request_destroy(made);
         }
@@ -157,6 +429,7 @@ static int keep(spc_mpi_collective_t *call, MPI_Request *handle) {
         return code;
     }
     kept->call = *call;
+    kept->parts = parts;
     MPI_Count *end = copy_counts(&kept->call.send.counts, count, kept->numbers);
     end = copy_counts(&kept->call.send.displacements, count, end);
     end = copy_counts(&kept->call.recv.counts, count, end);
@@ -164,23 +437,43 @@ static int keep(spc_mpi_collective_t *call, MPI_Request *handle) {
     use_types(call, &call->send, spc_mpi_type_retain);
     use_types(call, &call->recv, spc_mpi_type_retain);
     spc_mpi_op_retain(call->op);
-    made->is_persistent = true;
-    made->is_active = false;
-    made->start = start_kept;
     made->arguments = kept;
     made->release = release_kept;
+    made->start = start;
+    made->finish = call->kind == SPC_MPI_BARRIER ? NULL : finish;
+    *request = made;
+    return MPI_SUCCESS;
+}
+
+static int keep_for_start(spc_mpi_collective_t *call, MPI_Request *handle) {
+    spc_mpi_request_t *made;
+    SPC_MPI_TRY(keep(call, &made));
+    made->is_persistent = true;
+    made->is_active = false;
     *handle = made->handle;
     return MPI_SUCCESS;
 }
 
-/* ---- MPI functions: carried out when they are called ---- */
+static int begin(spc_mpi_collective_t *call, MPI_Request *handle) {
+    spc_mpi_request_t *made;
+    SPC_MPI_TRY(keep(call, &made));
+    const int code = start(made);
+    if (code != MPI_SUCCESS) {
+        spc_mpi_request_destroy(made);
+        return code;
+    }
+    *handle = made->handle;
+    return MPI_SUCCESS;
+}
+
+/* ---- MPI functions: begun when they are called ---- */
 
 int spc_mpi_ibcast(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
                    MPI_Request *request) {
     spc_mpi_collective_t call;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_bcast(&call, buffer, count, datatype, root, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_igather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -190,7 +483,7 @@ int spc_mpi_igather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_igatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -200,7 +493,7 @@ int spc_mpi_igatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                        SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), root, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_iscatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -210,7 +503,7 @@ int spc_mpi_iscatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_iscatterv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t displs,
@@ -220,7 +513,7 @@ int spc_mpi_iscatterv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_LISTED(sendbuf, sendcounts, displs, sendtype),
                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_iallgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -229,7 +522,7 @@ int spc_mpi_iallgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype se
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                           SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -239,7 +532,7 @@ int spc_mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype s
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                           SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -248,7 +541,7 @@ int spc_mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sen
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                          SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_ialltoallv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
@@ -258,7 +551,7 @@ int spc_mpi_ialltoallv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_LISTED(sendbuf, sendcounts, sdispls, sendtype),
                                          SPC_MPI_LISTED(recvbuf, recvcounts, rdispls, recvtype), comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_ialltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
@@ -269,7 +562,7 @@ int spc_mpi_ialltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_TYPED(sendbuf, sendcounts, sdispls, sendtypes),
                                          SPC_MPI_TYPED(recvbuf, recvcounts, rdispls, recvtypes), comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
@@ -278,7 +571,7 @@ int spc_mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Dat
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE, sendbuf, recvbuf, count, NULL, datatype, op,
                                           root, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_iallreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
@@ -287,7 +580,7 @@ int spc_mpi_iallreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_ALLREDUCE, sendbuf, recvbuf, count, NULL, datatype,
                                           op, 0, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_ireduce_scatter(const void *sendbuf, void *recvbuf, spc_mpi_counts_t recvcounts,
@@ -296,7 +589,7 @@ int spc_mpi_ireduce_scatter(const void *sendbuf, void *recvbuf, spc_mpi_counts_t
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, 0, &recvcounts,
                                           datatype, op, 0, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_ireduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recvcount,
@@ -305,7 +598,7 @@ int spc_mpi_ireduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count 
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, NULL,
                                           datatype, op, 0, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_iscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
@@ -314,7 +607,7 @@ int spc_mpi_iscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datat
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(
         spc_mpi_prepare_reduction(&call, SPC_MPI_SCAN, sendbuf, recvbuf, count, NULL, datatype, op, 0, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 int spc_mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
@@ -323,7 +616,7 @@ int spc_mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Dat
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_EXSCAN, sendbuf, recvbuf, count, NULL, datatype, op,
                                           0, comm));
-    return run_now(&call, request);
+    return begin(&call, request);
 }
 
 /* ---- MPI functions: persistent ---- */
@@ -333,7 +626,7 @@ int spc_mpi_barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     (void)info;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_barrier(&call, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_bcast_init(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
@@ -342,7 +635,7 @@ int spc_mpi_bcast_init(void *buffer, MPI_Count count, MPI_Datatype datatype, int
     (void)info;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_bcast(&call, buffer, count, datatype, root, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_gather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -353,7 +646,7 @@ int spc_mpi_gather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype s
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -364,7 +657,7 @@ int spc_mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype 
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                        SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), root, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -375,7 +668,7 @@ int spc_mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype 
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_scatterv_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t displs,
@@ -386,7 +679,7 @@ int spc_mpi_scatterv_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_LISTED(sendbuf, sendcounts, displs, sendtype),
                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -397,7 +690,7 @@ int spc_mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatyp
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                           SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -408,7 +701,7 @@ int spc_mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Dataty
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                           SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -419,7 +712,7 @@ int spc_mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
                                          SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_alltoallv_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
@@ -431,7 +724,7 @@ int spc_mpi_alltoallv_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_LISTED(sendbuf, sendcounts, sdispls, sendtype),
                                          SPC_MPI_LISTED(recvbuf, recvcounts, rdispls, recvtype), comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_alltoallw_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
@@ -443,7 +736,7 @@ int spc_mpi_alltoallw_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_TYPED(sendbuf, sendcounts, sdispls, sendtypes),
                                          SPC_MPI_TYPED(recvbuf, recvcounts, rdispls, recvtypes), comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
@@ -453,7 +746,7 @@ int spc_mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE, sendbuf, recvbuf, count, NULL, datatype, op,
                                           root, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
@@ -463,7 +756,7 @@ int spc_mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, 
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_ALLREDUCE, sendbuf, recvbuf, count, NULL, datatype,
                                           op, 0, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, spc_mpi_counts_t recvcounts,
@@ -474,7 +767,7 @@ int spc_mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, spc_mpi_coun
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, 0, &recvcounts,
                                           datatype, op, 0, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, MPI_Count recvcount,
@@ -485,7 +778,7 @@ int spc_mpi_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, MPI_Co
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, NULL,
                                           datatype, op, 0, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_scan_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
@@ -495,7 +788,7 @@ int spc_mpi_scan_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_D
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(
         spc_mpi_prepare_reduction(&call, SPC_MPI_SCAN, sendbuf, recvbuf, count, NULL, datatype, op, 0, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }
 
 int spc_mpi_exscan_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
@@ -505,5 +798,5 @@ int spc_mpi_exscan_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_EXSCAN, sendbuf, recvbuf, count, NULL, datatype, op,
                                           0, comm));
-    return keep(&call, request);
+    return keep_for_start(&call, request);
 }

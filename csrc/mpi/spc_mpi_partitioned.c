@@ -84,6 +84,7 @@ static int start_send(spc_mpi_request_t *request) {
 static int start_receive(spc_mpi_request_t *request) {
     const partitions_t *partitions = request->arguments;
     atomic_store_explicit(&request->core.done, false, memory_order_relaxed); /* nobody waits for it */
+    request->core.tag = request->wanted_tag; /* which reports show */
     return spc_mpi_post(SPC_CONTEXT_INTERNAL, partitions->tag, request);
 }
 

@@ -287,6 +287,10 @@ static spc_mpi_part_t own_part(const spc_mpi_collective_t *call, spc_mpi_part_t 
     return (spc_mpi_part_t){spc_mpi_item(total.at, first, total.type), result_of(call).count, total.type};
 }
 
+int spc_mpi_take_total(const spc_mpi_collective_t *call, spc_mpi_part_t total) {
+    return spc_mpi_copy_part(call->comm, own_part(call, total), result_of(call));
+}
+
 static int fold(const spc_mpi_collective_t *call, const spc_gathering_t *gathering) {
     const spc_mpi_comm_t *comm = call->comm;
     const int last = call->kind == SPC_MPI_SCAN     ? comm->rank
@@ -299,7 +303,7 @@ static int fold(const spc_mpi_collective_t *call, const spc_gathering_t *gatheri
     int code = spc_mpi_items_create(comm, call->send.count, call->send.type, &left);
     code = code != MPI_SUCCESS ? code : spc_mpi_items_create(comm, call->send.count, call->send.type, &total);
     code = code != MPI_SUCCESS ? code : fold_to(call, gathering, last, &left, &total);
-    code = code != MPI_SUCCESS ? code : spc_mpi_copy_part(comm, own_part(call, total.part), result_of(call));
+    code = code != MPI_SUCCESS ? code : spc_mpi_take_total(call, total.part);
     free(left.memory);
     free(total.memory);
     return code;

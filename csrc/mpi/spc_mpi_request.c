@@ -133,6 +133,7 @@ spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *
     made->format = 0;
     made->delivered = 0;
     made->start = NULL;
+    made->finish = NULL;
     made->arguments = NULL;
     made->release = NULL;
     made->query = NULL;
@@ -377,6 +378,9 @@ int spc_mpi_complete(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status
         code = explain(request->comm, request->error, request->core.status, request->bytes, room,
                        request->source);
     }
+    if (code == MPI_SUCCESS && request->finish != NULL) {
+        code = request->finish(request);
+    }
     if (request->is_persistent) {
         request->is_active = false;
         spc_request_end(&request->core);
@@ -465,6 +469,9 @@ int spc_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *statu
         return found->query(found->extra_state, filled);
     } else {
         spc_mpi_status_set(status, found->source, found->tag, found->bytes, found->is_cancelled);
+        if (found->finish != NULL) {
+            return found->finish(found);
+        }
     }
     return MPI_SUCCESS;
 }

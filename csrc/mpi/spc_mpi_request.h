@@ -34,6 +34,8 @@ struct spc_mpi_request {
     MPI_Count count;
     spc_mpi_type_t *type; /* holds a reference; NULL: none */
 
+    /* Ends the operation when it is done, in the thread that completes the request; NULL: nothing is left to do. */
+    int (*finish)(spc_mpi_request_t *request);
     /* Starts a persistent one again. */
     int (*start)(spc_mpi_request_t *request);
     void *arguments; /* freed with the request, after `release` if that is set */

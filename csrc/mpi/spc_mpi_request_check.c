@@ -55,6 +55,9 @@ static void leave_buffers_alone(void) {
             request->count = 0;
             spc_request_forget_sink(&request->core);
         }
+        if (request->is_used && request->core.kind == SPC_REQUEST_ALL) {
+            spc_request_end(&request->core);
+        }
     }
 }
 
