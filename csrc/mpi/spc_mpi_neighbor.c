@@ -7,7 +7,7 @@
  * neighbours are the same node: there the tag is the receiver's number of the neighbour. What is sent down arrives from
  * above.
  *
- * Nonblocking ones are carried out when they are called, and their requests are done.
+ * Nonblocking ones send as well, and post a receive for each source: their request is done when all of these are.
  */
 #include "mpi/spc_mpi_request.h"
 #include "mpi/spc_mpi_topology.h"
@@ -102,23 +102,37 @@ static int get_neighbors(MPI_Comm handle, spc_mpi_comm_t **comm, const spc_mpi_t
                               "and MPI_Dist_graph_create_adjacent make communicators that have one");
 }
 
-/* `kept`: the items of the destinations, then those of the sources, of a persistent exchange; or NULL. */
-static int run(spc_mpi_comm_t *comm, const exchange_t *exchange, const item_t *kept) {
+/* The item of an edge: of the destinations, then of the sources. `kept`: those of a persistent exchange; or NULL. */
+static int item_of(const spc_mpi_comm_t *comm, const exchange_t *exchange, const item_t *kept, int i,
+                   item_t *item) {
+    const int out = comm->topology->destination_count;
+    if (kept != NULL) {
+        *item = kept[i];
+        return MPI_SUCCESS;
+    }
+    return i < out ? find_item(comm, &exchange->sent, i, item)
+                   : find_item(comm, &exchange->received, i - out, item);
+}
+
+static int give(spc_mpi_comm_t *comm, const exchange_t *exchange, const item_t *kept) {
     const spc_mpi_topology_t *topology = comm->topology;
-    const int out = topology->destination_count;
     item_t item;
-    for (int i = 0; i < out; i++) {
+    for (int i = 0; i < topology->destination_count; i++) {
         if (topology->destinations[i] != MPI_PROC_NULL) {
-            SPC_MPI_TRY(kept != NULL ? MPI_SUCCESS : find_item(comm, &exchange->sent, i, &item));
-            SPC_MPI_TRY(send_item(comm, topology->destinations[i], tag_of(topology, i ^ 1),
-                                  kept != NULL ? &kept[i] : &item));
+            SPC_MPI_TRY(item_of(comm, exchange, kept, i, &item));
+            SPC_MPI_TRY(send_item(comm, topology->destinations[i], tag_of(topology, i ^ 1), &item));
         }
     }
+    return MPI_SUCCESS;
+}
+
+static int get(spc_mpi_comm_t *comm, const exchange_t *exchange) {
+    const spc_mpi_topology_t *topology = comm->topology;
+    item_t item;
     for (int i = 0; i < topology->source_count; i++) {
         if (topology->sources[i] != MPI_PROC_NULL) {
-            SPC_MPI_TRY(kept != NULL ? MPI_SUCCESS : find_item(comm, &exchange->received, i, &item));
-            SPC_MPI_TRY(receive_item(comm, topology->sources[i], tag_of(topology, i),
-                                     kept != NULL ? &kept[out + i] : &item));
+            SPC_MPI_TRY(find_item(comm, &exchange->received, i, &item));
+            SPC_MPI_TRY(receive_item(comm, topology->sources[i], tag_of(topology, i), &item));
         }
     }
     return MPI_SUCCESS;
@@ -128,40 +142,132 @@ static int carry_out(const exchange_t *exchange) {
     spc_mpi_comm_t *comm;
     const spc_mpi_topology_t *topology;
     SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
-    return run(comm, exchange, NULL);
+    SPC_MPI_TRY(give(comm, exchange, NULL));
+    return get(comm, exchange);
 }
 
-static int carry_out_at_once(const exchange_t *exchange, MPI_Request *request) {
-    spc_mpi_comm_t *comm;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(carry_out(exchange));
-    SPC_MPI_TRY(spc_mpi_get_comm(exchange->comm, &comm));
-    return spc_mpi_request_done(comm, request);
-}
+/* ---- those that return a request ---- */
 
-/* ---- persistent ones: the items, which hold references to their types ---- */
+/* Behind a request: a receive for each source, or NULL; and of a persistent one its items, which hold references to
+ * their types. */
+typedef struct kept {
+    item_t *items;
+    spc_mpi_request_t *receives[];
+} kept_t;
 
-static int start(spc_mpi_request_t *request) {
-    atomic_store_explicit(&request->core.done, true, memory_order_relaxed); /* nobody waits for it */
-    return run(request->comm, NULL, request->arguments);
-}
-
-static void release_items(spc_mpi_request_t *request) {
+static void release(spc_mpi_request_t *request) {
     const spc_mpi_topology_t *topology = request->comm->topology;
-    const item_t *items = request->arguments;
-    for (int i = 0; i < topology->destination_count + topology->source_count; i++) {
-        if (items[i].type != NULL) {
-            spc_mpi_type_release(items[i].type);
+    kept_t *kept = request->arguments;
+    for (int i = 0; i < topology->source_count; i++) {
+        if (kept->receives[i] != NULL) {
+            spc_mpi_request_destroy(kept->receives[i]);
         }
     }
+    for (int i = 0; kept->items != NULL && i < topology->destination_count + topology->source_count; i++) {
+        if (kept->items[i].type != NULL) {
+            spc_mpi_type_release(kept->items[i].type);
+        }
+    }
+    free(kept->items);
+}
+
+/* Completes all receives, even if one fails. */
+static int finish(spc_mpi_request_t *request) {
+    kept_t *kept = request->arguments;
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < request->comm->topology->source_count; i++) {
+        MPI_Request handle;
+        if (kept->receives[i] != NULL) {
+            const int one = spc_mpi_complete(kept->receives[i], &handle, MPI_STATUS_IGNORE);
+            code = code != MPI_SUCCESS ? code : one;
+            kept->receives[i] = NULL;
+        }
+    }
+    return code;
+}
+
+static int post(spc_mpi_comm_t *comm, int index, const item_t *item, spc_mpi_request_t **made) {
+    *made = spc_mpi_request_create(comm, item->type);
+    if (*made == NULL) {
+        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
+    }
+    (*made)->is_reported = true; /* if the program never completes it, its own request is */
+    (*made)->buffer = item->at;
+    (*made)->count = item->count;
+    (*made)->peer = comm->topology->sources[index];
+    (*made)->wanted_tag = 0;
+    (*made)->core.tag = SPC_ANY_TAG;
+    (*made)->core.next_part = NULL;
+    return spc_mpi_post(SPC_CONTEXT_INTERNAL, tag_of(comm->topology, index), *made);
+}
+
+/* Sends the items, and posts the receives. */
+static int begin(spc_mpi_request_t *request, const exchange_t *exchange) {
+    spc_mpi_comm_t *comm = request->comm;
+    const spc_mpi_topology_t *topology = comm->topology;
+    kept_t *kept = request->arguments;
+    spc_request_t *first = NULL, **end = &first;
+    item_t item;
+    int code = give(comm, exchange, kept->items);
+    for (int i = 0; i < topology->source_count && code == MPI_SUCCESS; i++) {
+        if (topology->sources[i] == MPI_PROC_NULL) {
+            continue;
+        }
+        code = item_of(comm, exchange, kept->items, topology->destination_count + i, &item);
+        code = code != MPI_SUCCESS ? code : post(comm, i, &item, &kept->receives[i]);
+        if (code == MPI_SUCCESS) {
+            *end = &kept->receives[i]->core;
+            end = &kept->receives[i]->core.next_part;
+        }
+    }
+    spc_request_all(comm->core, first, &request->core);
+    request->core.name = spc_mpi_call_word(request->made_by);
+    return code;
+}
+
+static int start(spc_mpi_request_t *request) {
+    return begin(request, NULL);
+}
+
+static int create(const exchange_t *exchange, spc_mpi_request_t **request) {
+    spc_mpi_comm_t *comm;
+    const spc_mpi_topology_t *topology;
+    SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
+    spc_mpi_request_t *made = spc_mpi_request_create(comm, NULL);
+    kept_t *kept = calloc(1, sizeof(*kept) + (size_t)topology->source_count * sizeof(kept->receives[0]));
+    if (made == NULL || kept == NULL) {
+        free(kept);
+        if (made != NULL) {
+            spc_mpi_request_destroy(made);
+        }
+        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
+    }
+    made->arguments = kept;
+    made->release = release;
+    made->start = start;
+    made->finish = finish;
+    *request = made;
+    return MPI_SUCCESS;
+}
+
+static int carry_out_later(const exchange_t *exchange, MPI_Request *request) {
+    spc_mpi_request_t *made;
+    *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(create(exchange, &made));
+    const int code = begin(made, exchange);
+    if (code != MPI_SUCCESS) {
+        spc_mpi_request_destroy(made);
+        return code;
+    }
+    *request = made->handle;
+    return MPI_SUCCESS;
 }
 
 static int keep_items(const spc_mpi_comm_t *comm, const exchange_t *exchange, item_t *items) {
-    const int out = comm->topology->destination_count;
-    for (int i = 0; i < out + comm->topology->source_count; i++) {
+    const int count = comm->topology->destination_count + comm->topology->source_count;
+    for (int i = 0; i < count; i++) {
         item_t found;
-        SPC_MPI_TRY(i < out ? find_item(comm, &exchange->sent, i, &found)
-                            : find_item(comm, &exchange->received, i - out, &found));
+        SPC_MPI_TRY(item_of(comm, exchange, NULL, i, &found));
         spc_mpi_type_retain(found.type);
         items[i] = found;
     }
@@ -169,30 +275,22 @@ static int keep_items(const spc_mpi_comm_t *comm, const exchange_t *exchange, it
 }
 
 static int keep(const exchange_t *exchange, MPI_Request *request) {
-    spc_mpi_comm_t *comm;
-    const spc_mpi_topology_t *topology;
+    spc_mpi_request_t *made;
     *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
+    SPC_MPI_TRY(create(exchange, &made));
+    const spc_mpi_topology_t *topology = made->comm->topology;
+    kept_t *kept = made->arguments;
     const size_t count = (size_t)topology->destination_count + (size_t)topology->source_count;
-    spc_mpi_request_t *made = spc_mpi_request_create(comm, NULL);
-    item_t *items = calloc(count + 1, sizeof(*items));
-    if (made == NULL || items == NULL) {
-        free(items);
-        if (made != NULL) {
-            spc_mpi_request_destroy(made);
-        }
-        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
-    }
-    made->arguments = items;
-    made->release = release_items;
-    made->is_persistent = true;
-    made->is_active = false;
-    made->start = start;
-    const int code = keep_items(comm, exchange, items);
+    kept->items = calloc(count + 1, sizeof(*kept->items));
+    const int code = kept->items != NULL
+                         ? keep_items(made->comm, exchange, kept->items)
+                         : spc_mpi_fail(made->comm, MPI_ERR_NO_MEM, "there is no memory for a list of items");
     if (code != MPI_SUCCESS) {
         spc_mpi_request_destroy(made);
         return code;
     }
+    made->is_persistent = true;
+    made->is_active = false;
     *request = made->handle;
     return MPI_SUCCESS;
 }
@@ -264,7 +362,7 @@ int spc_mpi_ineighbor_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Da
                                 MPI_Request *request) {
     const exchange_t exchange = {same_for_all(sendbuf, sendcount, sendtype),
                                  one_each(recvbuf, recvcount, recvtype), comm};
-    return carry_out_at_once(&exchange, request);
+    return carry_out_later(&exchange, request);
 }
 
 int spc_mpi_ineighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
@@ -272,7 +370,7 @@ int spc_mpi_ineighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_D
                                  MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request) {
     const exchange_t exchange = {same_for_all(sendbuf, sendcount, sendtype),
                                  of_lengths(recvbuf, recvcounts, displs, recvtype), comm};
-    return carry_out_at_once(&exchange, request);
+    return carry_out_later(&exchange, request);
 }
 
 int spc_mpi_ineighbor_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -280,7 +378,7 @@ int spc_mpi_ineighbor_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Dat
                                MPI_Request *request) {
     const exchange_t exchange = {one_each(sendbuf, sendcount, sendtype),
                                  one_each(recvbuf, recvcount, recvtype), comm};
-    return carry_out_at_once(&exchange, request);
+    return carry_out_later(&exchange, request);
 }
 
 int spc_mpi_ineighbor_alltoallv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
@@ -289,7 +387,7 @@ int spc_mpi_ineighbor_alltoallv(const void *sendbuf, spc_mpi_counts_t sendcounts
                                 MPI_Request *request) {
     const exchange_t exchange = {of_lengths(sendbuf, sendcounts, sdispls, sendtype),
                                  of_lengths(recvbuf, recvcounts, rdispls, recvtype), comm};
-    return carry_out_at_once(&exchange, request);
+    return carry_out_later(&exchange, request);
 }
 
 int spc_mpi_ineighbor_alltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts, const MPI_Aint sdispls[],
@@ -298,7 +396,7 @@ int spc_mpi_ineighbor_alltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts
                                 MPI_Request *request) {
     const exchange_t exchange = {of_types(sendbuf, sendcounts, sdispls, sendtypes),
                                  of_types(recvbuf, recvcounts, rdispls, recvtypes), comm};
-    return carry_out_at_once(&exchange, request);
+    return carry_out_later(&exchange, request);
 }
 
 /* ---- persistent ones ---- */

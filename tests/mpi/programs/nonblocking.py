@@ -137,6 +137,26 @@ def persistent():
     request.Free()
 
 
+def of_neighbours():
+    """The messages of the program go the other way round before the neighbours' items."""
+    ring = comm.Create_cart([size], periods=[True])
+    found = np.zeros(6, "i")
+    start = ring.Neighbor_allgather_init(given(rank), found)
+    for again in range(2):
+        if rank > 0:
+            comm.recv(source=rank - 1, tag=8)
+        if again:
+            start.Start()
+        request = start if again else ring.Ineighbor_allgather(given(rank), found)
+        if rank < size - 1:
+            comm.send(None, dest=rank + 1, tag=8)
+        request.Wait()
+        expect(found, np.concatenate([given((rank - 1) % size), given((rank + 1) % size)]))
+        found[:] = 0
+    start.Free()
+    ring.Free()
+
+
 def status_first():
     """The result is there when the status says so, and only once."""
     total = np.zeros(3, "i")
