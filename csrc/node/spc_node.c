@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "node/spc_node.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -152,8 +153,11 @@ int spc_node_close(spc_node_t *node, uint64_t deadline_ns) {
     }
     /* A process that is about to fail closes, too, and may be here before the supervisor has learnt of the failure. */
     int32_t failure = atomic_load_explicit(&node->failure, memory_order_relaxed);
-    spc_status_end(node->status, node->rank, failure == 0 ? SPC_NODE_FINISHED : SPC_NODE_DIED, failure,
-                   node->events, node->size + 1, node->config->features);
+    /* SIGINT reaches all nodes: the supervisor hands it on before it publishes the end of a node that answered it. */
+    if (failure != 128 + SIGINT) {
+        spc_status_end(node->status, node->rank, failure == 0 ? SPC_NODE_FINISHED : SPC_NODE_DIED, failure,
+                       node->events, node->size + 1, node->config->features);
+    }
     /* No receive can take the messages that have come: their senders get their room back. Messages that this node has
      * taken stay its own. */
     pthread_mutex_lock(&node->lock);

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Ctrl-C, TERM, HUP and kill -9 of the launcher: no process, no shared memory, no file stays."""
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+import leaks
 from launching import read_lines
 
 # One pause is not enough: it ends when the launcher asks where the node is.
@@ -72,7 +75,7 @@ def test_ctrl_c_in_the_last_wait_shows_no_traceback(launch):
 @pytest.mark.parametrize("options", [(), ("--boxes", 2)])
 @pytest.mark.parametrize(
     ("wait", "end"),
-    [("comm.recv(0)", "raise"), ("sleep()", "raise"), ("sleep()", "sys.exit(130)")],
+    list(itertools.product(("comm.recv(0)", "sleep()"), ("raise", "sys.exit(130)"))),
 )
 def test_an_interrupt_of_one_node_is_one_of_all(launch, options, wait, end):
     """As of `kill -INT`, which the launcher does not get. The others can save what they have, as after Ctrl-C."""
@@ -97,6 +100,34 @@ def test_an_interrupt_of_one_node_is_one_of_all(launch, options, wait, end):
     assert (result.code, result.lines) == (130, ["saved 1"]), result
     how = "an uncaught KeyboardInterrupt (exit code 130)" if end == "raise" else "exit code 130"
     assert result.last == f"spcomm: node 0 ended with {how}; the other node was interrupted, too", result
+
+
+@pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "sys.exit(130)"])
+def test_the_interrupt_comes_before_the_loss(launch, end):
+    """A launcher that has stopped learns late that a node has ended. Nobody who waits for it learns that earlier."""
+    text = f"""
+    import os, signal, spcomm, sys
+    comm = spcomm.startup()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    comm.barrier()
+    if comm.rank == 0:
+        print(os.getpid(), flush=True)
+        signal.sigwait([signal.SIGUSR1])
+        {end}
+    try:
+        comm.recv(0)
+    except KeyboardInterrupt:
+        print("saved")
+    """
+    process = launch.start("-n", 2, launch.script(text))
+    node = int(read_lines(process, 1)[0])
+    process.send_signal(signal.SIGSTOP)
+    os.kill(node, signal.SIGUSR1)
+    while leaks.parent_of(node) is not None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGCONT)
+    result = launch.finish(process)
+    assert (result.code, result.lines) == (130, ["saved"]), result
 
 
 def test_ctrl_c_in_a_call_of_mpi_is_no_error(launch):

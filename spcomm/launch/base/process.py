@@ -180,6 +180,11 @@ def _is_tracker(pid: int) -> bool:
         return False
 
 
+def exit_reason(status: int) -> int:
+    """Return the exit code of a wait status, or minus the signal."""
+    return -(status & 0x7F) if status & 0x7F else status >> 8
+
+
 def signal_name(number: int) -> str:
     """Return `SIGSEGV` for 11."""
     import signal

@@ -38,6 +38,11 @@ def interrupts(kind: bytes, detail: str) -> bool:
     return kind == INTERRUPTED or (kind == EXITING and detail == "130")
 
 
+def is_interrupt(status: int) -> bool:
+    """Whether a process with this wait status has ended because of SIGINT."""
+    return status in (_signal.SIGINT, 128 + _signal.SIGINT << 8)
+
+
 _target: "tuple[int, int] | None" = None  # descriptor and rank
 _pipe = (0, 0)  # device and inode of the descriptor: a program may close it, and open files
 _owner = 0

@@ -88,6 +88,7 @@ class ForkClient:
         self.ready = False  # it has imported its modules
         self.gone = False  # it has ended, or announced its end
         self.ended = False
+        self.signalled = False  # it has handed a signal on that asks its nodes to end
         self.status = 0
 
     def fileno(self) -> int:
@@ -214,6 +215,8 @@ class ForkClient:
             rest[0] = [self._first + rank for rank in rest[0]]
         elif verb == "exited":
             rest[0] += self._first
+        elif verb == "signalled":
+            self.signalled = True
         return (verb, *rest)
 
     def wait(self) -> None:

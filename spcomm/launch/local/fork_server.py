@@ -18,6 +18,7 @@ Messages in:  ("program", {...})  ("run", {...}) + report, where
               ("signal", number, spared rank or None)  ("poke", rank, number)  ("end",)
 Messages out: ("ready", threads)  ("started", ranks, processes)  ("unstarted", ranks, errno)
               ("exited", rank, wait status[, times])  ("missing", module, text)  ("gone",)
+              ("signalled",)
 """
 
 import _signal
@@ -36,6 +37,8 @@ from spcomm.launch.local import child, fast_exit
 DEFAULT_PRELOAD = ("numpy",)
 
 _GONE = ("gone",)
+# Signals that a user can repeat at will: while the launcher sends them, it does not read.
+_UNANSWERED = (_signal.SIGKILL, _signal.SIGSTOP, _signal.SIGCONT)
 _ALL_SIGNALS = _signal.valid_signals()
 # Trackers of multiprocessing ignore the other signals, and must end by themselves (see process.end_children).
 _DEADLY_TO_TRACKERS = (_signal.SIGKILL, _signal.SIGHUP, _signal.SIGQUIT)
@@ -154,6 +157,8 @@ class Server:
             return self._start(message[1], descriptors)
         elif verb == "signal":
             self._signal(message[1], message[2])
+            if message[1] not in _UNANSWERED:
+                self._send(("signalled",))
         elif verb == "poke":
             self._poke(message[1], message[2])
         elif verb == "end":  # no more nodes will be requested

@@ -60,6 +60,11 @@ class RunProcesses:
         """Whether all have ended, and their nodes with them."""
         return all(fork_client.gone for fork_client in self._fork_clients)
 
+    @property
+    def signalled(self) -> bool:
+        """Whether all nodes that run have got a signal to end."""
+        return all(client.signalled or client.gone or not client.ready for client in self._fork_clients)
+
     def of(self, index: int) -> ForkClient:
         """The fork client that starts this node."""
         return next(fork_client for fork_client in self._fork_clients if index in fork_client.indices)

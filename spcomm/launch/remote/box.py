@@ -65,6 +65,8 @@ class Box:
         self._threads = 1  # of the fork server that has most
         self._readers: list[Any] = []  # of each group
         self._reported: set[int] = set()
+        self._interrupts: set[int] = set()  # nodes that report that SIGINT ends them
+        self._unpublished: list[tuple[int, int]] = []  # such nodes that have ended, and their wait statuses
         self._answers: Any = None  # where nodes report their lines
         self._pipes: dict[int, tuple[int, int]] = {}  # descriptor → index, 1 or 2
         self._inputs: dict[int, Outlet] = {}
@@ -292,6 +294,10 @@ class Box:
             self._run.started.update(zip(message[1], message[2], strict=True))
         elif message[0] == "exited":
             self._exited(message[1], message[2], self._run.started.pop(message[1], 0))
+        elif message[0] == "signalled":
+            if not self._run.signalled:
+                return
+            self._publish_ends()
         self._frames.send(list(message))
 
     def _exited(self, index: int, status: int, process: int) -> None:
@@ -305,8 +311,20 @@ class Box:
         rank = group.rank(index)
         if status == 0 and index not in self._reported:
             group.segment(rank).mark_finished(rank)
-        else:
-            group.segment(rank).mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
+            return
+        self._unpublished.append((index, status))
+        if not (index in self._interrupts or report.is_interrupt(status)) or self._run.signalled:
+            self._publish_ends()
+
+    def _publish_ends(self) -> None:
+        """Tell the nodes here: of one that SIGINT has ended, once they have the signal, too."""
+        from spcomm.launch.base.process import exit_reason
+
+        for index, status in self._unpublished:
+            group = self._run.group(index)
+            rank = group.rank(index)
+            group.segment(rank).mark_died(rank, exit_reason(status))
+        self._unpublished.clear()
 
     def _read_reports(self) -> None:
         from spcomm.launch.base import report
@@ -319,9 +337,9 @@ class Box:
                 self._frames.send(["report", index, kind.decode("ascii", "replace")], payload)
                 if kind != report.TEXT and rank in ranks:
                     self._reported.add(index)
-                    if not report.interrupts(
-                        kind, payload.decode("ascii", "replace")
-                    ):  # else the launcher decides
+                    if report.interrupts(kind, payload.decode("ascii", "replace")):
+                        self._interrupts.add(index)  # the launcher decides
+                    else:
                         segment.mark_failing(rank, int(payload) if kind == report.EXITING else 1)
             if reader.ended:
                 self._loop.remove(reader.fd)

@@ -28,6 +28,17 @@ from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, Frames, Out
 _PATIENCE_S = 5.0  # for killed nodes to disappear; then the connection itself is given up
 _ALLOCATED = re.compile(rb"Allocated port ([0-9]+) for remote forward")
 _PIECE = 1 << 16
+_PASSED_ON = (
+    "ready",
+    "started",
+    "unstarted",
+    "exited",
+    "signalled",
+    "noted",
+    "deadlock",
+    "called",
+    "uncalled",
+)
 _WINDOW = 1 << 18  # bytes of a standard input under way
 _KEPT_ERRORS = 4096
 _SAID = 8  # lines
@@ -204,7 +215,7 @@ class Relay:
             self._wire.send((verb, one_line(rest[0]), "".join(lines)))
         elif verb == "told":
             self._wire.send((verb,))
-        elif verb in ("ready", "started", "unstarted", "exited", "noted", "deadlock", "called", "uncalled"):
+        elif verb in _PASSED_ON:
             self._wire.send((verb, *rest))
 
     def _check_report(self, index: int, kind: str, payload: bytes) -> None:

@@ -108,6 +108,11 @@ class Failures:
     def known(self, index: int) -> bool:
         return index in self._known
 
+    def is_interrupt(self, index: int) -> bool:
+        """Whether this node has ended because of SIGINT."""
+        failure = self._known.get(index)
+        return failure is not None and (failure.is_interrupt or failure.kind == report.INTERRUPTED)
+
     def spoke(self, index: int) -> bool:
         """Whether the node failed by itself, by its report or because it was first."""
         return (self.first is not None and self.first.index == index) or bool(

@@ -84,6 +84,7 @@ class Supervisor:
         self._states: dict[int, str] = {}
         self._is_lost = False  # a fork server was killed
         self._left_early: list[int] = []  # nodes whose gdb was left before they joined
+        self._interrupts: list[int] = []  # nodes that SIGINT has ended, which the others do not know yet
 
     def run(self, signals: int, stdin: Stdin) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
@@ -163,6 +164,8 @@ class Supervisor:
             if self._stats is not None and len(message) > 3:
                 self._stats.ended(message[1], message[3])
             self._node_ended(message[1], message[2])
+        elif verb == "signalled":
+            self._publish_interrupts()
         elif verb == "started":
             self._run_processes.started.update(zip(message[1], message[2], strict=True))
             self._start_more()
@@ -275,12 +278,25 @@ class Supervisor:
         if status == 0 and not self._failures.known(node):
             group.segment(rank).mark_finished(rank)
             return
-        group.segment(rank).mark_died(rank, -(status & 0x7F) if status & 0x7F else status >> 8)
         line = self._replies.crash_line(self._run_processes.started.get(node, 0)) if status & 0x7F else ""
         if line:  # from a node on another machine it came in a report
             self._failures.crashed(node, line)
         self._failures.ended(node, status)
+        if self._failures.is_interrupt(node):
+            self._interrupts.append(node)
+        else:
+            group.segment(rank).mark_died(rank, process.exit_reason(status))
         self._consider()
+        self._publish_interrupts()
+
+    def _publish_interrupts(self) -> None:
+        """Tell the nodes of those that SIGINT has ended, once all have the signal: they save, and miss nobody."""
+        if self._run_processes.signalled:
+            for node in self._interrupts:
+                group = self._run_processes.group(node)
+                rank = group.rank(node)
+                group.segment(rank).mark_died(rank, process.exit_reason(self._ended[node]))
+            self._interrupts.clear()
 
     def _was_debugger_left(self, node: int) -> bool:
         """Whether gdb left a live node: gdb ends well whatever became of its program, and others may need the node.
