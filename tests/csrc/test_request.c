@@ -63,6 +63,58 @@ TEST(in_order) {
     run_ranks(2, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, in_order_body);
 }
 
+/* ---- lists that are one request ---- */
+
+static void list_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    for (uint64_t i = 0; i < (uint64_t)check_scale(300); i++) {
+        if (rank != 0) {
+            recv_content(comm, 0, 3, i, 8); /* the list is posted */
+            send_content(comm, 0, 1, i + (uint64_t)rank, 100);
+            continue;
+        }
+        posted_t parts[4];
+        spc_request_t list = {0}, *first = NULL;
+        for (int32_t source = size - 1; source > 0; source--) {
+            post(comm, source, 1, &parts[source]);
+            parts[source].request.next_part = first;
+            first = &parts[source].request;
+        }
+        spc_request_all(comm, first, &list);
+        CHECK(!spc_request_is_done(&list));
+        for (int32_t source = size - 1; source > 0; source--) {
+            send_content(comm, source, 3, i, 8);
+        }
+        CHECK_OK(spc_request_wait(&list, SPC_NO_DEADLINE));
+        for (int32_t source = 1; source < size; source++) {
+            CHECK(parts[source].source == source);
+            content_check(parts[source].content, i + (uint64_t)source, 100);
+        }
+        spc_request_end(&list);
+    }
+    if (rank == 0) { /* of one that has ended no part takes a message */
+        posted_t part;
+        spc_request_t list = {0};
+        post(comm, 1, 2, &part);
+        spc_request_all(comm, &part.request, &list);
+        spc_request_end(&list);
+        send_content(comm, 1, 4, 0, 8);
+        recv_content(comm, 1, 2, 7, 8);
+        CHECK(!spc_request_is_done(&part.request));
+        spc_request_all(comm, NULL, &list);
+        CHECK(spc_request_is_done(&list));
+    } else if (rank == 1) {
+        recv_content(comm, 0, 4, 0, 8);
+        send_content(comm, 0, 2, 7, 8);
+    }
+    comm_box_leave(comm);
+}
+
+TEST(lists) {
+    run_ranks(4, (spc_config_t){0}, list_body);
+    run_ranks(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, list_body);
+}
+
 /* ---- several sources: those of each come in its order, plain ones, long ones, and ones that want a receipt ---- */
 
 enum { EACH = 8 };
