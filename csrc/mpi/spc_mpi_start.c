@@ -154,7 +154,11 @@ int spc_mpi_join(int required) {
     spc_mpi_types_start();
     spc_mpi_requests_start();
     const int status = begin_run(core);
-    return spc_mpi_check(NULL, status);
+    return status != SPC_ENOMEM
+               ? spc_mpi_check(NULL, status)
+               : spc_mpi_fail(
+                     NULL, MPI_ERR_NO_MEM,
+                     "the arena has no room for MPI_COMM_SELF; start with a larger --arena, such as 1M");
 }
 
 int spc_mpi_init_thread(int *argc, char ***argv, int required, int *provided) {
