@@ -167,11 +167,13 @@ def test_pictures_and_a_page(tmp_path, capsys):
 
 @pytest.fixture
 def invented(monkeypatch):
-    """One barrier, and spcomm alone, which answers without being started."""
+    """One barrier, one figure that shows it, and spcomm alone, which answers without being started."""
     monkeypatch.setattr(figures_command.signal, "signal", lambda *_: None)
     monkeypatch.setattr(peers, "spcomm", lambda: answering("spcomm", 1e-6, "spcomm"))
     monkeypatch.setattr(peers, "PEERS", {})
     monkeypatch.setattr(figures, "rows", lambda extent: [sweep.row("barrier", 2, 0, "memory", "hot")])
+    shown = [figure for figure in FIGURES if figure.name == "scampi-1"]
+    monkeypatch.setattr(figures_command, "FIGURES", shown)
 
 
 @pytest.mark.leaves("matplotlib keeps its fonts open")
