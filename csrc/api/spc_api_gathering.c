@@ -114,20 +114,16 @@ void spc_api_drop_left(spcomm_t *comm) {
     *left = (spc_api_left_t){.gathering = NULL};
 }
 
-/* The digest (FNV-1a) of the data that this node gives: formats, descriptions, bytes. */
-static uint64_t digest_of(const exchange_t *exchange) {
-    uint64_t digest = UINT64_C(14695981039346656037);
+/* A digest (FNV-1a) of the formats and lengths that this node gives. A call that goes on must have the same, since parts
+ * of its messages may have been sent; what they contain is the program's. */
+static uint64_t form_of(const exchange_t *exchange) {
+    uint64_t form = UINT64_C(14695981039346656037);
     for (uint32_t i = 0; i < exchange->count; i++) {
         const spc_payload_t *payload = &exchange->payloads[i];
-        const uint64_t bytes = payload->meta_bytes + payload->data_bytes;
-        digest = (digest ^ payload->format ^ bytes << 8) * UINT64_C(1099511628211);
-        for (uint64_t at = 0; at < bytes; at++) {
-            const unsigned char *from = at < payload->meta_bytes ? payload->meta : payload->data;
-            digest ^= from[at < payload->meta_bytes ? at : at - payload->meta_bytes];
-            digest *= UINT64_C(1099511628211);
-        }
+        form = (form ^ payload->format ^ (uint64_t)payload->meta_bytes << 8) * UINT64_C(1099511628211);
+        form = (form ^ payload->data_bytes) * UINT64_C(1099511628211);
     }
-    return digest;
+    return form;
 }
 
 /* A new structure, or the one that the same call left. */
@@ -140,9 +136,10 @@ static int begin(const exchange_t *exchange, int encoded, spc_gathering_t **gath
     if (encoded != SPC_OK && left->failure == NULL) {
         return encoded; /* it stays left */
     }
-    if (left->failure == NULL && digest_of(exchange) != exchange->comm->left.digest) {
+    if (left->failure == NULL && form_of(exchange) != exchange->comm->left.form) {
         return spc_api_refuse(SPC_EINVAL,
-                              "%s: this node has left that call before its end; repeat it with the same data",
+                              "%s: this node has left that call before its end; repeat it with data of the "
+                              "same types and lengths",
                               exchange->name);
     }
     *gathering = left;
@@ -262,7 +259,7 @@ static int run(exchange_t *exchange) {
     const int concluded = conclude(exchange, status, gathering);
     if (status == SPC_ETIMEDOUT || status == SPC_EINTERRUPTED) {
         comm->left.gathering = gathering;
-        comm->left.digest = gathering->failure == NULL ? digest_of(exchange) : 0;
+        comm->left.form = gathering->failure == NULL ? form_of(exchange) : 0;
     } else {
         destroy(comm, gathering);
     }

@@ -40,7 +40,7 @@ typedef struct spc_api_handler {
 /* State that an unfinished collective call leaves for its continuation. Belongs to the thread inside. */
 typedef struct spc_api_left {
     spc_gathering_t *gathering; /* NULL: none */
-    uint64_t digest;            /* of the data that this node gave to it */
+    uint64_t form;              /* of the data that this node gave to it: their formats and lengths */
     spc_collect_t *collect;     /* NULL: none */
     spc_collect_call_t call;    /* of collect */
     uint64_t *counts;

@@ -13,7 +13,8 @@
  *
  * Collective calls (barriers, reductions, bcast and its like, cycles of coordinated messages) have to be made by all
  * nodes, in the same order. One that timed out stays entered: make the same call again, with the same memory, to go on
- * with it; another one is refused.
+ * with it; another one is refused. If the memory holds other data of the same types and lengths by then, they continue
+ * the first ones, and nodes may get a part of each.
  *
  * Threads. Any thread may call anything at any time, but collective calls one after another.
  *
