@@ -114,8 +114,8 @@ void spc_api_drop_left(spcomm_t *comm) {
     *left = (spc_api_left_t){.gathering = NULL};
 }
 
-/* A digest (FNV-1a) of the formats and lengths that this node gives. A call that goes on must have the same, since parts
- * of its messages may have been sent; what they contain is the program's. */
+/* A digest (FNV-1a) of the formats and lengths that this node gives. A call that goes on must have the same, since
+ * parts of its messages may have been sent; what they contain is the program's. */
 static uint64_t form_of(const exchange_t *exchange) {
     uint64_t form = UINT64_C(14695981039346656037);
     for (uint32_t i = 0; i < exchange->count; i++) {
