@@ -63,6 +63,9 @@ def named(word: str) -> str:
     for name in (wanted.lower(), f"{wanted.lower()}/index"):
         if name in known:
             return known[name]
+    beginning = [known[name] for name in known if "/" in wanted and name.startswith(wanted.lower())]
+    if len(beginning) == 1:
+        return beginning[0]
     last: dict[str, str] = {}
     for name in known.values():
         last.setdefault(name.rpartition("/")[2], name)

@@ -46,6 +46,8 @@ def test_the_list_has_all_pages_for_users():
         ("Tutorial", "tutorial/index"),
         ("howto/", "howto/index"),
         ("colle", "tutorial/02_collectives"),
+        ("tutorial/01", "tutorial/01_first_program"),
+        ("reference/api/mess", "reference/api/messages"),
     ],
 )
 def test_a_page_by_its_name(word, name):
