@@ -442,6 +442,14 @@ static int start_in_segment(spc_fork_t *fork, int descriptor, const spc_meet_t *
     return status;
 }
 
+/* Sends the other processes of the machine why there is no run. They would wait for it, and not know. */
+static void refuse_others(const spc_fork_t *fork, int status, const char *message) {
+    char text[SPC_JOIN_MESSAGE_BYTES];
+    (void)snprintf(text, sizeof text, "the first process of %s on this machine cannot begin the run: %.1900s",
+                   fork->place->launcher, message);
+    spc_join_refuse(fork->listener, fork->place->local_size - 1, status, text);
+}
+
 /* Listens first: the other processes of the machine wait, also while it meets other machines, and see if that fails. */
 static int start_supervisor(spc_fork_t *fork, const spc_fork_join_options_t *options, char *message,
                             uint64_t message_bytes) {
@@ -451,6 +459,9 @@ static int start_supervisor(spc_fork_t *fork, const spc_fork_join_options_t *opt
         status = spc_meet(options->meet, &meet, message, message_bytes);
         status = status == SPC_OK ? start_in_segment(fork, meet.descriptor, &meet) : status;
         spc_meet_close(&meet);
+        if (status != SPC_OK && message[0] != '\0') { /* no signal has ended it */
+            refuse_others(fork, status, message);
+        }
     } else if (status == SPC_OK) {
         status = start_in_segment(fork, options->descriptor, NULL);
     }

@@ -21,6 +21,7 @@
 #define HELLO_S 1     /* for a process that has connected to send its place */
 #define AGAIN_MS 5    /* between two tries */
 #define HANDED 2      /* descriptors */
+#define REFUSE_S 5    /* for the others, which started at the same time, to ask */
 
 #ifdef SO_PEERCRED /* Linux */
 
@@ -123,15 +124,16 @@ typedef union control {
     char room[CMSG_SPACE(HANDED * sizeof(int))];
 } control_t;
 
-/* Reads the answer: a word, and the descriptors. */
-static int receive(spc_join_t *joined, int (*check)(void *), void *argument) {
+/* Reads the answer: a word, and the descriptors; or a status, which is negative, and a sentence. */
+static int receive(spc_join_t *joined, int (*check)(void *), void *argument, char *sentence, uint64_t bytes) {
     int32_t process = 0;
     int handed[HANDED] = {-1, -1};
     for (;;) {
         control_t control;
-        struct iovec piece = {.iov_base = &process, .iov_len = sizeof process};
-        struct msghdr message = {.msg_iov = &piece,
-                                 .msg_iovlen = 1,
+        struct iovec pieces[] = {{.iov_base = &process, .iov_len = sizeof process},
+                                 {.iov_base = sentence, .iov_len = bytes - 1}};
+        struct msghdr message = {.msg_iov = pieces,
+                                 .msg_iovlen = 2,
                                  .msg_control = control.room,
                                  .msg_controllen = sizeof control};
         const ssize_t got = recvmsg(joined->connection, &message, MSG_CMSG_CLOEXEC);
@@ -141,6 +143,10 @@ static int receive(spc_join_t *joined, int (*check)(void *), void *argument) {
                 return status;
             }
             continue;
+        }
+        if (got > (ssize_t)sizeof process && process < 0) {
+            sentence[(uint64_t)got - sizeof process] = '\0';
+            return process;
         }
         const struct cmsghdr *found = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
         if (found == NULL || found->cmsg_type != SCM_RIGHTS || got != (ssize_t)sizeof process
@@ -174,13 +180,17 @@ int spc_join_connect(const spc_launcher_place_t *place, const void *self, int (*
     const spc_join_hello_t hello = {
         .rank = place->rank, .size = place->size, .self = (uint64_t)(uintptr_t)self};
     *joined = (spc_join_t){.connection = -1, .segment = -1, .report = -1};
+    message[0] = '\0';
     int status = wait_for_first(place, check, argument, &joined->connection);
     if (status == SPC_OK) {
         const ssize_t sent = send(joined->connection, &hello, sizeof hello, MSG_NOSIGNAL);
-        status = sent == (ssize_t)sizeof hello ? receive(joined, check, argument) : SPC_ELOST;
+        status = sent == (ssize_t)sizeof hello ? receive(joined, check, argument, message, message_bytes)
+                                               : SPC_ELOST;
     }
     if (status != SPC_OK) {
-        explain(place, status, message, message_bytes);
+        if (message[0] == '\0') {
+            explain(place, status, message, message_bytes);
+        }
         if (joined->connection >= 0) {
             close(joined->connection);
         }
@@ -213,6 +223,31 @@ int spc_join_accept(int listener, spc_join_hello_t *hello) {
         close(connection);
     }
     return -1;
+}
+
+void spc_join_refuse(int listener, uint32_t others, int status, const char *sentence) {
+    const uint64_t until_ns = spc_clock_now_ns() + REFUSE_S * UINT64_C(1000000000);
+    const int32_t word = status;
+    struct iovec pieces[] = {{.iov_base = (void *)&word, .iov_len = sizeof word},
+                             {.iov_base = (void *)sentence, .iov_len = strlen(sentence)}};
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 2};
+    struct pollfd ready = {.fd = listener, .events = POLLIN};
+    while (others > 0) {
+        const uint64_t now_ns = spc_clock_now_ns();
+        const uint64_t left_ms = now_ns < until_ns ? (until_ns - now_ns) / 1000000 : 0;
+        spc_join_hello_t hello;
+        if (poll(&ready, 1, (int)left_ms) <= 0) {
+            return;
+        }
+        const int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (connection >= 0 && read_hello(connection, &hello)) {
+            (void)sendmsg(connection, &message, MSG_NOSIGNAL);
+            others--;
+        }
+        if (connection >= 0) {
+            close(connection);
+        }
+    }
 }
 
 int spc_join_hand(int connection, const int handed[2], pid_t supervisor) {
@@ -258,6 +293,10 @@ int spc_join_connect(const spc_launcher_place_t *place, const void *self, int (*
 int spc_join_accept(int listener, spc_join_hello_t *hello) {
     (void)listener, (void)hello;
     return -1;
+}
+
+void spc_join_refuse(int listener, uint32_t others, int status, const char *sentence) {
+    (void)listener, (void)others, (void)status, (void)sentence;
 }
 
 int spc_join_hand(int connection, const int handed[2], pid_t supervisor) {

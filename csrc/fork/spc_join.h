@@ -8,7 +8,7 @@
  * The first process listens at an abstract socket and forks the supervisor, which inherits it. All processes connect,
  * the first one, too. Each sends its place (spc_join_hello_t), and gets the descriptors of the segment and of the pipe
  * of reports. The connection stays: over it the supervisor sends the exit code of the run, one word, and its end is the
- * end of the supervisor.
+ * end of the supervisor. If there is no run, the first process sends the others why instead, before it fails itself.
  *
  * Anyone may have taken the name, and anyone may connect. Both ends ask the kernel whose process the other one is: a
  * listener of another user is passed over, for the next of a few names, and a connection of one is closed.
@@ -40,9 +40,13 @@ typedef struct spc_join {
 /* The first process: SPC_ESYSTEM, SPC_EAGAIN if a process of this user listens there already. */
 int spc_join_listen(const spc_launcher_place_t *place, int *listener);
 
+/* The first process, if there is no run: sends the others the status and the sentence, until so many have asked, a few
+ * seconds have passed, or a signal comes. */
+void spc_join_refuse(int listener, uint32_t others, int status, const char *sentence);
+
 /* Each process: waits for the first one. `check`: after each try; another status than SPC_OK ends the wait (NULL:
- * none). SPC_ETIMEDOUT, SPC_ELOST (the supervisor has ended, or does not know this process), SPC_ESYSTEM, with a
- * sentence without full stop in `message`. */
+ * none). SPC_ETIMEDOUT, SPC_ELOST (the supervisor has ended, or does not know this process), SPC_ESYSTEM, or what the
+ * first one failed with, with a sentence without full stop in `message`. */
 int spc_join_connect(const spc_launcher_place_t *place, const void *self, int (*check)(void *),
                      void *argument, spc_join_t *joined, char *message, uint64_t message_bytes);
 

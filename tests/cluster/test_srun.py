@@ -2,6 +2,8 @@
 """Processes that srun has started, on one machine and on several, are one run."""
 
 import os
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -144,6 +146,85 @@ def test_another_users_process_at_the_port_is_passed_over(srun):
     taken = srun.script(TAKEN, "taken.py")
     result = srun(2, 4, HEAD + RING, before=("salloc", "-N2", "-n4", "-Q", sys.executable, taken))
     assert (result.code, sorted(result.lines), result.err) == (0, ring(4), ""), result
+
+
+LANGUAGES = {
+    "c": (
+        "cc",
+        """
+#include <spcomm/spcomm.h>
+#include <stdio.h>
+
+int main(void) {
+    spcomm_t *comm;
+    int64_t sum;
+    if (spcomm_startup(0, 0, 0, NULL, &comm) != 0) {
+        fprintf(stderr, "%s\\n", spcomm_last_error());
+        return 2;
+    }
+    if (spcomm_global_sum_int64(comm, spcomm_rank(comm), SPCOMM_FOREVER, &sum) != 0) {
+        return 3;
+    }
+    printf("%d %d %d\\n", spcomm_rank(comm), spcomm_size(comm), (int)sum);
+    return 0;
+}
+""",
+    ),
+    "cpp": (
+        "c++",
+        """
+#include <cstdio>
+#include <spcomm/speedescomm.hpp>
+
+int main() {
+    SpComm_StartUp(0, 0, 0, NULL);
+    const int sum = SpComm_GlobalSum(SpComm_GetNodeId());
+    std::printf("%d %d %d\\n", SpComm_GetNodeId(), SpComm_GetNumNodes(), sum);
+}
+""",
+    ),
+}
+
+
+def compiled(folder, language):
+    def told(option):
+        command = [sys.executable, "-m", "spcomm", "config", option]
+        return shlex.split(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    compiler, text = LANGUAGES[language]
+    source, made = folder / f"program.{language}", folder / "program"
+    source.write_text(text)
+    subprocess.run([compiler, *told("--cflags"), source, "-o", made, *told("--libs")], check=True)
+    return made
+
+
+def path_of(has_command):
+    """This PATH, with or without the command `spcomm`."""
+    own = os.path.dirname(sys.executable)
+    kept = [
+        part for part in os.environ["PATH"].split(os.pathsep) if part and not os.path.exists(f"{part}/spcomm")
+    ]
+    return os.pathsep.join([own, *kept] if has_command else kept)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_programs_in_c(slurm, tmp_path, language):
+    made = compiled(tmp_path, language)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("SPCOMM_")}
+    done = slurm("srun", "-N3", "-n7", made, env={**env, "PATH": path_of(True)}, cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr == "", done
+    assert sorted(done.stdout.splitlines()) == [f"{rank} 7 21" for rank in range(7)], done
+
+
+def test_a_first_process_that_fails_tells_the_others(slurm, tmp_path):
+    made = compiled(tmp_path, "c")
+    env = {key: value for key, value in os.environ.items() if not key.startswith("SPCOMM_")}
+    done = slurm("srun", "-N2", "-n6", made, env={**env, "PATH": path_of(False)}, cwd=tmp_path)
+    why = "the box process cannot be started: there is no command spcomm in PATH"
+    own = [line for line in done.stderr.splitlines() if line.startswith("spcomm")]
+    assert done.returncode == 2 and len(own) == 6 and all(why in line for line in own), done
+    others = f"the first process of srun on this machine cannot begin the run: {why}"
+    assert sum(others in line for line in own) == 4, done
 
 
 def test_a_run_within_a_step(srun):

@@ -34,7 +34,8 @@ static pid_t child(const spc_launcher_place_t *place, int status) {
         alarm(60);
         CHECK_EQ(spc_join_connect(place, place, NULL, NULL, &joined, message, sizeof message), status);
         if (status != SPC_OK) {
-            CHECK(strstr(message, "waits in vain") != NULL && joined.connection == -1);
+            CHECK(strstr(message, status == SPC_ELOST ? "waits in vain" : "as it is") != NULL);
+            CHECK_EQ(joined.connection, -1);
             _exit(0);
         }
         CHECK_EQ(joined.supervisor, getppid());
@@ -91,6 +92,15 @@ TEST(a_connection_that_ends_without_an_answer) {
     close(accept_from(listener, &hello));
     CHECK_EQ(check_wait(process), 0);
     close(listener);
+}
+
+TEST(the_first_process_says_why_there_is_no_run) {
+    const spc_launcher_place_t first = place_of(0), second = place_of(1);
+    int listener = listen_as(&first);
+    pid_t process = child(&second, SPC_EINVAL);
+    spc_join_refuse(listener, 1, SPC_EINVAL, "as it is");
+    close(listener);
+    CHECK_EQ(check_wait(process), 0);
 }
 
 TEST(the_name_is_taken_once) {
