@@ -10,8 +10,8 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-# Half of the time tests wait for processes. Another number of workers: make test ARGS="-n 8"; -n 0 is none.
-IN_PARALLEL := -n $(shell expr $(CORES) + $(CORES) / 2 + 1) --dist worksteal
+# Tests mostly wait for processes. Another number of workers: make test ARGS="-n 8"; -n 0 is none.
+IN_PARALLEL := -n $(shell expr $(CORES) + 1) --dist worksteal
 export PYTHON
 
 C_FILES := $(shell find csrc spcomm tests examples -name '*.[ch]' -not -path 'spcomm/mpi/*' 2>/dev/null)
