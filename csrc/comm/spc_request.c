@@ -271,6 +271,36 @@ static bool test_any(spc_node_wait_t *wait) {
     return false;
 }
 
+static int doomed_one(spc_request_t *request);
+
+/* After this, what the sender of a part has sent before its end is here. */
+static void take_last(const spc_request_t *part) {
+    spc_node_t *node = part->comm->node;
+    pthread_mutex_lock(&node->lock);
+    if (part->kind == SPC_REQUEST_RECEIVE && part->match.source != SPC_ANY_SOURCE) {
+        (void)spc_inbox_drain_row(node->inbox, (uint32_t)part->match.source);
+    }
+    spc_node_claim(node);
+    spc_node_unlock(node);
+}
+
+/* The test of the wait may end the part that is judged, and then wait for another one: so that is judged only if it is
+ * open although all is here that can end it. */
+static int doomed_parts(spc_request_t *request) {
+    while (!are_parts_done(request)) {
+        spc_request_t *part = request->parts;
+        const int status = doomed_one(part);
+        if (status == SPC_OK || status == SPC_EAGAIN) {
+            return status;
+        }
+        take_last(part);
+        if (!spc_request_is_done(part)) {
+            return status;
+        }
+    }
+    return SPC_OK;
+}
+
 static int doomed_one(spc_request_t *request) {
     spc_comm_t *comm = request->comm;
     switch (request->kind) {
@@ -282,7 +312,7 @@ static int doomed_one(spc_request_t *request) {
     case SPC_REQUEST_BARRIER:
         return spc_comm_doomed_phase(comm, request->phase);
     case SPC_REQUEST_ALL:
-        return request->parts != NULL ? doomed_one(request->parts) : SPC_OK;
+        return doomed_parts(request);
     default:
         return SPC_OK; /* its owner completes it */
     }
@@ -324,11 +354,17 @@ static void describe_one(const spc_request_t *request, spc_board_entry_t *entry,
     case SPC_REQUEST_BARRIER:
         spc_comm_describe_phase(comm, SPC_BOARD_PHASE, request->phase, entry, pairs);
         break;
-    case SPC_REQUEST_ALL: /* without its first part it is never done */
-        if (request->parts != NULL) {
-            describe_one(request->parts, entry, pairs);
+    case SPC_REQUEST_ALL: { /* without its first open part it is never done */
+        const spc_request_t *part = request->parts;
+        while (part != NULL
+               && atomic_load_explicit(&part->done, memory_order_relaxed)) { /* as in describe_any */
+            part = part->next_part;
+        }
+        if (part != NULL) {
+            describe_one(part, entry, pairs);
         }
         break;
+    }
     default:
         entry->doubts |= SPC_BOARD_UNKNOWN; /* the program itself completes it, from another thread */
     }

@@ -332,6 +332,62 @@ TEST(cancel) {
 
 /* ---- ends ---- */
 
+/* Rank 0 looks at the row of rank 1, and then at a long list of receives from rank 2. In that time rank 1 sends and
+ * leaves: its part is there, and that of rank 2, which comes much later, is not lost. */
+enum { FILLERS = 20000, ROUNDS = 300 };
+
+static void ping_pong(spc_comm_t *comm, int other) {
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        send_content(comm, other, 7, i, 8);
+        recv_content(comm, other, 7, i, 8);
+    }
+}
+
+static void part_of_who_left(spc_comm_t *comm, spc_request_t fillers[FILLERS]) {
+    posted_t parts[2];
+    spc_request_t list = {0};
+    post(comm, 1, 1, &parts[0]);
+    for (int i = 0; i < FILLERS; i++) {
+        fillers[i].deliver = deliver;
+        CHECK_OK(spc_request_receive(comm, SPC_CONTEXT_USER, 2, 6, &fillers[i]));
+    }
+    post(comm, 2, 5, &parts[1]);
+    parts[0].request.next_part = &parts[1].request;
+    spc_request_all(comm, &parts[0].request, &list);
+    send_content(comm, 1, 3, 0, 8);
+    CHECK_OK(spc_request_wait(&list, SPC_NO_DEADLINE));
+    content_check(parts[0].content, 1, 8);
+    content_check(parts[1].content, 2, 8);
+}
+
+static void left_body(int rank, int size, void *box) {
+    spc_comm_t *comm = comm_box_join(box, rank);
+    spc_request_t *fillers = calloc(FILLERS, sizeof(*fillers));
+    spc_message_t message;
+    (void)size;
+    CHECK(fillers != NULL);
+    if (rank == 0) {
+        part_of_who_left(comm, fillers);
+    } else if (rank == 1) {
+        recv_content(comm, 0, 3, 0, 8);
+        send_content(comm, 0, 1, 1, 8);
+    } else if (rank == 2) {
+        CHECK_EQ(spc_comm_recv(comm, SPC_CONTEXT_USER, 1, 9, SPC_NO_DEADLINE, &message), SPC_EFINISHED);
+        ping_pong(comm, 3);
+        send_content(comm, 0, 5, 2, 8);
+    } else {
+        ping_pong(comm, 2);
+    }
+    comm_box_leave(comm);
+    free(fillers); /* posted until then */
+}
+
+TEST(parts_of_nodes_that_left) {
+    for (long i = 0; i < check_scale(40); i++) {
+        run_ranks(4, (spc_config_t){0}, left_body);
+    }
+}
+
 static void lost_body(int rank, int size, void *box) {
     spc_comm_t *comm = comm_box_join(box, rank);
     (void)size;
