@@ -113,7 +113,7 @@ def snapshot():
 
 
 def wait_for_end(pid, deadline):
-    """Wait until a child ends, reap it, and tell whether it did."""
+    """Wait until a process ends, reap it if it is a child, and tell whether it ended."""
     try:
         descriptor = os.pidfd_open(pid)
     except (ProcessLookupError, AttributeError):

@@ -191,22 +191,27 @@ static MPI_Count bytes_of(spc_mpi_part_t part) {
     return part.count * part.type->size;
 }
 
+int spc_mpi_check_part(const spc_mpi_comm_t *comm, int source, MPI_Count bytes, uint8_t format,
+                       spc_mpi_part_t part, bool is_exact) {
+    if (bytes > bytes_of(part) || (is_exact && bytes < bytes_of(part))) {
+        return spc_mpi_fail(
+            comm, MPI_ERR_TRUNCATE,
+            "rank %d gave %lld bytes, and there is room for %lld: counts and datatypes of the two "
+            "do not match",
+            source, (long long)bytes, (long long)bytes_of(part));
+    }
+    return format == 0 ? MPI_SUCCESS
+                       : spc_mpi_note_mismatch(&(spc_mpi_mismatch_t){
+                             .comm = comm, .type = part.type, .source = source, .tag = -1, .format = format});
+}
+
 int spc_mpi_take_part(const spc_mpi_comm_t *comm, const spc_message_t *message, int source,
                       spc_mpi_part_t part) {
     const MPI_Count bytes = (MPI_Count)spc_message_data_bytes(message), room = bytes_of(part);
     spc_mpi_type_unpack(spc_message_data(message), bytes < room ? bytes : room, part.at, part.count,
                         part.type);
-    if (bytes > room) {
-        return spc_mpi_fail(
-            comm, MPI_ERR_TRUNCATE,
-            "rank %d gave %lld bytes, and there is room for %lld: counts and datatypes of the two "
-            "do not match",
-            source, (long long)bytes, (long long)room);
-    }
-    const uint8_t format = spc_mpi_unexpected(message, part.type, false);
-    return format == 0 ? MPI_SUCCESS
-                       : spc_mpi_note_mismatch(&(spc_mpi_mismatch_t){
-                             .comm = comm, .type = part.type, .source = source, .tag = -1, .format = format});
+    return spc_mpi_check_part(comm, source, bytes, spc_mpi_unexpected(message, part.type, false), part,
+                              false);
 }
 
 int spc_mpi_copy_part(const spc_mpi_comm_t *comm, spc_mpi_part_t from, spc_mpi_part_t to) {

@@ -130,7 +130,12 @@ void spc_mpi_collective_end(spc_mpi_collective_t *call);
 int spc_mpi_reduction_run(const spc_mpi_collective_t *call);
 int spc_mpi_inter_run(const spc_mpi_collective_t *call);
 
-/* Copies a message's data to its part, and releases nothing; MPI_ERR_TRUNCATE. */
+/* Checks the length and the format of data that a rank gave against their part, which shorter data may not fill
+ * (`is_exact`: they have to); MPI_ERR_TRUNCATE. */
+int spc_mpi_check_part(const spc_mpi_comm_t *comm, int source, MPI_Count bytes, uint8_t format,
+                       spc_mpi_part_t part, bool is_exact);
+
+/* Copies a message's data to its part, and releases nothing; as spc_mpi_check_part. */
 int spc_mpi_take_part(const spc_mpi_comm_t *comm, const spc_message_t *message, int source,
                       spc_mpi_part_t part);
 

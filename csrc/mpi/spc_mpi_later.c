@@ -98,10 +98,9 @@ typedef struct header {
 /* A part of the result, which a peer gives. */
 typedef struct part {
     spc_request_t core; /* first: the core gives it back to `deliver` */
-    int peer;
+    const spc_mpi_collective_t *call;
     spc_mpi_part_t to;
-    header_t expected;
-    header_t found;
+    bool is_of_call; /* the message is of this call, and its data are there */
     MPI_Count bytes;
     uint8_t format; /* of elements of another type; 0: they are as expected */
 } part_t;
@@ -209,14 +208,13 @@ static int give(const spc_mpi_collective_t *call) {
 /* spc_request_deliver_t: with the node's lock. Errors are explained at completion. */
 static void deliver(spc_request_t *core, spc_message_t *message) {
     part_t *part = (part_t *)core;
+    const header_t expected = header_of(part->call);
     const MPI_Count room = part->to.count * part->to.type->size;
-    part->found = (header_t){.kind = -1}; /* of a message that tells nothing, as no node of ours sends it */
-    if (message->meta_bytes == sizeof(part->found)) {
-        memcpy(&part->found, message->bytes, sizeof(part->found));
-    }
+    part->is_of_call =
+        message->meta_bytes == sizeof(expected) && memcmp(message->bytes, &expected, sizeof(expected)) == 0;
     part->bytes = (MPI_Count)spc_message_data_bytes(message);
     part->format = spc_mpi_unexpected(message, part->to.type, true);
-    if (memcmp(&part->found, &part->expected, sizeof(part->found)) == 0) {
+    if (part->is_of_call) {
         spc_mpi_type_unpack(spc_message_data(message), part->bytes < room ? part->bytes : room, part->to.at,
                             part->to.count, part->to.type);
     }
@@ -265,11 +263,8 @@ static int get(kept_t *kept, spc_mpi_request_t *request) {
         if (!call->recv.is_used || !gets_from(call, peer)) {
             continue;
         }
-        *part = (part_t){.core = {.deliver = deliver, .tag = SPC_ANY_TAG},
-                         .peer = peer,
-                         .to = place_for(kept, peer),
-
-                         .expected = header_of(call)};
+        *part = (part_t){
+            .core = {.deliver = deliver, .tag = SPC_ANY_TAG}, .call = call, .to = place_for(kept, peer)};
         code = spc_mpi_check(call->comm, spc_request_receive(call->comm->core, SPC_CONTEXT_INTERNAL,
                                                              spc_mpi_to_core(call->comm, peer),
                                                              SPC_MPI_TAG_LATER, &part->core));
@@ -293,28 +288,16 @@ static void free_items(kept_t *kept) {
     kept->items = NULL;
 }
 
-static int check_part(const spc_mpi_collective_t *call, const part_t *part) {
-    const MPI_Count room = part->to.count * part->to.type->size;
-    if (memcmp(&part->found, &part->expected, sizeof(part->found)) != 0) {
+static int check_part(const part_t *part, int peer) {
+    if (!part->is_of_call) {
         return spc_mpi_fail(
-            call->comm, MPI_ERR_OTHER,
+            part->call->comm, MPI_ERR_OTHER,
             "rank %d called another collective than this rank, or gave another root or operator; all "
             "ranks call the same ones in the same order",
-            part->peer);
+            peer);
     }
-    if (part->bytes > room || (is_reduction(call) && part->bytes < room)) {
-        return spc_mpi_fail(
-            call->comm, MPI_ERR_TRUNCATE,
-            "rank %d gave %lld bytes, and there is room for %lld: counts and datatypes of the "
-            "two do not match",
-            part->peer, (long long)part->bytes, (long long)room);
-    }
-    return part->format == 0 ? MPI_SUCCESS
-                             : spc_mpi_note_mismatch(&(spc_mpi_mismatch_t){.comm = call->comm,
-                                                                           .type = part->to.type,
-                                                                           .source = part->peer,
-                                                                           .tag = -1,
-                                                                           .format = part->format});
+    return spc_mpi_check_part(part->call->comm, peer, part->bytes, part->format, part->to,
+                              is_reduction(part->call));
 }
 
 /* total = v[0] op (v[1] op (... op v[last])); between two groups the values are the other group's. */
@@ -347,7 +330,7 @@ static int finish(spc_mpi_request_t *request) {
     kept->code = MPI_SUCCESS;
     for (int peer = 0; peer < spc_mpi_peers(call->comm) && call->recv.is_used; peer++) {
         if (gets_from(call, peer)) {
-            const int code = check_part(call, &kept->parts[peer]);
+            const int code = check_part(&kept->parts[peer], peer);
             kept->code = kept->code != MPI_SUCCESS ? kept->code : code;
         }
     }

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import leaks
-from launching import read_lines
+from launching import WATCHDOG_S, read_lines
 
 # One pause is not enough: it ends when the launcher asks where the node is.
 WAITS = """
@@ -123,8 +123,7 @@ def test_the_interrupt_comes_before_the_loss(launch, end):
     node = int(read_lines(process, 1)[0])
     process.send_signal(signal.SIGSTOP)
     os.kill(node, signal.SIGUSR1)
-    while leaks.parent_of(node) is not None:
-        time.sleep(0.01)
+    assert leaks.wait_for_end(node, time.monotonic() + WATCHDOG_S)
     process.send_signal(signal.SIGCONT)
     result = launch.finish(process)
     assert (result.code, result.lines) == (130, ["saved"]), result
