@@ -60,6 +60,32 @@ def test_a_signal_to_the_launcher_ends_the_run(launch, start, number, code, text
     assert not launch.alive()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_all_that_a_node_gets_first(launch, number):
+    """As a scheduler, killall, or a terminal that closes sends it: the launcher may be the last to get it."""
+    is_lost = launch.folder / "is_lost"
+    os.mkfifo(is_lost)
+    text = f"""
+    import os, spcomm
+    comm = spcomm.startup()
+    comm.barrier()
+    if comm.rank == 0:
+        os.kill(os.getpid(), {number:d})
+    try:
+        comm.recv(0)
+    except spcomm.NodeLostError:
+        open({str(is_lost)!r}, "w").close()
+        comm.recv()
+    """
+    process = launch.start("-n", 2, launch.script(text))
+    assert is_lost.read_text() == ""  # and the launcher knows that node 0 has ended
+    process.send_signal(number)
+    result = launch.finish(process)
+    assert result.code == 128 + number, result
+    how = f"told to end by {number.name} (exit code {128 + number})"
+    assert result.last == f"spcomm: {how}; the nodes were stopped", result
+
+
 def test_ctrl_c_in_the_last_wait_shows_no_traceback(launch):
     """Python prints the exceptions of functions that run at exit, and says that it ignores them."""
     text = """

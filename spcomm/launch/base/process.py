@@ -3,6 +3,7 @@
 
 import _signal
 import os
+import select
 import sys
 import time
 
@@ -17,6 +18,10 @@ WHERE_SIGNAL = _signal.SIGRTMIN + 5 if sys.platform.startswith("linux") else 0
 # A batch system's warning before the time limit; the launcher forwards them to its nodes.
 # The processes between launcher and nodes block them, in case it sends them to all processes of the job.
 FORWARDED = frozenset({_signal.SIGUSR1, _signal.SIGUSR2})
+
+# A scheduler, or a terminal that closes, sends these to all processes of a run, one after the other, in any order.
+_SHARED = frozenset({_signal.SIGTERM, _signal.SIGHUP})
+_SHARED_MS = 500  # milliseconds within which all have it
 
 # The signals whose being ignored is inherited on purpose: nohup ignores the first, a shell without job control the
 # others for a command that it starts in the background.
@@ -50,6 +55,20 @@ CLEAN = {
     "setsigmask": FORWARDED,
     "setsigdef": sorted(_signal.valid_signals() - _names(*_KEPT, "SIGKILL", "SIGSTOP")),
 }
+
+
+def await_shared_signal(fd: int, status: int) -> bool:
+    """Wait a moment for the signal that has ended another process: who has sent it to all is to blame, not the other.
+
+    `fd`: where this process learns of its signals; `status`: the wait status of the other process. Returns False where
+    it has ended for another reason.
+    """
+    if status & 0x7F not in _SHARED:
+        return False
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.poll(_SHARED_MS)
+    return True
 
 
 def reap(pid: int) -> int:

@@ -73,6 +73,7 @@ class Box:
         self._paused = False
         self._ending = False  # the launcher has a reason to end the run
         self._signals = -1  # a pipe
+        self._has_awaited = False  # a signal that has ended another process, once
         self.tells_server = False  # when the launcher's command here has ended
         self._secrets = b""  # of its groups
         self._patience_s: float | None = None  # for the last frames to arrive; None: no limit
@@ -104,6 +105,14 @@ class Box:
         if came and not self._ending:
             self._ending = True  # the others here may have got it, too
             self._frames.send(["told"])
+
+    def _hear_shared_signal(self, status: int) -> None:
+        """Hear a signal before what has ended by it: if the same one has ended both, it is the reason."""
+        from spcomm.launch.base.process import await_shared_signal
+
+        if self._signals >= 0 and not (self._ending or self._has_awaited):
+            self._has_awaited = await_shared_signal(self._signals, status)
+        self._signalled()
 
     def _greet(self) -> None:
         self._frames.greet()
@@ -271,10 +280,10 @@ class Box:
         self._frames.send(["answer", number, about])
 
     def _hear_starter(self, client: "Any") -> None:
-        self._signalled()  # if one signal has ended both, it is the reason
         message = client.receive()
         if message is None or message[0] == "gone":
             self._loop.remove(client.fileno())
+            self._hear_shared_signal(client.status if message is None else 0)
             if message is None and not self._ending:
                 whose = "" if self._run.alone else f" of {client.plan.name}"
                 self._fail(f"the process that starts the nodes{whose} there was killed")
@@ -293,6 +302,7 @@ class Box:
         if message[0] == "started":
             self._run.started.update(zip(message[1], message[2], strict=True))
         elif message[0] == "exited":
+            self._hear_shared_signal(message[2])
             self._exited(message[1], message[2], self._run.started.pop(message[1], 0))
         elif message[0] == "signalled":
             if not self._run.signalled:

@@ -158,7 +158,7 @@ class Supervisor:
             self._loop.remove(fork_client.fileno())
             was_gone, fork_client.gone = fork_client.gone, True
             if message is None and not was_gone:
-                self._signalled()  # if the same signal has ended both, it is the reason
+                self._hear_shared_signal(fork_client.status)
                 self._lost(fork_client)
         elif verb == "exited":
             if self._stats is not None and len(message) > 3:
@@ -286,6 +286,7 @@ class Supervisor:
             self._interrupts.append(node)
         else:
             group.segment(rank).mark_died(rank, process.exit_reason(status))
+        self._hear_shared_signal(status)
         self._consider()
         self._publish_interrupts()
 
@@ -474,6 +475,12 @@ class Supervisor:
                 self._told_to_end(number)
             elif number in process.FORWARDED:
                 self._forward_signal(number)
+
+    def _hear_shared_signal(self, status: int) -> None:
+        """Hear a signal before what has ended by it: if the same one has ended both, it is the reason."""
+        if not self._reason:
+            process.await_shared_signal(self._signals, status)
+        self._signalled()
 
     def _forward_signal(self, number: int) -> None:
         """Hand a batch system's warning to each node's process, and not to what the node has started."""
