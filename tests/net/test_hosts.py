@@ -22,6 +22,7 @@ from pairwise import each
 from python_programs import FOUND, STDIN, written
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import machines
+from spcomm.launch.cmdline.environment import THREADS
 from spcomm.launch.cmdline.options import parse
 from spcomm.launch.remote import versions
 from spcomm.launch.remote.framing import GREETING, FrameError, Frames
@@ -285,6 +286,12 @@ def test_a_deadlock_in_the_only_box(launch, ssh):
     result = launch("--host", "a:3", "--ssh", ssh, ring)
     assert result.code == 99 and "SP101" in result.err, result
     assert "nodes 0-2  recv(source=rank" in result.err, result
+
+
+def test_every_library_there_has_the_count_of_openmp(launch, ssh):
+    text = f"import os; print(*(os.environ.get(name) for name in {[*THREADS]}))"
+    result = launch("--host", "a:1", "--ssh", ssh, "--no-label", launch.script(text))
+    assert result.lines == [" ".join(["1"] * len(THREADS))], result
 
 
 def test_variables(launch, ssh):

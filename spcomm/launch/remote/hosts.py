@@ -14,6 +14,7 @@ import time
 
 from spcomm.launch.base import loopback
 from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.environment import THREADS
 from spcomm.launch.cmdline.groups import gather
 from spcomm.launch.cmdline.machines import HERE, tunnels, why
 from spcomm.launch.local.fork_client import ForkClient
@@ -139,8 +140,9 @@ def _described(plan: "Plan", part: "Part") -> "dict[str, Any]":
             key: value
             for key, value in plan.environment.items()
             if key in names
+            or key in THREADS
             or key == "PYTHONHASHSEED"
-            or (key.startswith(("SPCOMM_", "OMP_NUM_", "OPENBLAS_")) and key != "SPCOMM_CODE")
+            or (key.startswith("SPCOMM_") and key != "SPCOMM_CODE")
         },
         "group": plan.group,
         "indices": list(plan.indices),
