@@ -104,7 +104,8 @@ def leave_out(config, items, marker, wanted):
     found = [item for item in items if wanted and item.get_closest_marker(marker)]
     if found:
         config.hook.pytest_deselected(items=found)
-        items[:] = [item for item in items if item not in set(found)]
+        left_out = set(found)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m

@@ -53,6 +53,7 @@ tests = ["{tests}"]
 }
 
 
+@pytest.mark.slow
 def test_an_entry_that_names_no_test_is_told_and_the_next_one_runs(tmp_path, monkeypatch, capsys):
     for name, text in SMALL_TREE.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)

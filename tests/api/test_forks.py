@@ -77,6 +77,7 @@ def test_an_open_fuzzy_barrier_in_the_child(comm):
     fuzzy.wait()
 
 
+@pytest.mark.slow
 def test_views_that_die_in_the_child_live_on_in_the_node(comm):
     following, previous = neighbours(comm)
     comm.send(np.arange(50_000), following)

@@ -73,6 +73,7 @@ def test_structures_scalars_and_containers(comm, kind):
 
 @both
 @pytest.mark.parametrize("length", [3, 20_000])
+@pytest.mark.slow
 def test_collectives_move_them(comm, kind, length):
     mine = foreign(kind, numbers(comm.rank, length))
     assert comm.bcast(mine if comm.rank == 0 else None).tolist() == numbers(0, length)

@@ -158,6 +158,7 @@ def test_bytes_of_every_way_of_travelling(comm, length):
 
 
 @pytest.mark.smoke
+@pytest.mark.slow
 def test_many_different_ones_in_a_row(comm):
     following, previous = neighbours(comm)
     for value in OBJECTS.values():

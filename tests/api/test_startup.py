@@ -127,14 +127,17 @@ def test_alone_a_wait_that_may_end_is_no_deadlock(tmp_path):
     ("before", "helper", "words"),
     [
         ("", "threading.Thread(target=lambda: (asked.wait(), comm.send(5, 0))).start()", "another thread"),
-        (
+        pytest.param(
             "pool = concurrent.futures.ThreadPoolExecutor()\npool.submit(int).result()",
             "pool.submit(lambda: (asked.wait(), comm.send(5, 0)))",
             "another thread",
+            marks=pytest.mark.slow,
         ),
         # A handler that is there before the readline module is called by that of the module.
         ("signal.signal(signal.SIGWINCH, send)\nimport readline", "kill('WINCH')", "a signal handler"),
-        ("", "signal.signal(signal.SIGINT, send)\nkill('INT')", "a signal handler"),
+        pytest.param(
+            "", "signal.signal(signal.SIGINT, send)\nkill('INT')", "a signal handler", marks=pytest.mark.slow
+        ),
     ],
     ids=["thread", "executor", "window", "interrupt"],
 )

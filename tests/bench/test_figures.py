@@ -148,6 +148,7 @@ needs_matplotlib = pytest.mark.skipif(
 
 @pytest.mark.leaves("matplotlib keeps its fonts open")
 @needs_matplotlib
+@pytest.mark.slow
 def test_pictures_and_a_page(tmp_path, capsys):
     from PIL import Image, ImageColor
 

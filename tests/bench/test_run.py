@@ -82,6 +82,7 @@ def test_every_work(contender):
 
 @pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
 @pytest.mark.parametrize("transport", ["memory", "tcp"])
+@pytest.mark.slow
 def test_every_operation_of_the_sweep(contender, transport):
     """With more nodes than two, and sizes of one element, of several slots, and of blocks."""
     if contender.missing:
@@ -93,6 +94,7 @@ def test_every_operation_of_the_sweep(contender, transport):
     assert all(times and all(time > 0 for time in times) for times in results.values())
 
 
+@pytest.mark.slow
 def test_every_path():
     """Each kind of start with two and with three nodes, at two sizes."""
     chosen = [row for row in paths.rows((2, 3)) if row.size_bytes in (8, 32 << 10)]

@@ -96,6 +96,7 @@ def test_ctrl_c_tells_calls_and_lines(launch):
     assert result.code == 130 and places(result.err) == TABLE, result
 
 
+@pytest.mark.slow
 def test_a_timeout_tells_the_same(launch):
     for limit in (2, 8, 30):  # a busy machine may need longer to come to these lines
         result = launch.program(PLACES, options=("-n", 5, "--timeout", limit, "--grace", 0.2))

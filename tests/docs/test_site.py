@@ -178,6 +178,7 @@ def test_boxes_do_not_overlap():
     assert all(b - a >= 100 for a, b in pairwise(row))
 
 
+@pytest.mark.slow
 def test_floors_are_those_of_the_sources():
     floors = loaded(EXTENSION / "floors.py")
     arrows = floors.c_includes()

@@ -39,6 +39,7 @@ def test_runs(path, nodes, compiler, launch):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.slow
 def test_runs_without_a_launcher(path, compiler, alone):
     code, out, err = alone(compiler(path, "-O2"))
     assert (code, err) == (0, "") and out.count("\n") == 1

@@ -35,6 +35,7 @@ def test_c_and_python(half, start, compiler, launch):
 
 
 @pytest.mark.parametrize("where", ["boxes", "hosts"])
+@pytest.mark.slow
 def test_c_and_python_in_groups_over_boxes(where, compiler, launch):
     """The C node of each group is in another box than the Python node."""
     program, python = compiler(PROGRAMS / "mixed.c", "-D_GNU_SOURCE"), PROGRAMS / "mixed.py"

@@ -36,6 +36,7 @@ def test_cxx_has(signature, compiler, tmp_path):
 
 
 @pytest.mark.parametrize("standard", ["c++11", "c++17"])
+@pytest.mark.slow
 def test_cxx_has_all_of_them_together(standard, compiler, tmp_path):
     source = tmp_path / "all.cpp"
     source.write_text(program([*signatures.ALL, *signatures.NET]))

@@ -58,6 +58,7 @@ def test_a_deadlock_is_proven_without_proc(without_proc):
     assert result.code == 99 and "DEADLOCK — all 3 nodes wait" in result.err, result
 
 
+@pytest.mark.slow
 def test_threads_are_noticed_without_proc(launch):
     bare = on_bare(launch, "/proc")
     text = f"import threading\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n{RING}"

@@ -245,6 +245,7 @@ def test_a_failure_in_one_box_ends_all(launch, start):
     assert result.code == 1 and "node 2 ended with an uncaught ValueError" in result.last, result
 
 
+@pytest.mark.slow
 def test_a_timeout_says_where_the_nodes_of_all_boxes_were(launch):
     for limit in (2, 10, 40):  # a busy machine may need longer to come to that line
         result = launch("-n", 3, "--boxes", 2, "--timeout", limit, launch.script(WAITS))
@@ -715,6 +716,7 @@ def test_strangers_harm_nobody(door):
     assert door.next() == (5, 1, door.encrypts) and door.admitted.empty()
 
 
+@pytest.mark.slow
 def test_who_says_nothing_is_sent_away(door):
     with socket.create_connection(door.address) as stranger:
         stranger.settimeout(60)

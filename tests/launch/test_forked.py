@@ -203,6 +203,7 @@ def test_node_0_is_killed_from_outside(forked, number):
     assert result.last == "spcomm: node 0 died; the other nodes were stopped"
 
 
+@pytest.mark.slow
 def test_sigterm_of_the_supervisor_ends_the_run(forked):
     text = """
     if comm.rank == 1:
@@ -391,6 +392,7 @@ def test_no_semaphore_outlives_a_run(forked, end, code):
     assert not [name for name in result.lines if os.path.exists(f"/dev/shm/sem.{name[1:]}")], result
 
 
+@pytest.mark.slow
 def test_the_root_that_gave_nothing_is_first_however_long_it_cleans_up(forked):
     """The supervisor waits for the report of an error of which others were told, as long as the error is alive."""
     text = """

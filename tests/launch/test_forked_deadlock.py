@@ -169,6 +169,7 @@ def test_another_thread_may_send(forked):
     assert well(forked.nodes(3, text)).lines == ["late"] * 3
 
 
+@pytest.mark.slow
 def test_ctrl_c_where_nothing_is_proven(forked):
     """A thread that might send keeps it from being called a deadlock: a warning, and the nodes wait until Ctrl-C."""
     text = f"""

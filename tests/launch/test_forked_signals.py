@@ -42,6 +42,7 @@ ENDINGS = {
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.spread("name")
 def test_every_node_saves(forked, name, ending, first):
     """However a node ends after a signal to the whole group, it has answered, and the others have their time."""
     text = SAVES.format(name=name, first=first, end=ENDINGS[ending].format(name=name))
@@ -139,6 +140,7 @@ STATES = {
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGCHLD])
+@pytest.mark.slow
 def test_signals_that_the_parent_kept_from_the_program(forked, state, number):
     """Node 0 computes, and ends with the code of the failure: it obeys the supervisor's SIGTERM in any case."""
     result = forked.nodes(

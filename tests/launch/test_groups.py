@@ -155,6 +155,7 @@ def test_exceptions_of_nodes_of_the_same_rank_are_told_apart(launch, start):
     assert "[1:0]" not in result.err and " of group 2 ended with an uncaught ValueError" in result.last
 
 
+@pytest.mark.slow
 def test_a_timeout_says_where_the_nodes_of_each_group_were(launch):
     script = launch.script("import signal, spcomm\ncomm = spcomm.startup()\nif comm.rank: signal.pause()")
     states = {

@@ -30,6 +30,7 @@ def compared(launch, case, words, start, python=(), options=()):
 
 @pytest.mark.parametrize("start", ["fork", "exec"])
 @pytest.mark.parametrize("case", FOUND)
+@pytest.mark.slow
 def test_programs_find_what_they_find_under_python(launch, case, start):
     plain, result = compared(launch, case, FOUND[case], start)
     assert (plain.returncode, result.code) == (0, 0), (plain, result)

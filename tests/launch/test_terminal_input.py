@@ -101,6 +101,7 @@ def test_ctrl_d_is_the_end_of_input_and_more_can_follow(terminal, launch):
 
 
 @pytest.mark.parametrize("end", ["ctrl-c", "another node", "timeout"])
+@pytest.mark.slow
 def test_a_run_that_ends_at_a_password_leaves_the_terminal_as_it_was(terminal, launch, end):
     text = """
         import getpass, os, signal, sys, spcomm

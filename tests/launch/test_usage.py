@@ -512,7 +512,7 @@ def texts(launch, *python, code=TEXTS, **environment):
     "environment",
     [
         ASCII,
-        {"PYTHONIOENCODING": "latin-1"},
+        pytest.param({"PYTHONIOENCODING": "latin-1"}, marks=pytest.mark.slow),
         pytest.param({"PYTHONIOENCODING": "ascii"}, marks=pytest.mark.slow),
     ],
     ids=str,
@@ -534,6 +534,7 @@ def test_bytes_of_names_stay_in_the_locale_c(launch, environment, shown):
     assert texts(launch, code=code, **environment) == shown
 
 
+@pytest.mark.slow
 def test_docstrings_that_python_leaves_out_are_in_no_text(launch):
     assert texts(launch, "-OO") == texts(launch)
 

@@ -126,6 +126,7 @@ def test_the_terminal_is_intact_after_any_end(terminal, launch, kind):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
+@pytest.mark.slow
 def test_the_terminal_is_intact_after_a_signal(terminal, launch, number):
     watch(terminal, launch, WAITING)
     terminal.until_shows(CALL, PLACE)
@@ -368,6 +369,7 @@ def looks(monkeypatch, letter, counts, sleeps=False):
     return [watched.rows(float(second))[0] for second in range(len(counts))]
 
 
+@pytest.mark.slow
 def test_nodes_of_several_boxes_and_groups_are_shown(launch):
     for options, names in (("--boxes", 2), "012"), (("--group", 4), ["4:0", "4:1", "4:2"]):
         terminal = Terminal()
@@ -383,6 +385,7 @@ def test_nodes_of_several_boxes_and_groups_are_shown(launch):
         terminal.close()
 
 
+@pytest.mark.slow
 def test_a_node_that_is_stopped_and_one_that_has_ended(terminal, launch):
     text = """
     import os, signal, spcomm

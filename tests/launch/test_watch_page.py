@@ -453,6 +453,7 @@ def test_a_browser_gets_the_link_in_a_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("what", ["silent", "half a request", "asks and does not read"])
+@pytest.mark.slow
 def test_a_browser_that_hangs_does_not_hold_up_the_run(launch, what):
     process, port, token = begun(launch)
     client = Client(port, token)
@@ -506,6 +507,7 @@ def test_without_its_page_the_run_goes_on(launch):
     assert result.code == 0 and "the page of --watch=browser has ended early, by SIGKILL" in result.err
 
 
+@pytest.mark.slow
 def test_a_page_that_is_stopped_does_not_hold_up_the_end(launch):
     process, port, token = begun(launch)
     client = Client(port, token)
@@ -590,6 +592,7 @@ def test_it_goes_with_other_options(launch):
     assert result.code == 0 and (launch.folder / "t.json").exists() and "virtual" in result.err
 
 
+@pytest.mark.slow
 def test_a_node_in_pdb_is_shown(launch):
     """The prompt has the terminal, the page has the others, and both come to the same end."""
     process = launch.start(

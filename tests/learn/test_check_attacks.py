@@ -66,6 +66,7 @@ def test_each_says_what_it_must_get():
 
 @walled
 @pytest.mark.parametrize("path", each(10, ATTACKS), ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_behind_walls(path):
     skip_what_this_kernel_lacks(path)
     verdict = grade(path, str(EXERCISE))

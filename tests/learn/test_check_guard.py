@@ -106,7 +106,7 @@ def states(others):
         (IGNORES_SIGTERM, True, lambda found: len(found) >= 8),
         (IGNORES_SIGTERM, False, lambda found: len(found) >= 3),
         (IGNORES_SIGTERM, False, lambda found: len(found) >= 8),
-        (STOPS_GUARD, False, lambda found: "T" in found),
+        pytest.param(STOPS_GUARD, False, lambda found: "T" in found, marks=pytest.mark.slow),
     ],
     ids=["guard", "all", "launcher-unwalled", "all-unwalled", "stopped-guard"],
 )
@@ -142,6 +142,7 @@ CHECKS = {
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("state", ["ignored", "blocked"])
+@pytest.mark.slow
 def test_signals_that_the_parent_kept_from_the_judge(check, state):
     """Nobody could be reaped: a right solution failed, or its walls seemed to fail and it ran without them."""
     keep = {

@@ -111,6 +111,7 @@ def test_a_cell_never_writes_over_a_solution(folder, kernel):
     assert file.with_name("exercise.py.before2").read_text() == "# by the editor once more"
 
 
+@pytest.mark.slow
 def test_a_cell_knows_what_it_wrote_before_a_restart(shelf, folder, kernel):
     kernel.run(f"%cd {folder / '02_ring'}")
     kernel.run(cells(folder / "02_ring" / "exercise.ipynb")["program"])

@@ -466,6 +466,7 @@ def test_a_save_ends_the_check_and_its_verdict_is_never_shown(learn):
     learner.ends()
 
 
+@pytest.mark.slow
 def test_each_key_ends_the_check(learn):
     learner = learn()
     hanging(learner, "hang late")

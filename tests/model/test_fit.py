@@ -121,6 +121,7 @@ def test_what_the_terms_miss_is_learned_from_neighbours(tmp_path):
     assert far.time_ns.high / far.time_ns.value > near.time_ns.high / near.time_ns.value
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth(noisy):
     """Some of 95 % intervals miss; with this seed few do. All of five parameters lie within."""
     inside = [

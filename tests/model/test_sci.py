@@ -186,6 +186,7 @@ def test_systems(capsys):
 
 
 @pytest.mark.leaves("matplotlib keeps the files of its fonts open")
+@pytest.mark.slow
 def test_the_figures_of_the_thesis(tmp_path, capsys):
     assert main(["sci", "--figures", str(tmp_path / "figures")]) == 0
     names = [f"sci-{number}.png" for number in (12, 13, 14, 15)]

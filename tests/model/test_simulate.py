@@ -44,6 +44,7 @@ def tori(draw):
     st.tuples(cost, cost, st.integers(1, 100), cost, cost, cost, *[st.integers(0, 2000)] * 3),
     st.lists(st.lists(st.sampled_from([0, 0, 0, 7, 300]), min_size=8, max_size=8), max_size=3),
 )
+@pytest.mark.slow
 def test_it_agrees_with_the_slow_simulator_event_for_event(
     program, torus, radix, rounds, size, fanout, hot, seed, costs, noise
 ):

@@ -400,6 +400,7 @@ def bound(launch, tmp_path):
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_an_mpi4py_of_another_mpi(launch, bound, words, tmp_path):
     environment, package = bound
     where = ["--ssh", stand_in_for_ssh(tmp_path)] if "--host" in words else ["-n", 2]

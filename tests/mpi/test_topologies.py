@@ -65,6 +65,7 @@ def test_communicators(python_program, program, nodes):
 
 
 @pytest.mark.parametrize("program", ["neighbors.py", "intercomms.py", "communicators.py"])
+@pytest.mark.slow
 def test_in_two_boxes(python_program, program):
     result = python_program(program, 4, "--boxes", 2)
     assert result.code == 0, result

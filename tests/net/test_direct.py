@@ -50,6 +50,7 @@ def test_everything_goes_from_box_to_box(net, boxes):
 
 
 @pytest.mark.parametrize("boxes", PLACES)
+@pytest.mark.slow
 def test_the_relay_where_no_connection_can_be_made(net, boxes):
     result = run(net, 3, boxes, SPCOMM_TEST_NOWHERE="1")
     assert f"no direct connection between boxes {', '.join(PAIRS[boxes])}: the server relayed" in result.err
@@ -65,6 +66,7 @@ def test_connections_that_break(net):
     assert net.proxy.left == 0
 
 
+@pytest.mark.slow
 def test_a_connection_that_stays_away_ends_the_run(net):
     proxy = net.through(faults=0, seed=1)
     process = net.start(

@@ -28,6 +28,7 @@ def run(net, faults, seed, *options, every=30_000, kinds=KINDS, least=6, host="1
 
 
 @hosts
+@pytest.mark.slow
 def test_without_faults(net, host):
     """The proxy alone changes nothing."""
     done = net.folder / "done"

@@ -12,6 +12,8 @@ import shutil
 import time
 from types import SimpleNamespace
 
+import pytest
+
 from rooming import Site
 from spcomm.launch.remote import hosts, relay, versions
 from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
@@ -143,6 +145,7 @@ def says(chance, told):
     return spoilt(chance, message)
 
 
+@pytest.mark.slow
 def test_what_is_said_to_a_room():
     for seed in seeds():
         chance, site = random.Random(seed), Site()

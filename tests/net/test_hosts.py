@@ -66,7 +66,7 @@ sys.exit(main())
 @pytest.mark.parametrize(
     "forged",
     each(
-        2,
+        3,
         [
             "verb == 'exited' and ['failed', 'all is well\\x1b[2J', 0]",
             "verb == 'ready' and ['ready', 'x']",
@@ -224,6 +224,7 @@ def test_nodes_on_two_hosts(launch, ssh, where):
 
 
 @pytest.mark.parametrize("case", ["link", "bytes", "zip", "folder", "package", "code", "standard input"])
+@pytest.mark.slow
 def test_what_python_starts_starts_on_hosts(launch, ssh, case):
     written(launch)
     words, stdin = FOUND[case], STDIN.get(case, b"")
@@ -342,6 +343,7 @@ pump(0, box.stdin.fileno())
 """
 
 
+@pytest.mark.slow
 def test_a_host_alone_that_is_cut_off_ends_its_nodes(launch, ssh, tmp_path):
     (tmp_path / "a.box").write_text(WAY)
     process = launch.start("--host", "a:1", "--link-timeout", 5, "--ssh", ssh, launch.script(WAITS))

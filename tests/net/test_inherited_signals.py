@@ -27,6 +27,7 @@ WARNED = """
 
 
 @pytest.mark.parametrize("state", STATES)
+@pytest.mark.slow
 def test_a_room_whose_processes_started_with_signals_kept_from_them(room, state):
     more = {"preexec_fn": STATES[state]}
     room.serve("--room", **more)

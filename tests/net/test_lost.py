@@ -137,6 +137,7 @@ def test_a_box_that_is_out_of_reach_for_good(net):
     check(net.finish(process), 4, "the connection to box 1 is lost", "^spcomm: box 1 is lost: .* 2 s")
 
 
+@pytest.mark.slow
 def test_a_gateway_that_is_stopped_for_too_long(net):
     process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2, "--route", "relay")  # as above
     stop(found["spcomm gw 1"])
@@ -146,6 +147,7 @@ def test_a_gateway_that_is_stopped_for_too_long(net):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_server_that_is_stopped_for_too_long(net):
     process, found = start(net, (0, 1, 2, 4), "--link-timeout", 2)
     stop(found["spcomm server"])
@@ -157,6 +159,7 @@ def test_a_server_that_is_stopped_for_too_long(net):
     )
 
 
+@pytest.mark.slow
 def test_a_box_that_never_reaches_the_server(net):
     proxy = net.through()
     proxy.blackhole(1)

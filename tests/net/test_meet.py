@@ -145,6 +145,7 @@ def test_boxes_become_one_run(infiles, places, server):
         ),
     ],
 )
+@pytest.mark.slow
 def test_both_shells_see_how_it_ends(text, code, words, server):
     program = server.script(
         "    import os, sys, spcomm\n    comm = spcomm.startup(infile=sys.argv[-1])\n    comm.barrier()\n    "
@@ -202,6 +203,7 @@ def refused(server, infile, *words, **more):
         assert word in result.last, result
 
 
+@pytest.mark.slow
 def test_disagreements_are_refused(server):
     (first,) = start(server, server.script(WHERE), "ranks=[0, 1, 3]\ntotal_nodes=5")
     read_until(first.stderr, "3 of 5 are there")

@@ -116,6 +116,7 @@ def test_both_commands_say_that_members_can_run_code(room):
 
 
 @pytest.mark.parametrize("start", STARTS)
+@pytest.mark.slow
 def test_tracebacks_name_files_of_the_folder_that_was_sent(two, start):
     """In a module, too, and of an error that all members have: it is the same one, and shown once."""
     helper = two.script("def fail():\n    raise ValueError(__file__)\n", "part/helper.py")
@@ -415,6 +416,7 @@ def test_several_programs_and_groups(two):
     assert "runs master.py : worker.py here" in bob.err, bob
 
 
+@pytest.mark.slow
 def test_a_map_and_a_debugger_on_members(two):
     """Ranks 0 and 2 are on the second member, and the debugger of rank 1 on the first has the standard input."""
     two.script("import spcomm\ncomm = spcomm.startup()\nprint(comm.rank, comm.box, comm.local_rank)\n")

@@ -599,6 +599,7 @@ def test_files_are_listed_or_fetched(two):
     two.close_room()
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_keeps_its_code(two):
     result = two.run("-n", 2, "--fetch", "back", "program.py", 7)
     assert result.code == 7 and "node 0 ended with exit code 7" in result.last, result
@@ -637,6 +638,7 @@ def tree_names(top):
 
 
 @pytest.mark.parametrize("killed", ["Ctrl-C", "box", "launcher"])
+@pytest.mark.slow
 def test_files_that_come_without_end(two, killed):
     run = coming(two)
     if killed == "Ctrl-C":

@@ -216,6 +216,7 @@ def test_a_way_that_swallows_everything(proxied, who):
     end(room, run)
 
 
+@pytest.mark.slow
 def test_a_member_that_is_stopped_for_a_while(proxied):
     """Longer than a heartbeat, and shorter than the timeout: the server has closed its connection meanwhile."""
     room, through = proxied
@@ -280,6 +281,7 @@ def test_a_launcher_that_is_stopped_for_longer_than_the_timeout(proxied):
     end(room, run)
 
 
+@pytest.mark.slow
 def test_a_member_that_slept_for_longer_than_the_timeout_is_back(proxied):
     room, through = proxied
     through(timeout=3)

@@ -362,6 +362,7 @@ def hello(site, **of):
     return guest, guest.heard()
 
 
+@pytest.mark.slow
 def test_a_member_that_is_back_has_its_name_even_after_the_code_has_expired():
     """It shows that by the ticket of the link that it had; nobody else gets in."""
     site, ticket = Site(), bytes(range(32))

@@ -337,6 +337,7 @@ def test_a_member_in_the_place_of_another(busy):
         frames.close()
 
 
+@pytest.mark.slow
 def test_a_member_that_answers_without_end(busy):
     """A run hears of it once; and only of a member that was to run something for it."""
     run, token, member, other = run_and_members(busy)
@@ -352,6 +353,7 @@ def test_a_member_that_answers_without_end(busy):
     run.close()
 
 
+@pytest.mark.slow
 def test_a_member_with_the_name_of_one_who_has_left(busy):
     """The run was told of somebody else."""
     run, _token, member, other = run_and_members(busy)
@@ -443,6 +445,7 @@ def test_a_link_is_resumed_by_its_own_end_only(busy):
     member.close()
 
 
+@pytest.mark.slow
 def test_two_links_of_one_number(busy):
     member = Guest(busy, "join", ABOUT | {"name": "zoe"})
     frames = guest(busy)

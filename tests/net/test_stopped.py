@@ -91,6 +91,7 @@ def test_a_stopped_node_of_one_box_does_not_hold_up_the_others(net):
     finish(net, process)
 
 
+@pytest.mark.slow
 def test_the_server_gives_up_boxes_of_which_nothing_comes(net):
     """Nothing at all comes to it any more, so only its clock can wake it."""
     waits = net.script("""

@@ -16,6 +16,7 @@ from spcomm.notebook.screen import Screen
 # ---- a call has one reason to end early
 
 
+@pytest.mark.slow
 def test_a_failure_before_a_timeout_does_not_kill(cluster, monkeypatch):
     """Node 0 fails; the timeout passes before the others are given up, and what was set for that comes to nothing."""
     monkeypatch.setattr(calls, "SETTLE_S", 1.0)
@@ -38,6 +39,7 @@ for _ in range(2):  # the second interrupt comes when the first has not helped
     assert cluster.processes == before
 
 
+@pytest.mark.slow
 def test_a_first_ctrl_c_while_a_call_fails_does_not_kill(cluster):
     cluster.execute("import os, signal, time")
     cluster.push(owner=os.getpid())

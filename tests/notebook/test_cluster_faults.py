@@ -318,6 +318,7 @@ def test_the_process_that_starts_the_nodes_is_killed(cluster):
     assert message(error) == f"{how}: {NEW}"
 
 
+@pytest.mark.slow
 def test_a_node_that_closes_what_is_not_its_own(cluster):
     """It cannot answer any more, and a thread keeps it from ending."""
     how = "node 1 closed its connection to the caller, and was killed"

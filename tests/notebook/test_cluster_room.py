@@ -42,6 +42,7 @@ def test_functions_run_on_the_members(two, capsys):
     assert two.left() == []
 
 
+@pytest.mark.slow
 def test_the_output_of_a_call_is_there_when_it_ends(cluster, capsys):
     """However much it is: several times what a pipe holds, and a relay keeps."""
     cluster.execute("for line in range(20_000): print(line, '.' * 100)")
@@ -52,12 +53,14 @@ def test_the_output_of_a_call_is_there_when_it_ends(cluster, capsys):
         assert mine == list(range(20_000))
 
 
+@pytest.mark.slow
 def test_an_array_of_some_size_arrives_both_ways(cluster):
     array = np.random.default_rng(1).random(1_000_000)
     back = cluster.run(lambda comm, sent: sent * 2, array)
     assert all(np.array_equal(one, array * 2) for one in back)
 
 
+@pytest.mark.slow
 def test_the_modules_of_the_caller_go_with_its_functions(two, tmp_path, monkeypatch):
     """No member has this folder, and a function needs another module of it."""
     (tmp_path / "inner_module.py").write_text("def double(x):\n    return 2 * x\n")
@@ -86,6 +89,7 @@ def test_a_deadlock_of_one_member_is_reported(room):
         assert str(error.value).endswith(KEPT) and is_well(cluster)
 
 
+@pytest.mark.slow
 def test_nodes_of_members_are_shown_while_they_run(cluster, tmp_path):
     pytest.importorskip("PIL", reason="pip install 'spcomm[notebook]'")
     path, seen = tmp_path / "go", []
@@ -137,6 +141,7 @@ def test_a_member_that_joins_takes_part_after_a_restart(two):
         assert (cluster.size, cluster.boxes) == (3, 3) and is_well(cluster)
 
 
+@pytest.mark.slow
 def test_the_end_of_the_room_is_told(two):
     with spcomm.Cluster(2, room=two.place) as cluster:
         processes = cluster.processes
@@ -147,6 +152,7 @@ def test_the_end_of_the_room_is_told(two):
 
 
 @pytest.mark.parametrize("two", [("--link-timeout", 1)], indirect=True)
+@pytest.mark.slow
 def test_a_pause_longer_than_the_link_timeout_is_no_silence(two):
     """Between two calls the caller does nothing at all; it is stopped here to make sure."""
     owner = Owner(
@@ -169,6 +175,7 @@ def test_a_pause_longer_than_the_link_timeout_is_no_silence(two):
     assert owner.finish()[0] == 0
 
 
+@pytest.mark.slow
 def test_clusters_and_runs_share_a_room(two):
     with spcomm.Cluster(2, room=two.place) as one, spcomm.Cluster(2, room=two.place) as other:
         one.execute("x = 1")
@@ -231,6 +238,7 @@ def test_cells_on_the_members(two):
 # ---- what is refused
 
 
+@pytest.mark.slow
 def test_the_code_is_needed_and_never_wrong_for_long(two, monkeypatch):
     monkeypatch.setenv(join_code.VARIABLE, OTHER_CODE)
     with pytest.raises(spcomm.ConfigError, match="does not know that code") as error:

@@ -160,6 +160,7 @@ def test_a_million_messages_among_all(comm):
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.sizes(2, 4)
 @pytest.mark.options("narrow", "bounded", "bounded-arena")
+@pytest.mark.slow
 def test_a_stopped_receiver(comm, length, tmp_path):
     """Everything to it fills up; the sender is told so, its memory stays bounded, and others are served as ever."""
     last, path = comm.size - 1, tmp_path / "resume"
