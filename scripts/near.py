@@ -4,14 +4,19 @@
     make near                         what differs from the last commit
     make near ARGS="csrc/message"     these files and folders
 
-The table "Touched X? Run this" of CONTRIBUTING.md is the map; a test that was changed is run itself.
+The table "Touched X? Run this" of CONTRIBUTING.md is the map, and so are the mutants of a file (tests/mutants.toml):
+their tests were seen to catch an error in it. A test that was changed is run itself.
 """
 
+import functools
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+
+from mutants import FOLDERS, SOURCES, TABLE
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -24,13 +29,27 @@ def table():
 
 
 def nearest(path, rows):
-    """Arguments of pytest for a path; None: no test is near."""
+    """Arguments of pytest for a path, one for each call of it; none: no test is near."""
     if re.match(r"tests/.*test_\w+\.py$", path):
-        return path
+        return [path]
     if found := re.match(r"tests/csrc/(test_\w+)\.c$", path):
-        return f"tests/csrc -k {found[1]}"
+        return [f"tests/csrc -k {found[1]}"]
     fitting = [place for place in rows if path.startswith(place)]
-    return rows[max(fitting, key=len)] if fitting else None
+    found = [rows[max(fitting, key=len)]] if fitting else []
+    return list(dict.fromkeys(found + of_mutants(path)))
+
+
+def of_mutants(path):
+    """The tests that catch the mutants of a file."""
+    if path.split("/")[0] not in FOLDERS or Path(path).suffix not in SOURCES or not (ROOT / path).is_file():
+        return []
+    text = (ROOT / path).read_text()
+    return [tests for mutant in mutants() if mutant["pattern"] in text for tests in mutant["tests"]]
+
+
+@functools.cache
+def mutants():
+    return list(tomllib.loads(TABLE.read_text()).values())
 
 
 def changed():
@@ -48,10 +67,10 @@ def main(paths):
     rows = table()
     paths = [f"{path.rstrip('/')}/" if (ROOT / path).is_dir() else path for path in paths]
     found = {path: nearest(path, rows) for path in paths or changed()}
-    for path in [path for path, tests in found.items() if tests is None]:
+    for path in [path for path, tests in found.items() if not tests]:
         print(f"{path}: nothing is near; `make test` has the rest")
     status = int(bool(paths) and not any(found.values()))
-    for tests in dict.fromkeys(tests for tests in found.values() if tests is not None):
+    for tests in dict.fromkeys(tests for several in found.values() for tests in several):
         print(f"pytest {tests}", flush=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "3", *shlex.split(tests)]
         status = subprocess.run(command, cwd=ROOT, check=False).returncode or status

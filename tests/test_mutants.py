@@ -31,6 +31,17 @@ def test_their_tests_are_there():
             assert (ROOT / arguments.split()[0].partition("::")[0]).is_file(), name
 
 
+def test_they_are_near_the_file_that_they_change(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import near
+
+    rows = near.table()
+    for path in near.subprocess.check_output(["git", "ls-files", *near.FOLDERS], cwd=ROOT, text=True).split():
+        text = (ROOT / path).read_text() if Path(path).suffix in near.SOURCES else ""
+        named = {tests for one in MUTANTS.values() if one["pattern"] in text for tests in one["tests"]}
+        assert not named or named <= set(near.nearest(path, rows)), path
+
+
 SMALL_TREE = {
     "setup.py": "",
     "spcomm/__init__.py": "",

@@ -191,7 +191,7 @@ def test_something_is_near_everything(monkeypatch):
         for folder in ("csrc", "spcomm")
         for path in files(".c", ".h", ".py", ".pyx", below=folder)
     ]
-    assert [path for path in sources if near.nearest(path, rows) is None] == []
+    assert [path for path in sources if not near.nearest(path, rows)] == []
     named = {part for tests in rows.values() for part in re.split(" -[km] ", tests)[0].split()}
     assert [name for name in [*rows, *named] if not (ROOT / name).exists()] == []
 
