@@ -37,7 +37,7 @@ def meet(numbers: "tuple[int, int, int]", infile: "str | os.PathLike[str]", call
     _refuse(call, numbers[0])
     if numbers[0] > 1:
         _warn_of_generators(call)
-    meeting = forking.meet(call, _box_process(), numbers, infile, _program())
+    meeting = forking.meet(call, _command("launch.room.meet"), numbers, infile, _program())
     os.environ.pop("SPCOMM_CODE", None)  # what the program starts is not to know it
     try:
         return _join(meeting.fd, meeting.nodes, numbers[2], call, meeting)
@@ -55,7 +55,14 @@ def join(place: forking.Place, group_id: int) -> comm.Comm:
     descriptor = -1
     try:
         of_segment = segment.fd if segment is not None else -1
-        _fork, descriptor = forking.join_launched(place, of_segment, _box_process(), group_id, _program())
+        _fork, descriptor = forking.join_launched(
+            place,
+            of_segment,
+            _command("launch.room.meet"),
+            _command("diagnose.unmatched"),
+            group_id,
+            _program(),
+        )
         report.watch(_fork.report_descriptor, _fork.rank)
         node = comm.Comm(descriptor, _fork.rank, group_id)
         config.mark(node.rank, node.size)
@@ -76,11 +83,10 @@ def _program() -> str:
     return os.path.basename(sys.argv[0]) or "a program"
 
 
-def _box_process() -> "list[str]":
-    """The command that starts it: with this Python, and this spcomm."""
-
+def _command(module: str) -> "list[str]":
+    """Return the command that runs a module's `main` with this Python, and this spcomm."""
     package = os.path.dirname(os.path.abspath(sys.modules["spcomm"].__path__[0]))
-    work = "import sys; sys.path[:1] = [sys.argv[1]]; from spcomm.launch.room.meet import main; main(sys.argv[2:])"
+    work = f"import sys; sys.path[:1] = [sys.argv[1]]; from spcomm.{module} import main; sys.exit(main(sys.argv[2:]))"
     flags = ["-P"] if sys.flags.safe_path else []
     return [sys.executable, *flags, "-c", work, package]
 
@@ -132,7 +138,7 @@ def end() -> None:
 
 def _fork_nodes(descriptor: int, nodes: int, call: str, meeting: "forking.Meeting | None") -> forking.Fork:
     try:
-        return forking.fork_nodes(descriptor, nodes, meeting=meeting)
+        return forking.fork_nodes(descriptor, nodes, _command("diagnose.unmatched"), meeting=meeting)
     except OSError as error:
         from spcomm import resource_limits
 

@@ -327,7 +327,7 @@ static int take_ranks(spc_fork_t *fork, const spc_meet_t *meet) {
     fork->local_nodes = meet != NULL ? meet->local_nodes : fork->nodes;
     fork->ranks = calloc(fork->local_nodes, sizeof(*fork->ranks));
     fork->box = meet != NULL ? meet->process : -1;
-    fork->box_socket = fork->handed[0] = fork->handed[1] = fork->life = fork->report = -1;
+    fork->box_socket = fork->handed_report = fork->life = fork->report = -1;
     if (fork->ranks == NULL) {
         return SPC_ENOMEM;
     }
@@ -344,6 +344,7 @@ static int take_ranks(spc_fork_t *fork, const spc_meet_t *meet) {
 
 static int fork_in_segment(spc_fork_t *fork, const spc_fork_options_t *options) {
     int status = take_ranks(fork, options->meet);
+    fork->left = (spc_left_t){options->descriptor, options->left};
     status = status == SPC_OK ? spc_segment_attach(&fork->segment, options->descriptor) : status;
     if (status == SPC_OK) {
         status = fork->segment.config->nodes == fork->nodes ? fork_with_pipes(fork) : SPC_EINVAL;
@@ -399,7 +400,7 @@ static _Noreturn void watch_over(spc_fork_t *fork, spc_fork_node_t *nodes, const
     }
     (void)setsid();
     fork->report = pipes->report[0];
-    fork->handed[1] = pipes->report[1];
+    fork->handed_report = pipes->report[1];
     spc_fork_supervisor_run(fork, nodes);
 }
 
@@ -428,8 +429,8 @@ static int fork_supervisor(spc_fork_t *fork_) {
 /* The supervisor has the segment from the first process of the machine. */
 static int start_in_segment(spc_fork_t *fork, int descriptor, const spc_meet_t *meet) {
     int status = take_ranks(fork, meet);
-    fork->handed[0] = status == SPC_OK ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;
-    status = status == SPC_OK && fork->handed[0] < 0 ? SPC_ESYSTEM : status;
+    fork->left.descriptor = status == SPC_OK ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;
+    status = status == SPC_OK && fork->left.descriptor < 0 ? SPC_ESYSTEM : status;
     status = status == SPC_OK ? spc_segment_attach(&fork->segment, descriptor) : status;
     if (status == SPC_OK) {
         status = fork_supervisor(fork);
@@ -437,7 +438,7 @@ static int start_in_segment(spc_fork_t *fork, int descriptor, const spc_meet_t *
         spc_segment_detach(&fork->segment);
         errno = error;
     }
-    close_end(&fork->handed[0]);
+    close_end(&fork->left.descriptor);
     close_end(&fork->box_socket);
     return status;
 }
@@ -517,6 +518,7 @@ int spc_fork_join(const spc_fork_join_options_t *options, spc_fork_t **fork, int
     }
     made->kept_place = *options->place;
     made->place = &made->kept_place;
+    made->left.command = options->left;
     made->nodes = made->place->size;
     made->rank = made->place->rank;
     made->process = getpid();

@@ -25,6 +25,7 @@
 #include "diagnose/spc_deadlock.h"
 #include "diagnose/spc_deadlock_report.h"
 #include "fork/spc_join.h"
+#include "fork/spc_left.h"
 
 /* Its streams lie where other programs have theirs. */
 enum {
@@ -157,9 +158,9 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
     if (pipe(wake) != 0 || wake[0] != SPC_WAKE_READ || wake[1] != SPC_WAKE_WRITE) {
         _exit(SPC_CODE_SPCOMM);
     }
-    int kept[] = {supervisor->fork->life,       supervisor->fork->report,   caller->watch,
-                  supervisor->fork->box_socket, supervisor->fork->listener, supervisor->fork->handed[0],
-                  supervisor->fork->handed[1]};
+    const spc_fork_t *self = supervisor->fork;
+    int kept[] = {self->life,     self->report,        caller->watch,        self->box_socket,
+                  self->listener, self->handed_report, self->left.descriptor};
     spc_process_close_all_but(kept, sizeof kept / sizeof *kept);
     fcntl(SPC_WAKE_READ, F_SETFL, O_NONBLOCK);
     fcntl(SPC_WAKE_WRITE, F_SETFL, O_NONBLOCK);
@@ -556,12 +557,10 @@ static void spc_fork_look_for_callers(spc_fork_supervisor_t *supervisor) {
 /* ---- processes of another launcher */
 
 static void stop_admitting(spc_fork_supervisor_t *supervisor) {
-    int *const ends[] = {&supervisor->fork->listener, supervisor->fork->handed, supervisor->fork->handed + 1};
     supervisor->join_ns = SPC_NO_DEADLINE;
-    for (uint32_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        close(*ends[i]); /* for the second time, that of -1 */
-        *ends[i] = -1;
-    }
+    close(supervisor->fork->listener); /* for the second time, that of -1 */
+    close(supervisor->fork->handed_report);
+    supervisor->fork->listener = supervisor->fork->handed_report = -1;
 }
 
 static bool is_expected(const spc_fork_supervisor_t *supervisor, const spc_join_hello_t *hello) {
@@ -570,8 +569,8 @@ static bool is_expected(const spc_fork_supervisor_t *supervisor, const spc_join_
 }
 
 static void admit(spc_fork_supervisor_t *supervisor, int connection, const spc_join_hello_t *hello) {
-    if (!is_expected(supervisor, hello)
-        || spc_join_hand(connection, supervisor->fork->handed, getpid()) != SPC_OK) {
+    const int handed[] = {supervisor->fork->left.descriptor, supervisor->fork->handed_report};
+    if (!is_expected(supervisor, hello) || spc_join_hand(connection, handed, getpid()) != SPC_OK) {
         close(connection); /* a copy of a node, or one that is gone again */
         return;
     }
@@ -819,7 +818,9 @@ static int conclude_here(spc_fork_supervisor_t *supervisor, FILE *out) {
     spc_failures_settle(&supervisor->failures);
     int code = own_code(supervisor);
     if (code == 0) {
-        return supervisor->has_answer ? supervisor->answer_code : 0;
+        const spc_fork_t *its = supervisor->fork;
+        code = supervisor->has_answer ? supervisor->answer_code : 0;
+        return code == 0 ? spc_left_report(&its->left, &its->segment, its->ranks, its->local_nodes) : code;
     }
     spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), supervisor->signal == SIGINT, out);
     if (supervisor->deadlock_text != NULL) {

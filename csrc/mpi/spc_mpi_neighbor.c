@@ -251,7 +251,7 @@ static int create(const exchange_t *exchange, spc_mpi_request_t **request) {
 }
 
 static int carry_out_later(const exchange_t *exchange, MPI_Request *request) {
-    spc_mpi_request_t *made;
+    spc_mpi_request_t *made = NULL;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(create(exchange, &made));
     const int code = begin(made, exchange);
@@ -275,7 +275,7 @@ static int keep_items(const spc_mpi_comm_t *comm, const exchange_t *exchange, it
 }
 
 static int keep(const exchange_t *exchange, MPI_Request *request) {
-    spc_mpi_request_t *made;
+    spc_mpi_request_t *made = NULL;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(create(exchange, &made));
     const spc_mpi_topology_t *topology = made->comm->topology;

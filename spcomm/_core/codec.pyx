@@ -450,7 +450,7 @@ cdef class Buffers:
         except BufferError:  # not contiguous
             return True
         if PyMemoryView_GET_BUFFER(raw).readonly and not self.any_read_only:
-            raise ReadOnlyFound
+            raise _ReadOnlyFound
         if raw.nbytes < BUFFER_BYTES:
             return True
         if self.kept is None:
@@ -461,11 +461,11 @@ cdef class Buffers:
         return False
 
 
-class ReadOnlyFound(Exception):
+class _ReadOnlyFound(Exception):
     """A buffer is read-only: pickle would make it so at the receiver, too, whose own copy it is."""
 
 
-class WritablePickler(Pickler):
+class _WritablePickler(Pickler):
     """Pickles read-only arrays as if they were writable, in place; slower, because it looks at each object."""
 
     def reducer_override(self, value):
@@ -478,7 +478,7 @@ cdef bytes pickled_writable(object value, Buffers buffers):
     cdef object out = BytesIO()
     buffers.any_read_only = True
     buffers.kept = None
-    WritablePickler(out, 5, buffer_callback=buffers).dump(value)
+    _WritablePickler(out, 5, buffer_callback=buffers).dump(value)
     return out.getvalue()
 
 
@@ -489,7 +489,7 @@ cdef object encode_pickle(object value, Encoded *encoded, object call):
     try:
         try:
             pickled = dumps(value, 5, buffer_callback=buffers)
-        except ReadOnlyFound:
+        except _ReadOnlyFound:
             pickled = pickled_writable(value, buffers)
     except MemoryError:
         raise

@@ -2,7 +2,9 @@
 """SP106 and SP107: unmatched messages and barriers of a run that went well."""
 
 import os
+import sys
 
+from spcomm import config
 from spcomm._core import diagnose
 from spcomm.text import aligned, counted, ranks_text
 
@@ -51,6 +53,28 @@ def report(
         text += _open(still_open, group, strict)
         found[OPEN] = sorted({row[0] for row in still_open})
     return text, found
+
+
+def main(words: "list[str]") -> int:
+    """Say what the nodes of a run without a launcher have left; return 1 if warnings are errors.
+
+    Parameters
+    ----------
+    words : list of str
+        The descriptor of their segment, and their ranks, as in ``0,1,2``.
+    """
+    ranks = [int(rank) for rank in words[1].split(",")]
+    text, found = report([(int(words[0]), ranks)], strict=config.strict())
+    if found and config.strict():
+        text += f"spcomm: {refusal({code: ranks_text(nodes) for code, nodes in found.items()})}\n"
+    sys.stderr.write(text.replace("--strict", f"{config.STRICT_VARIABLE}=1"))
+    return int(bool(found) and config.strict())
+
+
+def refusal(found: "dict[str, str]") -> str:
+    """Return the sentence of warnings that are errors, given the nodes of each code."""
+    nodes = ", ".join(f"{code} of {found[code]}" for code in sorted(found))
+    return f"warnings are errors (--strict): {nodes} (exit code 1)"
 
 
 def packed(boxes: "list[tuple[int, list[int]]]") -> list:

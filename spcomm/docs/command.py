@@ -66,6 +66,7 @@ def _run(words: "list[str]") -> int:
 
 def _show(text: str) -> None:
     """Show Markdown: as it is in a pipe; formatted, and a screen at a time, at a terminal."""
+    text = re.sub(r"<!--.*?-->\n", "", text, flags=re.DOTALL)
     if not sys.stdout.isatty():
         print(text, end="")
         return
@@ -76,4 +77,4 @@ def _show(text: str) -> None:
     console = Console(highlight=False)
     width = min(_WIDTH, console.width)
     with console.pager(styles=console.color_system is not None):
-        console.print(Markdown(re.sub(r"<!--.*?-->\n", "", text, flags=re.DOTALL)), width=width)
+        console.print(Markdown(text), width=width)

@@ -51,7 +51,8 @@ def path(name: str) -> Path:
 
 
 def named(word: str) -> str:
-    """Return the page that a word means: ``howto/room``, ``room``, ``5`` of the tutorial, a section, or a part.
+    """Return the page that a word means: ``howto/room``, ``room``, ``5`` of the tutorial, a section, or a part
+    of a name or of a title.
 
     Raises
     ------
@@ -73,6 +74,10 @@ def named(word: str) -> str:
         return last[wanted.lower()]
     sections = ("tutorial",) if wanted.isdecimal() else SECTIONS  # notebooks have numbers, too
     some = [word for word, name in last.items() if name.rpartition("/")[0] in sections and word != "index"]
+    plain = wanted.lower().replace(" ", "")
+    titled = [name for name, its_title in listed() if plain in its_title.lower().replace(" ", "")]
+    if len(titled) == 1 and not any(plain in word for word in some):
+        return titled[0]
     return last[names.chosen(wanted, some, "page", LISTING)]
 
 

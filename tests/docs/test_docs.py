@@ -46,6 +46,8 @@ def test_the_list_has_all_pages_for_users():
         ("Tutorial", "tutorial/index"),
         ("howto/", "howto/index"),
         ("colle", "tutorial/02_collectives"),
+        ("VS Code", "howto/editors"),
+        ("vscode", "howto/editors"),
         ("tutorial/01", "tutorial/01_first_program"),
         ("reference/api/mess", "reference/api/messages"),
     ],
@@ -54,7 +56,8 @@ def test_a_page_by_its_name(word, name):
     assert pages.named(word) == name
     if word == "4":
         answer = docs(word)
-        assert (answer.returncode, answer.stdout) == (0, pages.text(name))
+        without_marks = re.sub(r"<!--.*?-->\n", "", pages.text(name))
+        assert (answer.returncode, answer.stdout) == (0, without_marks)
         assert "comm.recv(left)" in answer.stdout and "DEADLOCK" in answer.stdout
 
 

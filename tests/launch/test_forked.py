@@ -187,6 +187,23 @@ def test_a_lost_node_is_not_the_first_failure(forked):
     assert result.last.startswith("spcomm: node 3 ended with an uncaught ZeroDivisionError (exit code 1)")
 
 
+LEFT = "if comm.rank != 0:\n    comm.send('hello', 0)\n"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_messages_that_nobody_received(forked, strict):
+    result = forked.nodes(3, LEFT, env={"SPCOMM_STRICT": "1"} if strict else {})
+    assert result.code == strict and "spcomm: warning: 2 messages were never received\n" in result.err, result
+    assert ("  sent at program.py:" in result.err) == strict, result
+    last = "warnings are errors (SPCOMM_STRICT=1): SP106 of node 0 (exit code 1)"
+    assert (result.last == f"spcomm: {last}") == strict, result
+
+
+def test_barriers_left_open(forked):
+    result = forked.nodes(2, "comm.fuzzy_barrier()\n")
+    assert result.code == 0 and "spcomm explain SP107" in result.err, result
+
+
 def test_waiting_for_a_finished_node(forked):
     result = forked.nodes(2, "if comm.rank == 1: comm.recv(0)\n")
     assert result.code == 1 and "NodeLostError" in result.err, result

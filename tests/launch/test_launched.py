@@ -39,6 +39,12 @@ def test_a_deadlock_is_reported_once(launched):
     assert "nodes 0-2  recv(source=ANY, tag=ANY)  program.py:5" in result.err, result
 
 
+def test_messages_that_nobody_received(launched):
+    result = launched.run(3, HEAD + "if comm.rank == 1:\n    comm.send('hello', 0)\n")
+    assert result.codes == {0} and result.said("spcomm: warning: 1 message was never received") == 1, result
+    assert "  1 message  from node 1  to node 0  tag 0\n" in result.err, result
+
+
 @pytest.mark.parametrize("others", ["comm.recv()", "while True: pass", "comm.barrier()"])
 def test_the_first_failure_comes_last(launched, others):
     text = f"if comm.rank == 1:\n    raise ValueError('here')\n{others}\n"

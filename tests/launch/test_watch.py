@@ -305,7 +305,9 @@ def test_no_line_is_lost_or_mixed_when_much_is_printed(launch):
     watch(terminal, launch, text)
     assert terminal.wait() == 0
     expected = {f"[{r}] <{r}:{i}:{'x' * 60}>" for r in range(3) for i in range(1000)}
-    assert len(terminal.lines) == 3000 and set(terminal.lines) == expected
+    *lines, last = terminal.lines
+    assert len(lines) == 3000 and set(lines) == expected
+    assert last.startswith("spcomm: 3 nodes (3 ended)"), last
     terminal.close()
 
 

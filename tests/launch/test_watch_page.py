@@ -705,7 +705,7 @@ def test_a_browser_that_is_late_or_left_alone_says_so(launch, tmp_path):
         page.until("document.documentElement.dataset.number > 1")
         process.kill()
         page.until("document.documentElement.dataset.live === 'over'")
-        assert "the connection to the run is lost" in page.evaluate(
+        assert "The connection to the run was lost" in page.evaluate(
             "document.getElementById('headline').textContent"
         )
     launch.finish(process)

@@ -608,11 +608,10 @@ class Supervisor:
                     self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)
 
     def _strict_sentence(self) -> str:
-        found = [
-            f"{code} of {self._run_processes.names.nodes(sorted(nodes))}"
-            for code, nodes in sorted(self._warned.items())
-        ]
-        return f"warnings are errors (--strict): {', '.join(found)} (exit code 1)"
+        from spcomm.diagnose import unmatched
+
+        names = self._run_processes.names
+        return unmatched.refusal({code: names.nodes(sorted(nodes)) for code, nodes in self._warned.items()})
 
     def _failure_sentence(self, notes: str) -> str:
         first = self._failures.first
