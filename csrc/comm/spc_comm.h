@@ -167,9 +167,6 @@ void spc_comm_note_raised(spc_comm_t *comm, int32_t change);
 void spc_comm_note_sent(spc_comm_t *comm, const spc_note_sent_t *sent);
 void spc_comm_forget_sent(spc_comm_t *comm);
 
-/* Called before the node closes: fuzzy barriers that are open are reported by the caller, and not counted. */
-void spc_comm_forget_open(spc_comm_t *comm);
-
 /* Where that node sent a message of this tag and format to this one, if it noted that in this box. */
 bool spc_comm_sent_by(const spc_comm_t *comm, uint32_t rank, int32_t tag, uint32_t format,
                       spc_note_sent_t *sent);

@@ -115,7 +115,7 @@ static bool test_phase(spc_node_wait_t *wait) {
 }
 
 /* Some node has not arrived, and never will. */
-int spc_comm_doomed_phase(spc_comm_t *comm, uint64_t phase) {
+static int doom_of_phase(spc_comm_t *comm, uint64_t phase) {
     int status = spc_comm_check_usable(comm); /* another thread may have closed it */
     for (uint32_t rank = 0; rank < comm->size && status == SPC_OK; rank++) {
         if (spc_comm_has_left(comm, rank) && !spc_reduce_arrived(comm->reduce, phase, rank)) {
@@ -127,7 +127,7 @@ int spc_comm_doomed_phase(spc_comm_t *comm, uint64_t phase) {
 
 static int doomed_phase(spc_node_wait_t *wait) {
     const uint64_t *phase = wait->argument;
-    return spc_comm_doomed_phase(wait->owner, *phase);
+    return doom_of_phase(wait->owner, *phase);
 }
 
 static void describe_phase(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
@@ -335,7 +335,7 @@ int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
     }
     spc_node_note_vain(comm->node);
     spc_node_progress(comm->node);
-    status = spc_status_epoch(comm->node->status) != 0 ? spc_comm_doomed_phase(comm, phase) : SPC_OK;
+    status = spc_status_epoch(comm->node->status) != 0 ? doom_of_phase(comm, phase) : SPC_OK;
     status = spc_node_is_disconnected(comm->node) ? SPC_EDISCONNECTED : status;
     return status != SPC_OK && !spc_reduce_test(comm->reduce, phase) ? status : SPC_EAGAIN;
 }

@@ -208,9 +208,8 @@ bool spc_comm_is_taken(const spc_comm_t *comm, const spc_awaited_t *awaited);
 /* Checks a receive, and determines its match for the inbox. SPC_EAGAIN: see spc_comm_check_callable. */
 int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match);
 
-/* For spc_node_wait_t.doomed: whether a message that matches may still come; whether a phase may still be complete. */
+/* For spc_node_wait_t.doomed: whether a message that matches may still come. */
 int spc_comm_doomed_match(spc_comm_t *comm, const spc_match_t *match);
-int spc_comm_doomed_phase(spc_comm_t *comm, uint64_t phase);
 
 /* The source of the taken message, as a rank of this communicator. Returns the status. */
 int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message);

@@ -303,11 +303,6 @@ bool spc_comm_sent_by(const spc_comm_t *comm, uint32_t rank, int32_t tag, uint32
     return spc_note_find_sent(spc_comm_notes(comm, rank), comm->node->rank, tag, format, sent);
 }
 
-/* Relaxed: the caller enters and leaves no barrier any more. */
-void spc_comm_forget_open(spc_comm_t *comm) {
-    atomic_store_explicit(&comm->fuzzy_open, 0, memory_order_relaxed);
-}
-
 /* ---- ends */
 
 /* Killed in a wait: the board is still published. */

@@ -185,14 +185,6 @@ int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int3
     return SPC_OK;
 }
 
-int spc_request_barrier(spc_comm_t *comm, spc_request_t *request) {
-    int status = spc_comm_fuzzy_enter(comm, &request->phase);
-    if (status == SPC_OK) {
-        begin(comm, SPC_REQUEST_BARRIER, request);
-    }
-    return status;
-}
-
 void spc_request_all(spc_comm_t *comm, spc_request_t *parts, spc_request_t *request) {
     begin(comm, SPC_REQUEST_ALL, request);
     request->parts = parts;
@@ -229,14 +221,6 @@ bool spc_request_is_done(spc_request_t *request) {
     spc_comm_t *comm = request->comm;
     if (request->kind == SPC_REQUEST_SEND && spc_comm_is_taken(comm, &request->awaited)) {
         complete(request, SPC_OK);
-        return true;
-    }
-    if (request->kind == SPC_REQUEST_BARRIER && spc_reduce_test(comm->reduce, request->phase)) {
-        int status;
-        do {
-            status = spc_comm_fuzzy_done(comm, request->phase);
-        } while (status == SPC_EAGAIN); /* the perturber may delay the answer, but all have entered */
-        complete(request, status);
         return true;
     }
     return false;
@@ -309,8 +293,6 @@ static int doomed_one(spc_request_t *request) {
     case SPC_REQUEST_SEND:
         return spc_comm_has_left(comm, request->awaited.rank) ? spc_comm_blame(comm, request->awaited.rank)
                                                               : SPC_OK;
-    case SPC_REQUEST_BARRIER:
-        return spc_comm_doomed_phase(comm, request->phase);
     case SPC_REQUEST_ALL:
         return doomed_parts(request);
     default:
@@ -351,9 +333,6 @@ static void describe_one(const spc_request_t *request, spc_board_entry_t *entry,
         spc_comm_describe_receipt(comm, &call, entry, pairs);
         break;
     }
-    case SPC_REQUEST_BARRIER:
-        spc_comm_describe_phase(comm, SPC_BOARD_PHASE, request->phase, entry, pairs);
-        break;
     case SPC_REQUEST_ALL: { /* without its first open part it is never done */
         const spc_request_t *part = request->parts;
         while (part != NULL
@@ -378,7 +357,6 @@ enum { LAST_LINE_BYTES = 24 };
 static int write_one(const spc_request_t *request, const spc_board_entry_t *entry, char *text, size_t room) {
     static const char *const names[] = {[SPC_REQUEST_RECEIVE] = "a receive(source=",
                                         [SPC_REQUEST_SEND] = "a send(dest=",
-                                        [SPC_REQUEST_BARRIER] = "a barrier",
                                         [SPC_REQUEST_ALL] = "",
                                         [SPC_REQUEST_NONE] = "an operation of the program's own"};
     const bool has_peer = request->kind == SPC_REQUEST_RECEIVE || request->kind == SPC_REQUEST_SEND;

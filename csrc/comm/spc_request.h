@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_request: operations that are begun now and completed later: receives, synchronous sends, barriers, and lists of
- * them that are one operation.
+ * spc_request: operations that are begun now and completed later: receives, synchronous sends, and lists of them that
+ * are one operation.
  *
  * The caller owns the request, zeroed at first, and keeps it until it is done or cancelled. Any thread may begin, test
  * or wait; one thread at a time uses a given request.
@@ -25,7 +25,6 @@ typedef enum spc_request_kind {
     SPC_REQUEST_NONE, /* complete as soon as `done` is set, by whoever owns it */
     SPC_REQUEST_RECEIVE,
     SPC_REQUEST_SEND, /* done when the receiver has taken the message */
-    SPC_REQUEST_BARRIER,
     SPC_REQUEST_ALL, /* done when all of its parts are */
 } spc_request_kind_t;
 
@@ -52,7 +51,6 @@ struct spc_request {
     spc_request_t *next;
 
     spc_awaited_t awaited; /* SEND */
-    uint64_t phase; /* BARRIER */
 
     spc_request_t *parts; /* ALL: its parts, but for the first ones that are known to be done */
     spc_request_t *next_part; /* of a part: the next one of the same ALL; NULL: none */
@@ -66,9 +64,6 @@ int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int3
 /* Copies the payload and asks for a receipt. Waits only for room: while the private queue is at its limit. */
 int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                      const spc_payload_t *payload, uint64_t deadline_ns, spc_request_t *request);
-
-/* Enters a fuzzy barrier: spc_comm_fuzzy_enter. */
-int spc_request_barrier(spc_comm_t *comm, spc_request_t *request);
 
 /* Makes one request of these, linked by next_part, which have been begun; NULL: of none. */
 void spc_request_all(spc_comm_t *comm, spc_request_t *parts, spc_request_t *request);
@@ -87,8 +82,7 @@ void spc_request_progress(spc_node_t *node);
 int spc_request_wait_any(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns,
                          uint32_t *which);
 
-/* Waits for the first of the list; the others, which the caller needs, too, are for the description. Then leaves a
- * barrier, with its status. */
+/* Waits for the first of the list; the others, which the caller needs, too, are for the description. */
 int spc_request_wait_first(spc_request_t *const *requests, uint32_t count, uint64_t deadline_ns);
 
 /* Waits for this one. */

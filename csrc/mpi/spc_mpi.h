@@ -96,12 +96,6 @@ typedef struct spc_mpi_topology spc_mpi_topology_t; /* spc_mpi_topology.c */
 
 typedef struct spc_mpi_request spc_mpi_request_t; /* spc_mpi_request.h */
 
-/* A barrier of MPI_Ibarrier. If the phase of its request differs, the request has been reused. */
-typedef struct spc_mpi_open_barrier {
-    spc_mpi_request_t *request;
-    uint64_t phase;
-} spc_mpi_open_barrier_t;
-
 /* The program's memory for buffered sends. */
 typedef struct spc_mpi_buffer {
     void *memory;
@@ -127,7 +121,8 @@ typedef struct spc_mpi_comm {
     MPI_Errhandler errhandler;
     MPI_Info info;
     spc_mpi_attribute_t *attributes;
-    spc_mpi_open_barrier_t barriers[SPC_FUZZY_MAX];
+    _Atomic uint32_t
+        persistent; /* how many persistent collectives it has made; relaxed: a number, and nothing else */
     spc_mpi_buffer_t buffer;
     spc_mpi_channel_t *channels;
     char name[MPI_MAX_OBJECT_NAME];
@@ -316,6 +311,11 @@ static inline int spc_mpi_from_core(const spc_mpi_comm_t *comm, int rank) {
     return comm->remote != NULL ? rank - comm->remote_first : rank;
 }
 
+/* The number of a persistent collective: the same on all nodes, for they make them in the same order. */
+static inline int spc_mpi_next_persistent(spc_mpi_comm_t *comm) {
+    return (int)(atomic_fetch_add_explicit(&comm->persistent, 1, memory_order_relaxed) & INT32_MAX);
+}
+
 /* MPI_ERR_RANK unless it is a peer or, where the caller allows it, MPI_PROC_NULL or MPI_ANY_SOURCE. `role`: "dest". */
 int spc_mpi_check_rank(const spc_mpi_comm_t *comm, const char *role, int rank, bool any_is_allowed);
 
@@ -324,8 +324,12 @@ int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
 
 /* Bytes between members, for this library's own use; ranks of the core, tags of INTERNAL from SPC_MPI_TAGS on. */
 #define SPC_MPI_TAGS 0x10000000
-#define SPC_MPI_TAG_LATER (SPC_MPI_TAGS + 0x101) /* of collectives that return a request */
-#define SPC_MPI_TAGS_NEIGHBOR 0x18000000 /* + the number of the neighbour */
+#define SPC_MPI_TAGS_LATER \
+    0x14000000 /* of collectives that return a request; + the number of a persistent one */
+#define SPC_MPI_TAGS_LATER_MAX 0x3ffffff
+#define SPC_MPI_TAGS_NEIGHBOR \
+    0x18000000 /* + the number of the neighbour, and 2^10 times that of a persistent one */
+#define SPC_MPI_TAGS_NEIGHBOR_MAX 0xffff
 #define SPC_MPI_TAGS_INTERCOMM 0x1c000000 /* + 26 bits of the tag of MPI_Intercomm_create; up to 2^29 */
 #define SPC_MPI_TAGS_PARTITIONED 0x20000000 /* up to 2^31 */
 int spc_mpi_send_bytes(const spc_mpi_comm_t *comm, int destination, int tag, const void *data,

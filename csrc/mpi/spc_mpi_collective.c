@@ -101,7 +101,10 @@ static int begin(spc_mpi_collective_t *call, spc_mpi_collective_kind_t kind, int
 }
 
 int spc_mpi_prepare_barrier(spc_mpi_collective_t *call, MPI_Comm comm) {
-    return begin(call, SPC_MPI_BARRIER, 0, comm);
+    const spc_mpi_given_t nothing = {.type = MPI_BYTE};
+    SPC_MPI_TRY(begin(call, SPC_MPI_BARRIER, 0, comm));
+    SPC_MPI_TRY(set_side(&call->send, call->comm, "", &nothing));
+    return set_side(&call->recv, call->comm, "", &nothing);
 }
 
 /* The buffer is on both sides: which of them is used depends on the root. */

@@ -49,6 +49,7 @@ typedef struct spc_mpi_collective {
     spc_mpi_collective_kind_t kind;
     spc_mpi_comm_t *comm;
     int root;
+    int tag; /* of its messages, if it returns a request */
     bool is_in_place; /* this node's own part lies in the receive buffer */
     spc_mpi_side_t send;
     spc_mpi_side_t recv;

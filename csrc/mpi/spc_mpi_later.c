@@ -2,88 +2,20 @@
 /*
  * Collectives that return a request.
  *
- * MPI_Ibarrier is a fuzzy barrier of the core: it is entered now, and completed by other nodes' entries. Each of the
- * others sends what this node gives to those that get it, when it is called, and posts a receive for each part that
- * this node gets. So no call waits for another node, and every wait of the node lets the parts arrive. A reduction gets
- * the values themselves; the thread that completes its request combines them, in the order of ranks.
+ * Each sends what this node gives to those that get it, when it is called, and posts a receive for each part that this
+ * node gets. So no call waits for another node, and every wait of the node lets the parts arrive. A reduction gets the
+ * values themselves; the thread that completes its request combines them, in the order of ranks. In a barrier all give
+ * nothing to all: a fuzzy barrier of the core would take fewer messages, but only SPC_FUZZY_MAX of them can be open.
  *
- * Messages of one communicator come in the order of its collectives. Each tells which call it belongs to, so calls that
- * do not match are found where a message arrives.
+ * Messages of one communicator come in the order of its collectives. A persistent one has a tag of its own, for nodes
+ * make them in the same order, but may start them in another. Each message tells which call it belongs to, so calls
+ * that do not match are found where it arrives.
  */
 #include "mpi/spc_mpi_collective.h"
 #include "mpi/spc_mpi_request.h"
 
 static int no_memory(const spc_mpi_comm_t *comm) {
     return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
-}
-
-/* ---- barriers ---- */
-
-static pthread_mutex_t barriers_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static bool is_open(const spc_mpi_open_barrier_t *barrier) {
-    const spc_mpi_request_t *request = barrier->request;
-    return request != NULL && request->is_used && request->core.kind == SPC_REQUEST_BARRIER
-           && request->core.phase == barrier->phase
-           && !atomic_load_explicit(&request->core.done, memory_order_acquire); /* pairs with complete */
-}
-
-/* There is room: at most SPC_FUZZY_MAX are open. */
-static void note_barrier(spc_mpi_comm_t *comm, spc_mpi_request_t *request) {
-    pthread_mutex_lock(&barriers_lock);
-    int place = 0;
-    while (place < SPC_FUZZY_MAX - 1 && is_open(&comm->barriers[place])) {
-        place++;
-    }
-    comm->barriers[place] = (spc_mpi_open_barrier_t){request, request->core.phase};
-    pthread_mutex_unlock(&barriers_lock);
-}
-
-static spc_mpi_request_t *find_oldest(spc_mpi_comm_t *comm) {
-    const spc_mpi_open_barrier_t *oldest = NULL;
-    pthread_mutex_lock(&barriers_lock);
-    for (int place = 0; place < SPC_FUZZY_MAX; place++) {
-        const spc_mpi_open_barrier_t *barrier = &comm->barriers[place];
-        if (is_open(barrier) && (oldest == NULL || barrier->phase < oldest->phase)) {
-            oldest = barrier;
-        }
-    }
-    pthread_mutex_unlock(&barriers_lock);
-    return oldest != NULL ? oldest->request : NULL;
-}
-
-/* The core has room for SPC_FUZZY_MAX open barriers: one more waits for the oldest, whose request is done then. */
-static int enter_barrier(spc_mpi_request_t *request) {
-    spc_mpi_comm_t *comm = request->comm;
-    int status = spc_request_barrier(comm->core, &request->core);
-    while (status == SPC_ELIMIT) {
-        spc_mpi_request_t *oldest = find_oldest(comm);
-        if (oldest == NULL) {
-            break;
-        }
-        SPC_MPI_TRY(spc_mpi_request_wait(oldest));
-        status = spc_request_barrier(comm->core, &request->core);
-    }
-    SPC_MPI_TRY(spc_mpi_check(comm, status));
-    note_barrier(comm, request);
-    return MPI_SUCCESS;
-}
-
-int spc_mpi_ibarrier(MPI_Comm comm, MPI_Request *request) {
-    spc_mpi_comm_t *found;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    spc_mpi_request_t *made = spc_mpi_request_create(found, NULL);
-    if (made == NULL) {
-        return no_memory(found);
-    }
-    const int code = enter_barrier(made);
-    if (code != MPI_SUCCESS) {
-        spc_mpi_request_destroy(made);
-        return code;
-    }
-    *request = made->handle;
-    return MPI_SUCCESS;
 }
 
 /* ---- the call and its parts ---- */
@@ -163,7 +95,7 @@ static int send_to(const spc_mpi_collective_t *call, const int32_t *to, uint32_t
     SPC_MPI_TRY(spc_mpi_payload_begin(comm, part.at, part.count, part.type, &payload));
     payload.core.meta = &header;
     payload.core.meta_bytes = sizeof(header);
-    const int status = spc_comm_send_ahead(comm->core, to, count, SPC_CONTEXT_INTERNAL, SPC_MPI_TAG_LATER,
+    const int status = spc_comm_send_ahead(comm->core, to, count, SPC_CONTEXT_INTERNAL, call->tag,
                                            &payload.core, SPC_NO_DEADLINE);
     spc_mpi_payload_end(&payload);
     return spc_mpi_check(comm, status);
@@ -265,9 +197,9 @@ static int get(kept_t *kept, spc_mpi_request_t *request) {
         }
         *part = (part_t){
             .core = {.deliver = deliver, .tag = SPC_ANY_TAG}, .call = call, .to = place_for(kept, peer)};
-        code = spc_mpi_check(call->comm, spc_request_receive(call->comm->core, SPC_CONTEXT_INTERNAL,
-                                                             spc_mpi_to_core(call->comm, peer),
-                                                             SPC_MPI_TAG_LATER, &part->core));
+        code = spc_mpi_check(call->comm,
+                             spc_request_receive(call->comm->core, SPC_CONTEXT_INTERNAL,
+                                                 spc_mpi_to_core(call->comm, peer), call->tag, &part->core));
         if (code == MPI_SUCCESS) {
             *end = &part->core;
             end = &part->core.next_part;
@@ -344,9 +276,6 @@ static int finish(spc_mpi_request_t *request) {
 
 static int start(spc_mpi_request_t *request) {
     kept_t *kept = request->arguments;
-    if (kept->call.kind == SPC_MPI_BARRIER) {
-        return enter_barrier(request);
-    }
     kept->is_finished = false;
     SPC_MPI_TRY(give(&kept->call));
     if (!is_reduction(&kept->call) && kept->call.comm->remote == NULL) {
@@ -412,6 +341,7 @@ static int keep(spc_mpi_collective_t *call, spc_mpi_request_t **request) {
         return code;
     }
     kept->call = *call;
+    kept->call.tag = SPC_MPI_TAGS_LATER;
     kept->parts = parts;
     MPI_Count *end = copy_counts(&kept->call.send.counts, count, kept->numbers);
     end = copy_counts(&kept->call.send.displacements, count, end);
@@ -423,7 +353,7 @@ static int keep(spc_mpi_collective_t *call, spc_mpi_request_t **request) {
     made->arguments = kept;
     made->release = release_kept;
     made->start = start;
-    made->finish = call->kind == SPC_MPI_BARRIER ? NULL : finish;
+    made->finish = finish;
     *request = made;
     return MPI_SUCCESS;
 }
@@ -431,6 +361,8 @@ static int keep(spc_mpi_collective_t *call, spc_mpi_request_t **request) {
 static int keep_for_start(spc_mpi_collective_t *call, MPI_Request *handle) {
     spc_mpi_request_t *made;
     SPC_MPI_TRY(keep(call, &made));
+    ((kept_t *)made->arguments)->call.tag =
+        SPC_MPI_TAGS_LATER + 1 + spc_mpi_next_persistent(made->comm) % SPC_MPI_TAGS_LATER_MAX;
     made->is_persistent = true;
     made->is_active = false;
     *handle = made->handle;
@@ -450,6 +382,13 @@ static int begin(spc_mpi_collective_t *call, MPI_Request *handle) {
 }
 
 /* ---- MPI functions: begun when they are called ---- */
+
+int spc_mpi_ibarrier(MPI_Comm comm, MPI_Request *request) {
+    spc_mpi_collective_t call;
+    *request = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(spc_mpi_prepare_barrier(&call, comm));
+    return begin(&call, request);
+}
 
 int spc_mpi_ibcast(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
                    MPI_Request *request) {

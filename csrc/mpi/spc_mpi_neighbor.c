@@ -88,8 +88,9 @@ static int receive_item(spc_mpi_comm_t *comm, int source, int tag, const item_t 
 
 /* ---- all of them ---- */
 
-static int tag_of(const spc_mpi_topology_t *topology, int index) {
-    return SPC_MPI_TAGS_NEIGHBOR + (topology->kind == MPI_CART ? index : 0);
+/* `number`: of a persistent exchange, from 1 on; else 0. */
+static int tag_of(const spc_mpi_topology_t *topology, int number, int index) {
+    return SPC_MPI_TAGS_NEIGHBOR + (number << 10) + (topology->kind == MPI_CART ? index : 0);
 }
 
 static int get_neighbors(MPI_Comm handle, spc_mpi_comm_t **comm, const spc_mpi_topology_t **topology) {
@@ -114,13 +115,13 @@ static int item_of(const spc_mpi_comm_t *comm, const exchange_t *exchange, const
                    : find_item(comm, &exchange->received, i - out, item);
 }
 
-static int give(spc_mpi_comm_t *comm, const exchange_t *exchange, const item_t *kept) {
+static int give(spc_mpi_comm_t *comm, const exchange_t *exchange, const item_t *kept, int number) {
     const spc_mpi_topology_t *topology = comm->topology;
     item_t item;
     for (int i = 0; i < topology->destination_count; i++) {
         if (topology->destinations[i] != MPI_PROC_NULL) {
             SPC_MPI_TRY(item_of(comm, exchange, kept, i, &item));
-            SPC_MPI_TRY(send_item(comm, topology->destinations[i], tag_of(topology, i ^ 1), &item));
+            SPC_MPI_TRY(send_item(comm, topology->destinations[i], tag_of(topology, number, i ^ 1), &item));
         }
     }
     return MPI_SUCCESS;
@@ -132,7 +133,7 @@ static int get(spc_mpi_comm_t *comm, const exchange_t *exchange) {
     for (int i = 0; i < topology->source_count; i++) {
         if (topology->sources[i] != MPI_PROC_NULL) {
             SPC_MPI_TRY(find_item(comm, &exchange->received, i, &item));
-            SPC_MPI_TRY(receive_item(comm, topology->sources[i], tag_of(topology, i), &item));
+            SPC_MPI_TRY(receive_item(comm, topology->sources[i], tag_of(topology, 0, i), &item));
         }
     }
     return MPI_SUCCESS;
@@ -142,7 +143,7 @@ static int carry_out(const exchange_t *exchange) {
     spc_mpi_comm_t *comm;
     const spc_mpi_topology_t *topology;
     SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
-    SPC_MPI_TRY(give(comm, exchange, NULL));
+    SPC_MPI_TRY(give(comm, exchange, NULL, 0));
     return get(comm, exchange);
 }
 
@@ -151,6 +152,7 @@ static int carry_out(const exchange_t *exchange) {
 /* Behind a request: a receive for each source, or NULL; and of a persistent one its items, which hold references to
  * their types. */
 typedef struct kept {
+    int number; /* for its tags */
     item_t *items;
     spc_mpi_request_t *receives[];
 } kept_t;
@@ -186,7 +188,7 @@ static int finish(spc_mpi_request_t *request) {
     return code;
 }
 
-static int post(spc_mpi_comm_t *comm, int index, const item_t *item, spc_mpi_request_t **made) {
+static int post(spc_mpi_comm_t *comm, int number, int index, const item_t *item, spc_mpi_request_t **made) {
     *made = spc_mpi_request_create(comm, item->type);
     if (*made == NULL) {
         return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
@@ -198,7 +200,7 @@ static int post(spc_mpi_comm_t *comm, int index, const item_t *item, spc_mpi_req
     (*made)->wanted_tag = 0;
     (*made)->core.tag = SPC_ANY_TAG;
     (*made)->core.next_part = NULL;
-    return spc_mpi_post(SPC_CONTEXT_INTERNAL, tag_of(comm->topology, index), *made);
+    return spc_mpi_post(SPC_CONTEXT_INTERNAL, tag_of(comm->topology, number, index), *made);
 }
 
 /* Sends the items, and posts the receives. */
@@ -208,13 +210,13 @@ static int begin(spc_mpi_request_t *request, const exchange_t *exchange) {
     kept_t *kept = request->arguments;
     spc_request_t *first = NULL, **end = &first;
     item_t item;
-    int code = give(comm, exchange, kept->items);
+    int code = give(comm, exchange, kept->items, kept->number);
     for (int i = 0; i < topology->source_count && code == MPI_SUCCESS; i++) {
         if (topology->sources[i] == MPI_PROC_NULL) {
             continue;
         }
         code = item_of(comm, exchange, kept->items, topology->destination_count + i, &item);
-        code = code != MPI_SUCCESS ? code : post(comm, i, &item, &kept->receives[i]);
+        code = code != MPI_SUCCESS ? code : post(comm, kept->number, i, &item, &kept->receives[i]);
         if (code == MPI_SUCCESS) {
             *end = &kept->receives[i]->core;
             end = &kept->receives[i]->core.next_part;
@@ -289,6 +291,7 @@ static int keep(const exchange_t *exchange, MPI_Request *request) {
         spc_mpi_request_destroy(made);
         return code;
     }
+    kept->number = 1 + spc_mpi_next_persistent(made->comm) % SPC_MPI_TAGS_NEIGHBOR_MAX;
     made->is_persistent = true;
     made->is_active = false;
     *request = made->handle;

@@ -23,9 +23,6 @@ static bool are_alike(const spc_mpi_request_t *one, const spc_mpi_request_t *oth
 }
 
 static void report(spc_mpi_request_t *request, int count) {
-    if (request->core.kind == SPC_REQUEST_BARRIER) {
-        spc_comm_forget_open(request->core.comm);
-    }
     char place[SPC_MPI_PLACE_BYTES], near[SPC_MPI_PLACE_BYTES] = "", what[64];
     const bool waits = request->core.kind == SPC_REQUEST_RECEIVE && !spc_request_is_done(&request->core);
     const bool is_known = request->place.file != NULL || spc_mpi.is_strict;

@@ -283,13 +283,13 @@ static void refused(spc_fork_options_t options, int expected) {
 static void wrong_options(void) {
     int code = 0;
     comm_box_t box = comm_box_open((spc_config_t){.nodes = 3});
-    refused((spc_fork_options_t){box.descriptor, 0, 0, NULL}, SPC_EINVAL);
-    refused((spc_fork_options_t){box.descriptor, SPC_NODES_MAX + 1, 0, NULL}, SPC_EINVAL);
-    refused((spc_fork_options_t){box.descriptor, 2, 0, NULL}, SPC_EINVAL);
-    refused((spc_fork_options_t){box.descriptor, 3, -1, NULL}, SPC_EINVAL);
-    refused((spc_fork_options_t){box.descriptor, 3, 0.0 / 0.0, NULL}, SPC_EINVAL);
-    refused((spc_fork_options_t){-1, 3, 0, NULL}, SPC_ESYSTEM);
-    refused((spc_fork_options_t){-1, 1, 0, NULL}, SPC_OK);
+    refused((spc_fork_options_t){.descriptor = box.descriptor, .nodes = 0}, SPC_EINVAL);
+    refused((spc_fork_options_t){.descriptor = box.descriptor, .nodes = SPC_NODES_MAX + 1}, SPC_EINVAL);
+    refused((spc_fork_options_t){.descriptor = box.descriptor, .nodes = 2}, SPC_EINVAL);
+    refused((spc_fork_options_t){.descriptor = box.descriptor, .nodes = 3, .grace_s = -1}, SPC_EINVAL);
+    refused((spc_fork_options_t){.descriptor = box.descriptor, .nodes = 3, .grace_s = 0.0 / 0.0}, SPC_EINVAL);
+    refused((spc_fork_options_t){.descriptor = -1, .nodes = 3}, SPC_ESYSTEM);
+    refused((spc_fork_options_t){.descriptor = -1, .nodes = 1}, SPC_OK);
     CHECK_OK(spc_fork_wait(NULL, 4, &code));
     CHECK_EQ(code, 4);
     CHECK_OK(spc_fork_check(NULL));
@@ -305,7 +305,7 @@ static void no_descriptors_left(void) {
     few = before;
     few.rlim_cur = (rlim_t)box.descriptor + 2;
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-    refused((spc_fork_options_t){box.descriptor, 3, 0, NULL}, SPC_ESYSTEM);
+    refused((spc_fork_options_t){.descriptor = box.descriptor, .nodes = 3}, SPC_ESYSTEM);
     CHECK_EQ(errno, EMFILE);
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
     CHECK_EQ(wait(NULL), -1); /* and nobody is left */

@@ -132,6 +132,45 @@ def of_neighbours():
     ring.Free()
 
 
+def started_in_another_order():
+    """Persistent collectives match in the order in which they were made."""
+    first, second = np.full(3, rank == 0, "i"), np.full(3, 2 * (rank == 0), "i")
+    calls = [comm.Bcast_init(first, root=0), comm.Bcast_init(second, root=0), comm.Barrier_init()]
+    mine = [given(rank), given(rank) + 100]  # mpi4py 4.1 does not keep them
+    total = np.zeros(3, "i")
+    calls.append(comm.Allreduce_init(mine[0], total))
+    ring = comm.Create_cart([size], periods=[True])
+    around = [np.zeros(6, "i") for _ in mine]
+    calls += [ring.Neighbor_allgather_init(mine[i], around[i]) for i in (0, 1)]
+    for _ in range(3):
+        third = np.full(3, 3 * (rank == 0), "i")
+        MPI.Prequest.Startall(calls if rank else calls[::-1])
+        alone = comm.Ibcast(third, root=0)
+        MPI.Request.Waitall([alone, *calls])
+        expect(first, np.full(3, 1))
+        expect(second, np.full(3, 2))
+        expect(third, np.full(3, 3))
+        expect(total, sum(given(node) for node in range(size)))
+        for i, found in enumerate(around):
+            sides = [given((rank - 1) % size), given((rank + 1) % size)]
+            expect(found, np.concatenate(sides) + 100 * i)
+    for call in calls:
+        call.Free()
+    ring.Free()
+
+
+def many_barriers():
+    """No number of open barriers makes a node wait."""
+    if rank == 0:
+        barriers = [comm.Ibarrier() for _ in range(50)]
+        for node in range(1, size):
+            comm.send(None, dest=node, tag=9)
+    else:
+        comm.recv(source=0, tag=9)
+        barriers = [comm.Ibarrier() for _ in range(50)]
+    MPI.Request.Waitall(barriers[::-1])
+
+
 def status_first():
     """The result is there when the status says so, and only once."""
     total = np.zeros(3, "i")
@@ -179,6 +218,8 @@ ALL = (
     in_order,
     of_two_groups,
     persistent,
+    started_in_another_order,
+    many_barriers,
 )
 for name in sys.argv[1:] or [case.__name__ for case in (*ALL, status_first)]:
     globals()[name]()
