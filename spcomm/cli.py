@@ -225,6 +225,6 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
 _INTERNAL = {  # users never type these
     "box": _Command("spcomm.launch.remote.box"),
     "meet": _Command("spcomm.launch.room.meet"),
-    "left": _Command("spcomm.diagnose.unmatched"),
+    "unmatched": _Command("spcomm.diagnose.unmatched"),
 }
 _ALIASES = {"-h": "help", "--help": "help", "--version": "version", "-V": "version"}

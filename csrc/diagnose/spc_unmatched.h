@@ -2,9 +2,9 @@
 /*
  * spc_unmatched: detects whether the nodes of a run left messages or barriers that are worth a warning.
  *
- * For the launcher, after the end of all nodes; reads only. It returns true a little too often (a message may be
- * spcomm's own), so that a run that leaves nothing pays two cache lines a node. The caller reads the details from the
- * notes (segment/spc_note.h) and from the unread messages in mailboxes (spc_mailbox_unread).
+ * For whoever supervises a run, after the end of all nodes; reads only. It returns true a little too often (a message
+ * may be spcomm's own), so that a run that leaves nothing pays two cache lines a node. The caller reads the details
+ * from the notes (segment/spc_note.h) and from the unread messages in mailboxes (spc_mailbox_unread).
  */
 #ifndef SPC_UNMATCHED_H
 #define SPC_UNMATCHED_H

@@ -16,7 +16,8 @@
  *   - every 60 ms it examines the waits of the nodes (diagnose/spc_deadlock.h). Nodes that are proven to wait for ever
  *     end the run in the same way: a report instead of the sentence, exit code 99. A node 0 that ignores SIGTERM is
  *     killed like any other: then the shell sees 137;
- *   - after a run that went well, if nodes have left messages or barriers, it executes `options.left`, which says so;
+ *   - after a run that went well but left messages or barriers, it executes `options.unmatched`, which prints the
+ *     warning;
  *   - it only notes Ctrl-C, SIGQUIT and SIGHUP, because the nodes get them, too; SIGTERM ends the run. If node 0 alone
  *     got one of them and ended with its code, the other nodes get the same one, not SIGTERM.
  *
@@ -59,7 +60,7 @@ typedef struct spc_fork_options {
     double grace_s; /* from SIGTERM to SIGKILL; 0: 3 seconds */
     const spc_meet_t
         *meet; /* of a run of several boxes; the caller closes it, in every node. NULL: one box */
-    const char *const *left; /* see below */
+    const char *const *unmatched; /* as in spc_fork_join_options_t */
 } spc_fork_options_t;
 
 typedef struct spc_fork_join_options {
@@ -69,9 +70,9 @@ typedef struct spc_fork_join_options {
         *meet; /* in place of it, where the run is on several machines. NULL: one machine */
     int (*check)(void *argument); /* while it waits; another status than SPC_OK ends the wait. NULL: none */
     void *check_argument;
-    const char *const
-        *left; /* the command that says at the end which messages nobody received: at most 8 words, and
-                              * NULL; NULL: spcomm left. The descriptor of the segment follows, and the ranks here */
+    /* The command that reports at the end which messages nobody received: at most 8 words, and NULL. The descriptor of
+     * the segment and the ranks of this machine follow them. NULL: spcomm unmatched. */
+    const char *const *unmatched;
 } spc_fork_join_options_t;
 
 /* The number of threads that would not survive a fork. Threads that end by themselves when the process forks (of a BLAS

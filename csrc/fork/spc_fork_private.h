@@ -20,7 +20,7 @@
 #include "fork/spc_failures.h"
 #include "fork/spc_fork.h"
 #include "fork/spc_launcher.h"
-#include "fork/spc_left.h"
+#include "fork/spc_unmatched_report.h"
 #include "segment/spc_segment.h"
 
 /* The value distinguishes the supervisor's SIGTERM from any other SIGTERM. */
@@ -42,7 +42,7 @@ struct spc_fork {
         *place; /* of another launcher, which has started all nodes; NULL: we fork them */
     spc_launcher_place_t kept_place;
     int listener, handed_report; /* the supervisor's, for them: it hands out the segment and this end */
-    spc_left_t left; /* the supervisor's */
+    spc_unmatched_report_t unmatched; /* the supervisor's */
     uint32_t rank, nodes;
     uint32_t *ranks; /* of the nodes here; the first one is node 0's */
     uint32_t local_nodes;

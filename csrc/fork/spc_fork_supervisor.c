@@ -25,7 +25,7 @@
 #include "diagnose/spc_deadlock.h"
 #include "diagnose/spc_deadlock_report.h"
 #include "fork/spc_join.h"
-#include "fork/spc_left.h"
+#include "fork/spc_unmatched_report.h"
 
 /* Its streams lie where other programs have theirs. */
 enum {
@@ -159,8 +159,9 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
         _exit(SPC_CODE_SPCOMM);
     }
     const spc_fork_t *self = supervisor->fork;
-    int kept[] = {self->life,     self->report,        caller->watch,        self->box_socket,
-                  self->listener, self->handed_report, self->left.descriptor};
+    const int segment = self->unmatched.descriptor;
+    int kept[] = {self->life,     self->report,        caller->watch, self->box_socket,
+                  self->listener, self->handed_report, segment};
     spc_process_close_all_but(kept, sizeof kept / sizeof *kept);
     fcntl(SPC_WAKE_READ, F_SETFL, O_NONBLOCK);
     fcntl(SPC_WAKE_WRITE, F_SETFL, O_NONBLOCK);
@@ -569,7 +570,7 @@ static bool is_expected(const spc_fork_supervisor_t *supervisor, const spc_join_
 }
 
 static void admit(spc_fork_supervisor_t *supervisor, int connection, const spc_join_hello_t *hello) {
-    const int handed[] = {supervisor->fork->left.descriptor, supervisor->fork->handed_report};
+    const int handed[] = {supervisor->fork->unmatched.descriptor, supervisor->fork->handed_report};
     if (!is_expected(supervisor, hello) || spc_join_hand(connection, handed, getpid()) != SPC_OK) {
         close(connection); /* a copy of a node, or one that is gone again */
         return;
@@ -818,9 +819,8 @@ static int conclude_here(spc_fork_supervisor_t *supervisor, FILE *out) {
     spc_failures_settle(&supervisor->failures);
     int code = own_code(supervisor);
     if (code == 0) {
-        const spc_fork_t *its = supervisor->fork;
-        code = supervisor->has_answer ? supervisor->answer_code : 0;
-        return code == 0 ? spc_left_report(&its->left, &its->segment, its->ranks, its->local_nodes) : code;
+        code = supervisor->answer_code; /* 0 also if there is no answer */
+        return code == 0 ? spc_unmatched_report(&supervisor->fork->unmatched) : code;
     }
     spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), supervisor->signal == SIGINT, out);
     if (supervisor->deadlock_text != NULL) {

@@ -121,8 +121,8 @@ typedef struct spc_mpi_comm {
     MPI_Errhandler errhandler;
     MPI_Info info;
     spc_mpi_attribute_t *attributes;
-    _Atomic uint32_t
-        persistent; /* how many persistent collectives it has made; relaxed: a number, and nothing else */
+    /* The number of persistent collectives made so far; relaxed, because it orders nothing else. */
+    _Atomic uint32_t persistent;
     spc_mpi_buffer_t buffer;
     spc_mpi_channel_t *channels;
     char name[MPI_MAX_OBJECT_NAME];
@@ -311,7 +311,7 @@ static inline int spc_mpi_from_core(const spc_mpi_comm_t *comm, int rank) {
     return comm->remote != NULL ? rank - comm->remote_first : rank;
 }
 
-/* The number of a persistent collective: the same on all nodes, for they make them in the same order. */
+/* The number of a persistent collective: the same on all nodes, because all make them in the same order. */
 static inline int spc_mpi_next_persistent(spc_mpi_comm_t *comm) {
     return (int)(atomic_fetch_add_explicit(&comm->persistent, 1, memory_order_relaxed) & INT32_MAX);
 }
@@ -324,11 +324,11 @@ int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
 
 /* Bytes between members, for this library's own use; ranks of the core, tags of INTERNAL from SPC_MPI_TAGS on. */
 #define SPC_MPI_TAGS 0x10000000
-#define SPC_MPI_TAGS_LATER \
-    0x14000000 /* of collectives that return a request; + the number of a persistent one */
+/* The tags of collectives that return a request: this one, or this one + the number of a persistent collective. */
+#define SPC_MPI_TAGS_LATER 0x14000000
 #define SPC_MPI_TAGS_LATER_MAX 0x3ffffff
-#define SPC_MPI_TAGS_NEIGHBOR \
-    0x18000000 /* + the number of the neighbour, and 2^10 times that of a persistent one */
+/* Those between neighbours: + the number of the neighbour, and 2^10 times that of a persistent collective. */
+#define SPC_MPI_TAGS_NEIGHBOR 0x18000000
 #define SPC_MPI_TAGS_NEIGHBOR_MAX 0xffff
 #define SPC_MPI_TAGS_INTERCOMM 0x1c000000 /* + 26 bits of the tag of MPI_Intercomm_create; up to 2^29 */
 #define SPC_MPI_TAGS_PARTITIONED 0x20000000 /* up to 2^31 */

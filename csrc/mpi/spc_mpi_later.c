@@ -2,14 +2,15 @@
 /*
  * Collectives that return a request.
  *
- * Each sends what this node gives to those that get it, when it is called, and posts a receive for each part that this
- * node gets. So no call waits for another node, and every wait of the node lets the parts arrive. A reduction gets the
- * values themselves; the thread that completes its request combines them, in the order of ranks. In a barrier all give
- * nothing to all: a fuzzy barrier of the core would take fewer messages, but only SPC_FUZZY_MAX of them can be open.
+ * Each call sends this node's contribution to the nodes that need it, and posts a receive for each part that this node
+ * needs. So no call waits for another node, and parts arrive during any wait of the node. A reduction receives the
+ * values themselves; the thread that completes its request combines them, in the order of ranks. In a barrier every
+ * node sends an empty message to every other: a fuzzy barrier of the core would take fewer messages, but at most
+ * SPC_FUZZY_MAX of them can be open.
  *
- * Messages of one communicator come in the order of its collectives. A persistent one has a tag of its own, for nodes
- * make them in the same order, but may start them in another. Each message tells which call it belongs to, so calls
- * that do not match are found where it arrives.
+ * Messages of one communicator are matched in the order of its collectives. A persistent one has a tag of its own,
+ * because nodes make them in the same order but may start them in any. Each message names its call, so mismatched calls
+ * are found where it arrives.
  */
 #include "mpi/spc_mpi_collective.h"
 #include "mpi/spc_mpi_request.h"

@@ -153,7 +153,7 @@ def meet(call, command, numbers, infile, program):
     return made
 
 
-def fork_nodes(descriptor, nodes, left, grace=0.0, Meeting meeting=None):
+def fork_nodes(descriptor, nodes, unmatched, grace=0.0, Meeting meeting=None):
     """Fork this process, so that `nodes` processes return: see csrc/fork/spc_fork.h.
 
     Parameters
@@ -161,8 +161,8 @@ def fork_nodes(descriptor, nodes, left, grace=0.0, Meeting meeting=None):
     descriptor : int
         A fresh segment for that many nodes.
     nodes : int
-    left : list of str
-        Says at the end which messages nobody received: at most 8 words.
+    unmatched : list of str
+        Reports at the end which messages nobody received: at most 8 words.
     grace : float, optional
         Seconds from SIGTERM to SIGKILL when the run is to end; 0: the default.
     meeting : Meeting, optional
@@ -179,7 +179,7 @@ def fork_nodes(descriptor, nodes, left, grace=0.0, Meeting meeting=None):
         The system cannot start that many processes. None of them is left.
     """
     cdef const char *words[MOST_WORDS]
-    cdef list kept = [os.fsencode(word) for word in left]
+    cdef list kept = [os.fsencode(word) for word in unmatched]
     cdef spc_fork_options_t options
     cdef Fork made = Fork()
     cdef uint32_t rank = 0
@@ -189,7 +189,7 @@ def fork_nodes(descriptor, nodes, left, grace=0.0, Meeting meeting=None):
     options.grace_s = grace
     options.meet = NULL if meeting is None else &meeting.core
     point_at(kept, words)
-    options.left = words
+    options.unmatched = words
     PyOS_BeforeFork()
     fflush(NULL)
     status = spc_fork_nodes(&options, &made.core, &rank)
@@ -287,7 +287,7 @@ def find_launcher(program):
     return found if status == SPC_OK else None, text, found.core.size > 0
 
 
-def join_launched(Place place, segment, command, left, group, program):
+def join_launched(Place place, segment, command, unmatched, group, program):
     """Join the run of all processes of another launcher: see csrc/fork/spc_fork.h.
 
     Parameters
@@ -297,8 +297,8 @@ def join_launched(Place place, segment, command, left, group, program):
         The descriptor of a fresh segment, in the first process of the only machine.
     command : list of str
         Starts the box process in the first process of each of several machines; at most 16 words.
-    left : list of str
-        Says at the end which messages nobody received: at most 8 words.
+    unmatched : list of str
+        Reports at the end which messages nobody received: at most 8 words.
     group : int
     program : str
 
@@ -315,19 +315,19 @@ def join_launched(Place place, segment, command, left, group, program):
         The first process of this machine has failed, and says why.
     """
     cdef const char *words[MOST_WORDS]
-    cdef const char *left_words[MOST_WORDS]
+    cdef const char *unmatched_words[MOST_WORDS]
     cdef char message[SPC_JOIN_MESSAGE_BYTES]
     cdef spc_fork_join_options_t options
     cdef spc_meet_options_t meeting
     cdef list kept = [os.fsencode(word) for word in command]
-    cdef list kept_left = [os.fsencode(word) for word in left]
+    cdef list kept_unmatched = [os.fsencode(word) for word in unmatched]
     cdef bytes name = os.fsencode(program)
     cdef Fork made = Fork()
     cdef list raised = []
     cdef int status, descriptor = -1
     point_at(kept, words)
-    point_at(kept_left, left_words)
-    options.left = left_words
+    point_at(kept_unmatched, unmatched_words)
+    options.unmatched = unmatched_words
     meeting.command = words
     meeting.local_nodes, meeting.total_nodes, meeting.group_id = place.core.local_size, place.core.size, group
     meeting.infile = b""

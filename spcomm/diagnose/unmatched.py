@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """SP106 and SP107: unmatched messages and barriers of a run that went well."""
 
+import contextlib
 import os
 import sys
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 MESSAGES = "SP106"
 OPEN = "SP107"
+REFUSED = 3  # as in csrc/fork/spc_unmatched_report.c: an uncaught exception ends that process with 1
 _ROWS = 16
 
 # Source, destination, tag, whether the destination has a handler for them, number; a row joins several of these.
@@ -22,7 +24,11 @@ _Row = tuple[tuple[int, ...], tuple[int, ...], int, bool, str, int]  # the place
 
 
 def report(
-    boxes: "list[tuple[int, list[int]]]", group: str = "", strict: bool = False, far: "Sequence[list]" = ()
+    boxes: "list[tuple[int, list[int]]]",
+    group: str = "",
+    strict: bool = False,
+    far: "Sequence[list]" = (),
+    option: str = "--strict",
 ) -> "tuple[str, dict[str, list[int]]]":
     """Return the warnings of a run (or of a group), with their last line breaks, and by code the nodes they are about.
 
@@ -36,7 +42,10 @@ def report(
         Nodes have recorded lines, or cannot record them, so the warning need not explain how to get lines.
     far : sequence of list
         For each box on another machine, the list that it has `packed`.
+    option : str
+        What makes nodes record lines, and the warnings errors.
     """
+    advice = "" if strict else f" With {option} the lines are shown."
     messages, more, still_open, sent = diagnose.unmatched(boxes)
     for found_there in far:
         messages += map(tuple, found_there[0])
@@ -47,34 +56,41 @@ def report(
     still_open.sort()
     text, found = "", {}
     if messages:
-        text += _messages(messages, more, sent, group, strict)
+        text += _messages(messages, more, sent, group, advice)
         found[MESSAGES] = sorted({row[1] for row in messages})
     if still_open:
-        text += _open(still_open, group, strict)
+        text += _open(still_open, group, advice)
         found[OPEN] = sorted({row[0] for row in still_open})
     return text, found
 
 
 def main(words: "list[str]") -> int:
-    """Say what the nodes of a run without a launcher have left; return 1 if warnings are errors.
+    """Print the warnings of a run without a launcher. Return `REFUSED` if there are any and they are errors, else 0.
 
     Parameters
     ----------
     words : list of str
-        The descriptor of their segment, and their ranks, as in ``0,1,2``.
+        The descriptor of the segment, and the ranks of its nodes, as in ``0,1,2``.
     """
-    ranks = [int(rank) for rank in words[1].split(",")]
-    text, found = report([(int(words[0]), ranks)], strict=config.strict())
-    if found and config.strict():
-        text += f"spcomm: {refusal({code: ranks_text(nodes) for code, nodes in found.items()})}\n"
-    sys.stderr.write(text.replace("--strict", f"{config.STRICT_VARIABLE}=1"))
-    return int(bool(found) and config.strict())
+    is_strict = config.strict()
+    option = f"{config.STRICT_VARIABLE}=1"
+    here = [int(rank) for rank in words[1].split(",")]
+    text, found = report([(int(words[0]), here)], strict=is_strict, option=option)
+    if found and is_strict:
+        nodes = {code: ranks_text(ranks) for code, ranks in found.items()}
+        text += f"spcomm: {refusal(nodes, option)}\n"
+    with contextlib.suppress(
+        OSError, AttributeError
+    ):  # nobody reads it, or it is closed: the code counts all the same
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    return REFUSED if found and is_strict else 0
 
 
-def refusal(found: "dict[str, str]") -> str:
+def refusal(found: "dict[str, str]", option: str = "--strict") -> str:
     """Return the sentence of warnings that are errors, given the nodes of each code."""
     nodes = ", ".join(f"{code} of {found[code]}" for code in sorted(found))
-    return f"warnings are errors (--strict): {nodes} (exit code 1)"
+    return f"warnings are errors ({option}): {nodes} (exit code 1)"
 
 
 def packed(boxes: "list[tuple[int, list[int]]]") -> list:
@@ -88,14 +104,15 @@ def _messages(
     more: int,
     sent: "dict[tuple[int, int, int], tuple[str, int]]",
     group: str,
-    strict: bool,
+    lines_advice: str,
 ) -> str:
     total = sum(row[-1] for row in messages) + more
     what = "1 message was" if total == 1 else f"{total} messages were"
     lines = [f"spcomm: warning: {what} never received{group}\n"]
     together = _together(messages, sent)
     rows = [_worded(row) for row in together]
-    strict = strict or (not more and all(row[4] for row in together))
+    if not more and all(row[4] for row in together):
+        lines_advice = ""
     lines.append(aligned(rows[:_ROWS], left=None))
     if len(rows) > _ROWS or more:
         lines.append("  …\n")
@@ -104,12 +121,8 @@ def _messages(
         advice.append("receive them, or do not send them.")
     if any(row[3] for row in messages):
         advice.append("let the handler run: in comm.poll(), in a receive, or in any call that waits.")
-    lines.append(f"  Try: {' '.join(advice)}{_lines(strict)}     (spcomm explain {MESSAGES})\n")
+    lines.append(f"  Try: {' '.join(advice)}{lines_advice}     (spcomm explain {MESSAGES})\n")
     return "".join(lines)
-
-
-def _lines(strict: bool) -> str:
-    return "" if strict else " With --strict the lines are shown."
 
 
 def _place(place: "tuple[str, int] | None") -> str:
@@ -144,7 +157,7 @@ def _worded(row: _Row) -> "tuple[str, ...]":
     return (*cells, "for a handler that did not run") if is_handled else cells
 
 
-def _open(still_open: "list[tuple[int, bool, int, str, int, str]]", group: str, strict: bool) -> str:
+def _open(still_open: "list[tuple[int, bool, int, str, int, str]]", group: str, lines_advice: str) -> str:
     groups: dict[tuple[bool, int, str], list[int]] = {}
     for rank, is_cycle, count, file, line, function in still_open:
         place = _place((file, line))
@@ -162,7 +175,7 @@ def _open(still_open: "list[tuple[int, bool, int, str, int, str]]", group: str, 
             f"spcomm: warning: the program has ended, and something is still open{group}\n",
             aligned(rows[:_ROWS], left=None),
             "  …\n" if len(rows) > _ROWS else "",
-            f"  Try: {_advice({row[1] for row in rows})}" + (_lines(strict) if unknown else ""),
+            f"  Try: {_advice({row[1] for row in rows})}" + (lines_advice if unknown else ""),
             f"     (spcomm explain {OPEN})\n",
         )
     )

@@ -51,8 +51,8 @@ def path(name: str) -> Path:
 
 
 def named(word: str) -> str:
-    """Return the page that a word means: ``howto/room``, ``room``, ``5`` of the tutorial, a section, or a part
-    of a name or of a title.
+    """Return the page that a word means: ``howto/room``, ``room``, ``5`` of the tutorial, a section, or part
+    of a name or a title.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def named(word: str) -> str:
     some = [word for word, name in last.items() if name.rpartition("/")[0] in sections and word != "index"]
     plain = wanted.lower().replace(" ", "")
     titled = [name for name, its_title in listed() if plain in its_title.lower().replace(" ", "")]
-    if len(titled) == 1 and not any(plain in word for word in some):
+    if len(titled) == 1 and not wanted.isdecimal() and not any(plain in word for word in some):
         return titled[0]
     return last[names.chosen(wanted, some, "page", LISTING)]
 

@@ -199,6 +199,14 @@ def test_messages_that_nobody_received(forked, strict):
     assert (result.last == f"spcomm: {last}") == strict, result
 
 
+def test_nobody_reads_what_nobody_received(forked):
+    """The report is no failure: neither where stderr is closed, nor where its reader is gone."""
+    for end in ("2>&-", "2>&1 >/dev/null | true; exit ${PIPESTATUS[0]}"):
+        path = forked.script("import spcomm\ncomm = spcomm.startup(local_nodes=3)\n" + LEFT)
+        command = ["bash", "-c", f"'{sys.executable}' '{path}' {end}"]
+        assert subprocess.run(command, env=forked.environment(), check=False, timeout=60).returncode == 0, end
+
+
 def test_barriers_left_open(forked):
     result = forked.nodes(2, "comm.fuzzy_barrier()\n")
     assert result.code == 0 and "spcomm explain SP107" in result.err, result

@@ -21,7 +21,7 @@ FORWARDED = frozenset({_signal.SIGUSR1, _signal.SIGUSR2})
 
 # A scheduler, or a terminal that closes, sends these to all processes of a run, one after the other, in any order.
 _SHARED = frozenset({_signal.SIGTERM, _signal.SIGHUP})
-_SHARED_MS = 500  # milliseconds within which all have it
+_SHARED_MS = 500  # by then every process has received it
 
 # The signals whose being ignored is inherited on purpose: nohup ignores the first, a shell without job control the
 # others for a command that it starts in the background.
@@ -58,10 +58,10 @@ CLEAN = {
 
 
 def await_shared_signal(fd: int, status: int) -> bool:
-    """Wait a moment for the signal that has ended another process: who has sent it to all is to blame, not the other.
+    """Wait briefly for a signal that has already killed another process: if it was sent to all, it is the cause.
 
-    `fd`: where this process learns of its signals; `status`: the wait status of the other process. Returns False where
-    it has ended for another reason.
+    `fd` becomes readable when this process gets a signal; `status` is the other process's wait status. Returns False at
+    once if something else ended that process.
     """
     if status & 0x7F not in _SHARED:
         return False

@@ -73,7 +73,7 @@ class Box:
         self._paused = False
         self._ending = False  # the launcher has a reason to end the run
         self._signals = -1  # a pipe
-        self._has_awaited = False  # a signal that has ended another process, once
+        self._has_awaited = False  # it waits for a shared signal only once
         self.tells_server = False  # when the launcher's command here has ended
         self._secrets = b""  # of its groups
         self._patience_s: float | None = None  # for the last frames to arrive; None: no limit
@@ -107,12 +107,13 @@ class Box:
             self._frames.send(["told"])
 
     def _hear_shared_signal(self, status: int) -> None:
-        """Hear a signal before what has ended by it: if the same one has ended both, it is the reason."""
+        """Handle a pending signal before the end of a process that it killed: the signal is then the reason."""
         from spcomm.launch.base.process import await_shared_signal
 
+        self._signalled()
         if self._signals >= 0 and not (self._ending or self._has_awaited):
             self._has_awaited = await_shared_signal(self._signals, status)
-        self._signalled()
+            self._signalled()
 
     def _greet(self) -> None:
         self._frames.greet()

@@ -83,6 +83,7 @@ class Supervisor:
         self._report = ""  # of a deadlock
         self._states: dict[int, str] = {}
         self._is_lost = False  # a fork server was killed
+        self._has_awaited = False  # it waits for a shared signal only once
         self._left_early: list[int] = []  # nodes whose gdb was left before they joined
         self._interrupts: list[int] = []  # nodes that SIGINT has ended, which the others do not know yet
 
@@ -477,10 +478,11 @@ class Supervisor:
                 self._forward_signal(number)
 
     def _hear_shared_signal(self, status: int) -> None:
-        """Hear a signal before what has ended by it: if the same one has ended both, it is the reason."""
-        if not self._reason:
-            process.await_shared_signal(self._signals, status)
+        """Handle a pending signal before the end of a process that it killed: the signal is then the reason."""
         self._signalled()
+        if not (self._reason or self._has_awaited):
+            self._has_awaited = process.await_shared_signal(self._signals, status)
+            self._signalled()
 
     def _forward_signal(self, number: int) -> None:
         """Hand a batch system's warning to each node's process, and not to what the node has started."""
