@@ -210,6 +210,7 @@ async def watch_nodes(address, name, folder):
 
 
 @pytest.mark.slow
+@pytest.mark.machine  # a slow one makes spcomm warn of waits
 def test_nodes_are_shown_in_jupyterlab_while_they_run(tmp_path):
     notebook(tmp_path, "watch.ipynb", "%load_ext spcomm", HELD)
     with lab(tmp_path, "watch.ipynb") as address:
