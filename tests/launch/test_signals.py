@@ -135,12 +135,13 @@ def test_the_interrupt_comes_before_the_loss(launch, end):
     import os, signal, spcomm, sys
     comm = spcomm.startup()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
-    comm.barrier()
     if comm.rank == 0:
+        comm.barrier()
         print(os.getpid(), flush=True)
         signal.sigwait([signal.SIGUSR1])
         {end}
     try:
+        comm.barrier()
         comm.recv(0)
     except KeyboardInterrupt:
         print("saved")
