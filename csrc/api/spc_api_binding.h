@@ -21,7 +21,7 @@ typedef struct spc_api_binding {
     int32_t (*locate)(char *file, size_t room);
     /* The library's own: writes the line of the program in C that made the call into the note; leaves it if unknown. */
     void (*note_line)(spc_note_t *note);
-    /* The library's own: called at the end of a Python program, which may leave before MPI_Finalize. */
+    /* The library's own: called at the end of a program that has not left the run by MPI_Finalize. */
     void (*at_end)(void);
     /* The library's own: this process has left its run, which still has its memory, and belongs to another one now, or
      * to none (NULL), as a node of a Cluster does between two calls. A status of the core. */

@@ -203,6 +203,9 @@ int spc_mpi_check_part(const spc_mpi_comm_t *comm, int source, MPI_Count bytes, 
             "do not match",
             source, (long long)bytes, (long long)bytes_of(part));
     }
+    if (bytes < bytes_of(part)) {
+        SPC_MPI_TRY(spc_mpi_note_short(comm, source, bytes, bytes_of(part)));
+    }
     return format == 0 ? MPI_SUCCESS
                        : spc_mpi_note_mismatch(&(spc_mpi_mismatch_t){
                              .comm = comm, .type = part.type, .source = source, .tag = -1, .format = format});
@@ -227,10 +230,12 @@ int spc_mpi_copy_part(const spc_mpi_comm_t *comm, spc_mpi_part_t from, spc_mpi_p
         spc_mpi_type_unpack(payload.core.data, bytes, to.at, to.count, to.type);
         spc_mpi_payload_end(&payload);
     }
-    return given <= room ? MPI_SUCCESS
-                         : spc_mpi_fail(comm, MPI_ERR_TRUNCATE,
-                                        "this rank gives itself %lld bytes, and there is room for %lld",
-                                        (long long)given, (long long)room);
+    if (given > room) {
+        return spc_mpi_fail(comm, MPI_ERR_TRUNCATE,
+                            "this rank gives itself %lld bytes, and there is room for %lld", (long long)given,
+                            (long long)room);
+    }
+    return given == room ? MPI_SUCCESS : spc_mpi_note_short(comm, comm->rank, given, room);
 }
 
 /* ---- within one group ---- */

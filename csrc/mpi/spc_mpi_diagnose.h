@@ -81,6 +81,10 @@ typedef struct spc_mpi_mismatch {
 /* A warning, once for each pair of types; with --strict MPI_ERR_TYPE. */
 int spc_mpi_note_mismatch(const spc_mpi_mismatch_t *mismatch);
 
+/* In a collective, `source` gave fewer bytes than this node's arguments say. A warning, once for each call of MPI; with
+ * --strict MPI_ERR_TRUNCATE. */
+int spc_mpi_note_short(const spc_mpi_comm_t *comm, int source, MPI_Count bytes, MPI_Count room);
+
 /* ---- receives that fail ---- */
 
 /* MPI_SUCCESS for SPC_OK; else fails with the core's explanation, and names a message that has come and nearly matches.

@@ -132,16 +132,16 @@ static int class_of(int code) {
 
 /* A program in C has left the line of the call, if spcomm mpicc compiled it. */
 static _Noreturn void end_by(int code) {
-    char place[SPC_MPI_PLACE_BYTES];
+    char place[SPC_MPI_PLACE_BYTES], who[SPC_MPI_PLACE_BYTES + 32] = "";
     const spc_mpi_place_t here = {.file = spcomm_mpi_here.file, .line = spcomm_mpi_here.line};
     (void)spc_mpi_place_text(&here, place);
-    fputs("spcomm: ", stderr);
     if (spc_mpi.node != NULL) {
-        fprintf(stderr, "node %u%s: ", spc_mpi.node->rank, place);
+        (void)snprintf(who, sizeof(who), "node %u%s: ", spc_mpi.node->rank, place);
     } else if (place[0] != '\0') {
-        fprintf(stderr, "%s: ", place + strlen(" at "));
+        (void)snprintf(who, sizeof(who), "%s: ", place + strlen(" at "));
     }
-    fprintf(stderr, "%s\n", sentences[code >> CLASS_BITS & (SENTENCES - 1)]);
+    /* At once: another node's failure may end this one at any moment. */
+    fprintf(stderr, "spcomm: %s%s\n", who, sentences[code >> CLASS_BITS & (SENTENCES - 1)]);
     spc_mpi_end(1);
 }
 

@@ -241,8 +241,12 @@ static bool combine_elements(MPI_Op op, const spc_mpi_type_t *element, const voi
 int spc_mpi_check_operands(const spc_mpi_comm_t *comm, MPI_Op op, const spc_mpi_type_t *type) {
     int core;
     const char *operands, *name = name_of(op, &core, &operands);
-    if (name == NULL || op == MPI_REPLACE || op == MPI_NO_OP) {
+    if (name == NULL) {
         return spc_mpi_check_op(comm, op);
+    }
+    if (op == MPI_REPLACE || op == MPI_NO_OP) {
+        return spc_mpi_fail(comm, MPI_ERR_OP,
+                            "%s combines nothing; it is for MPI_Accumulate and its relatives", name);
     }
     if (type->size == 0 || (type->element != NULL && combine_elements(op, type->element, NULL, NULL, 0))) {
         return MPI_SUCCESS;
@@ -323,13 +327,13 @@ int spc_mpi_combine(const spc_mpi_comm_t *comm, MPI_Op op, const void *left, voi
         call_own(own, left, right, count, type);
         return MPI_SUCCESS;
     }
-    SPC_MPI_TRY(spc_mpi_check_operands(comm, op, type));
     if (op == MPI_REPLACE || type->size == 0 || count == 0) {
         return MPI_SUCCESS;
     }
     if (op == MPI_NO_OP) {
         return keep_left(comm, left, right, count, type);
     }
+    SPC_MPI_TRY(spc_mpi_check_operands(comm, op, type));
     if (type == type->element || type->is_dense) {
         const MPI_Count elements = count * (type->size / type->element->size);
         (void)combine_elements(op, type->element, left, right, elements);

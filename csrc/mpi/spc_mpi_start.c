@@ -136,13 +136,27 @@ static int change_run(spc_comm_t *core) {
     return core != NULL ? begin_run(core) : SPC_OK;
 }
 
+/* spc_api_binding.at_end. In Python, mpi4py calls MPI_Finalize after it. */
+static void report_end(void) {
+    spc_mpi_requests_report();
+    if (spc_api_binding.core == NULL && spc_mpi.is_started) {
+        char text[SPC_MPI_PLACE_BYTES];
+        const spc_mpi_place_t place = {.file = spcomm_mpi_here.file, .line = spcomm_mpi_here.line};
+        const char *last = spc_mpi_place_text(&place, text);
+        fprintf(
+            stderr,
+            "spcomm: warning: node %u ended without MPI_Finalize%s%s; other MPIs take that for a failure\n",
+            spc_mpi.node->rank, last[0] != '\0' ? ", after its last call" : "", last);
+    }
+}
+
 int spc_mpi_join(int required) {
     spc_comm_t *core;
     if (spc_api_binding_join(&core) != SPC_OK) {
         spc_mpi_end(1); /* the sentence was printed; before its start MPI has no error handler */
     }
     spc_mpi.main_thread = pthread_self();
-    spc_api_binding.at_end = spc_mpi_requests_report;
+    spc_api_binding.at_end = report_end;
     spc_api_binding.at_run = change_run;
     spc_api_binding.note_line = note_line;
     const char *strict = getenv("SPCOMM_STRICT");

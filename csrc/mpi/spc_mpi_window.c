@@ -375,28 +375,12 @@ int spc_mpi_win_detach(MPI_Win win, const void *base) {
 
 /* ---- the end ---- */
 
-static int check_unused(const spc_mpi_window_t *window) {
-    if (window->access != NULL || window->exposure != NULL) {
-        return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
-                            window->access != NULL
-                                ? "MPI_Win_start has begun an epoch: MPI_Win_complete ends it"
-                                : "MPI_Win_post has begun an epoch: MPI_Win_wait ends it");
-    }
-    for (int rank = 0; rank < window->comm->size; rank++) {
-        if (window->is_locked[rank]) {
-            return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
-                                "rank %d is still locked: call MPI_Win_unlock%s", rank,
-                                window->is_all_locked ? "_all" : "");
-        }
-    }
-    return MPI_SUCCESS;
-}
-
 /* After the barrier no other member uses this one's block. */
 int spc_mpi_win_free(MPI_Win *win) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(spc_mpi_get_window(*win, &window));
-    SPC_MPI_TRY(check_unused(window));
+    SPC_MPI_TRY(spc_mpi_window_check_unlocked(window));
+    SPC_MPI_TRY(spc_mpi_window_check_fence(window));
     SPC_MPI_TRY(spc_mpi_attributes_free((intptr_t)*win, &window->attributes));
     SPC_MPI_TRY(spc_mpi_barrier_inside(window->comm));
     if (window->info != MPI_INFO_NULL) {

@@ -87,6 +87,7 @@ typedef struct spc_mpi_window {
     spc_mpi_window_shared_t **control;
     bool *is_locked; /* by this node */
     bool is_fenced; /* a fence has begun an epoch */
+    bool is_fence_used; /* and this node has used it since */
     uint64_t fences;
     bool is_all_locked;
     int *access; /* ranks of the group of MPI_Win_start, NULL: none */
@@ -103,8 +104,14 @@ int spc_mpi_get_window(MPI_Win handle, spc_mpi_window_t **window);
 void spc_mpi_window_mutex_start(pthread_mutex_t *mutex);
 void spc_mpi_window_mutex_lock(pthread_mutex_t *mutex);
 
-/* MPI_ERR_RMA_SYNC unless this node may access the member's memory now. */
-int spc_mpi_window_check_epoch(const spc_mpi_window_t *window, int target);
+/* MPI_ERR_RMA_SYNC unless this node may access the member's memory now; it does so next. */
+int spc_mpi_window_check_epoch(spc_mpi_window_t *window, int target);
+
+/* MPI_ERR_RMA_SYNC if this node has a lock, or is in an epoch of MPI_Win_start or MPI_Win_post. */
+int spc_mpi_window_check_unlocked(const spc_mpi_window_t *window);
+
+/* MPI_ERR_RMA_SYNC if this node has used the epoch of a fence, which only another fence ends. */
+int spc_mpi_window_check_fence(const spc_mpi_window_t *window);
 
 /* Notes an access; MPI_ERR_RMA_CONFLICT if it conflicts with another node's. Only with --strict, as the next two. */
 int spc_mpi_window_access(const spc_mpi_window_t *window, int target, spc_mpi_access_kind_t kind,

@@ -25,9 +25,12 @@ static bool is_in(const int *ranks, int count, int rank) {
     return false;
 }
 
-int spc_mpi_window_check_epoch(const spc_mpi_window_t *window, int target) {
-    if (window->is_fenced || window->is_locked[target]
-        || is_in(window->access, window->access_count, target)) {
+int spc_mpi_window_check_epoch(spc_mpi_window_t *window, int target) {
+    if (window->is_locked[target] || is_in(window->access, window->access_count, target)) {
+        return MPI_SUCCESS;
+    }
+    if (window->is_fenced) {
+        window->is_fence_used = true;
         return MPI_SUCCESS;
     }
     return spc_mpi_fail(
@@ -46,12 +49,39 @@ int spc_mpi_window_check_locked(const spc_mpi_window_t *window, int target) {
                      target);
 }
 
+int spc_mpi_window_check_unlocked(const spc_mpi_window_t *window) {
+    if (window->access != NULL || window->exposure != NULL) {
+        return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
+                            window->access != NULL
+                                ? "MPI_Win_start has begun an epoch: MPI_Win_complete ends it"
+                                : "MPI_Win_post has begun an epoch: MPI_Win_wait ends it");
+    }
+    for (int rank = 0; rank < window->comm->size; rank++) {
+        if (window->is_locked[rank]) {
+            return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
+                                "rank %d is still locked: call MPI_Win_unlock%s", rank,
+                                window->is_all_locked ? "_all" : "");
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+int spc_mpi_window_check_fence(const spc_mpi_window_t *window) {
+    return window->is_fence_used
+               ? spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
+                              "this node has used the window since its last MPI_Win_fence: another "
+                              "MPI_Win_fence ends that epoch")
+               : MPI_SUCCESS;
+}
+
 /* ---- fences ---- */
 
 int spc_mpi_win_fence(int assert, MPI_Win win) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
+    SPC_MPI_TRY(spc_mpi_window_check_unlocked(window));
     SPC_MPI_TRY(spc_mpi_barrier_inside(window->comm));
+    window->is_fence_used = false;
     window->fences++;
     window->is_fenced = (assert &MPI_MODE_NOSUCCEED) == 0;
     return MPI_SUCCESS;
@@ -189,6 +219,7 @@ static int lock(spc_mpi_window_t *window, uint32_t kind, int target) {
         return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
                             "this node has locked rank %d already; MPI_Win_unlock releases it", target);
     }
+    SPC_MPI_TRY(spc_mpi_window_check_fence(window));
     spc_mpi_place_t here;
     char line[SPC_MPI_PLACE_BYTES];
     spc_mpi_place_note(&here, false);
@@ -367,6 +398,7 @@ int spc_mpi_win_start(MPI_Group group, int assert, MPI_Win win) {
         return spc_mpi_fail(window->comm, MPI_ERR_RMA_SYNC,
                             "MPI_Win_start has begun an epoch already: MPI_Win_complete ends it");
     }
+    SPC_MPI_TRY(spc_mpi_window_check_fence(window));
     SPC_MPI_TRY(ranks_of(window, group, &window->access, &window->access_count));
     for (int i = 0; i < window->access_count; i++) {
         SPC_MPI_TRY(spc_mpi_recv_bytes(window->comm, window->access[i], TAG_POST, &nothing, 0));
