@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # run: -n 2 --stall 0.3
 # says: SP103 nodes 0-1 keep polling, and nothing has been sent for … s
-# hint: and whether it has waited for them first
+# hint: and check whether it waits for these first
 """Both poll, nobody sends."""
 
 import spcomm
