@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Wrong programs (wrong/), each of which says in comments what must be said of it.
+"""Wrong programs, and what must be said of each: the entries (entries.py) of wrong/python.txt and wrong/c.txt.
 
-At its head, a line each:
-
-    # run: -n 2 --start exec      the options; `{}` stands for the program where it is not simply the last word
-    # with: helpers/second.py     other files with marked lines
-    # says: SP101 both nodes …    the code, and the headline; `…` stands for anything
-    # circle: 0 → 1 → 0           if there must be one
-    # hint: let one node send     what must be found below the table
+    run: -n 2 --start exec      the options; `{}` stands for the program where it is not simply the last word
+    says: SP101 both nodes …    the code, and the headline; `…` stands for anything
+    circle: 0 → 1 → 0           if there must be one
+    hint: let one node send     what must be found below the table
 
 A line at which nodes wait is marked with them and the call, and at last the function that it is in:
 `# <- node 0: barrier() | nodes 1-3: recv(…) in step`.
@@ -16,6 +13,8 @@ A line at which nodes wait is marked with them and the call, and at last the fun
 import re
 from pathlib import Path
 
+import entries
+
 FOLDER = Path(__file__).parent / "wrong"
 MARKS = re.compile(r" <- (.*?)(?: in (\w+))?(?: \*/)?$")
 
@@ -23,27 +22,24 @@ MARKS = re.compile(r" <- (.*?)(?: in (\w+))?(?: \*/)?$")
 class Case:
     """The expectations of one program."""
 
-    def __init__(self, path):
-        self.path, self.name = path, path.stem
-        heads = re.findall(r"^(?:#|//) (\w+): (.*)$", path.read_text(), re.MULTILINE)
-        self.head = {key: value for key, value in heads if key in ("run", "with", "says", "circle", "hint")}
-        self.code, self.headline = self.head["says"].split(" ", 1)
-        self.circle = self.head.get("circle", "")
-        self.hint = self.head["hint"]
-        self.files = [path, *(path.parent / name for name in self.head.get("with", "").split())]
+    def __init__(self, entry):
+        self.entry, self.name, self.run = entry, entry.name, entry.get("run")
+        self.code, self.headline = entry.get("says").split(" ", 1)
+        self.circle, self.hint = entry.get("circle"), entry.get("hint")
+        assert self.run and self.hint, self.name
 
     def command(self, program):
         """The words after `spcomm run`."""
-        words = self.head["run"].split()
+        words = self.run.split()
         named = "{}" in words or "-m" in words
         return [str(program) if word == "{}" else word for word in words] + ([] if named else [str(program)])
 
     def rows(self):
         """The rows that the table must have: (nodes, call, place)."""
         return sorted(
-            (*mark.split(": ", 1), *place(path, number, mark, marks[2]))
-            for path in self.files
-            for number, line in enumerate(path.read_text().splitlines(), 1)
+            (*mark.split(": ", 1), *place(Path(name), number, mark, marks[2]))
+            for name, text in self.entry.files.items()
+            for number, line in enumerate(text.splitlines(), 1)
             if (marks := MARKS.search(line))
             for mark in marks[1].split(" | ")
         )
@@ -56,10 +52,16 @@ def place(path, number, mark, function):
     return (f"{path.name}:{number}" + (f" in {function}" if function else ""),)
 
 
+CASES = [
+    Case(entry)
+    for language in ("python", "c")
+    for entry in entries.read(FOLDER / f"{language}.txt", "run says circle hint")
+]
+
+
 def found(code):
-    """The programs that are about one code."""
-    programs = [path for path in sorted(FOLDER.iterdir()) if path.suffix in (".py", ".c")]
-    return [case for case in map(Case, programs) if case.code == code]
+    """The programs that are about one code, by name."""
+    return sorted((case for case in CASES if case.code == code), key=lambda case: case.name)
 
 
 def matches(pattern, text):

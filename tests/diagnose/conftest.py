@@ -9,15 +9,7 @@ import sys
 
 import pytest
 
-import cases
 from launching import Launch, leaving_nothing
-
-
-class AtPrograms(Launch):
-    """Runs the programs of wrong/ where they are, and leaves no compiled modules there."""
-
-    def environment(self, extra=None):
-        return super().environment({"PYTHONDONTWRITEBYTECODE": "1", **(extra or {})})
 
 
 @pytest.fixture
@@ -27,18 +19,13 @@ def launch(tmp_path):
 
 
 @pytest.fixture
-def at_programs():
-    """Runs programs of wrong/ by `spcomm run`."""
-    yield from leaving_nothing(AtPrograms(cases.FOLDER))
-
-
-@pytest.fixture
-def compiled(tmp_path):
-    """The program of a case: its name, or the program made of its C source."""
+def written(tmp_path):
+    """The program of a case, where `launch` runs: its name, or the program made of its C source."""
 
     def make(case):
-        if case.path.suffix != ".c":
-            return case.path.name
+        path = case.entry.write(tmp_path)
+        if path.suffix != ".c":
+            return path.name
         compiler = shlex.split(os.environ.get("CC", "cc"))
         if not shutil.which(compiler[0]):
             pytest.skip(f"no C compiler: {compiler[0]}")
@@ -49,7 +36,7 @@ def compiled(tmp_path):
             text=True,
             check=True,
         ).stdout
-        command = [*compiler, "-std=c11", "-o", str(program), str(case.path), *shlex.split(config)]
+        command = [*compiler, "-std=c11", "-o", str(program), str(path), *shlex.split(config)]
         subprocess.run(command, check=True, timeout=120)
         return program
 

@@ -12,14 +12,14 @@ PLACINGS = {"two": "0,0,0,0,1,1,1,1", "three": "0,1,2,0,1,2,0,1", "mixed": "0,0,
 PROGRAMS = [
     case
     for case in cases.found("SP101")
-    if "--group" not in case.head["run"] and " : " not in case.head["run"] and "-n 1" not in case.head["run"]
+    if "--group" not in case.run and " : " not in case.run and "-n 1" not in case.run
 ]
 DEADLOCK = 99
 
 
 def placed(case, name):
     """`--map` for as many nodes as the case has."""
-    nodes = int(re.search(r"-n (\d+)", case.head["run"])[1])
+    nodes = int(re.search(r"-n (\d+)", case.run)[1])
     boxes = PLACINGS[name].split(",")[:nodes] if nodes > 2 else ["0", "1"]
     return ["--map", ",".join(boxes)] if len(set(boxes)) > 1 else ["--boxes", "2"]
 
@@ -27,8 +27,8 @@ def placed(case, name):
 @pytest.mark.spread("placing")
 @pytest.mark.parametrize("placing", PLACINGS)
 @pytest.mark.parametrize("case", each(12, PROGRAMS), ids=lambda case: case.name)
-def test_is_told_over_boxes(at_programs, compiled, case, placing):
-    result = at_programs(*placed(case, placing), *case.command(compiled(case)))
+def test_is_told_over_boxes(launch, written, case, placing):
+    result = launch(*placed(case, placing), *case.command(written(case)))
     assert result.code == DEADLOCK, result
     assert cases.differences(case, result.err) == "", result
-    assert not at_programs.alive()
+    assert not launch.alive()

@@ -17,12 +17,17 @@ def test_there_are_enough():
     assert len(PROGRAMS) >= 40
 
 
+def test_programs_compile(written):
+    for case in cases.CASES:
+        written(case) if case.entry.suffix == ".c" else case.entry.compile()
+
+
 @pytest.mark.parametrize("case", each(8, PROGRAMS), ids=lambda case: case.name)
-def test_is_told(at_programs, compiled, case):
-    result = at_programs(*case.command(compiled(case)))
+def test_is_told(launch, written, case):
+    result = launch(*case.command(written(case)))
     assert result.code == DEADLOCK, result
     assert cases.differences(case, result.err) == "", result
-    assert not at_programs.alive()
+    assert not launch.alive()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8")

@@ -53,13 +53,13 @@ def last_report(case, text):
 @pytest.mark.parametrize(
     "case", each(4, cases.found("SP102") + cases.found("SP103")), ids=lambda case: case.name
 )
-def test_is_told(at_programs, case):
-    process = at_programs.start(*LIMIT, *case.command(case.path.name))
+def test_is_told(launch, written, case):
+    process = launch.start(*LIMIT, *case.command(written(case)))
     text = read_until(process, lambda text: cases.differences(case, last_report(case, text)) == "")
     assert cases.differences(case, last_report(case, text)) == "", text
     assert process.poll() is None, text  # it was a warning only
     process.send_signal(signal.SIGINT)
-    result = at_programs.finish(process)
+    result = launch.finish(process)
     assert result.code == 130 and START_OF_PLACES in result.err, result
 
 

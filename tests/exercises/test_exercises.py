@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import entries
 from pairwise import each
 from spcomm.learn import case as api
 from spcomm.learn import catalogue, grade
@@ -44,19 +45,18 @@ class Wrong:
 
 
 def wrong_solutions(path):
-    """Those of a file: after "== NAME: ..." and "says: ..." the lines of our solution that change, in hunks with an
-    empty line between them. Without lines that go, the others are the whole program."""
+    """Those of a file (entries.py): after "says: ..." the lines of our solution that change, in hunks with an empty
+    line between them. Without lines that go, the others are the whole program."""
     solution = (FOLDER / "solutions" / f"{path.stem}.py").read_text()
-    for entry in path.read_text().removeprefix("== ").split("\n\n== "):
-        title, says, *lines = entry.strip("\n").split("\n")
+    for entry in entries.read(path, "says"):
         program = solution
-        for hunk in reversed("\n".join(lines).split("\n\n")):
+        for hunk in reversed(entry.program.strip("\n").split("\n\n")):
             old, new = (
                 "".join(f"{line[1:]}\n" for line in hunk.split("\n") if line[0] == sign) for sign in "-+"
             )
-            assert not old or f"\n{program}".count(f"\n{old}") == 1, f"{title}: {old}"
+            assert not old or f"\n{program}".count(f"\n{old}") == 1, f"{entry.name}: {old}"
             program = f"\n{program}".replace(f"\n{old}", f"\n{new}")[1:] if old else new
-        yield Wrong(path.stem, title.partition(":")[0], says.removeprefix("says: "), program)
+        yield Wrong(path.stem, entry.name, entry.get("says"), program)
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,8 @@ def test_each_exercise_has_wrong_solutions():
     counts = [sum(case.exercise == name for case in WRONG) for name in NAMES]
     assert min(counts) >= 2 and {case.exercise for case in WRONG} == set(NAMES)
     assert [case.name for case in WRONG if not case.says] == []
+    for case in WRONG:
+        compile(case.program, case.name, "exec")
 
 
 @pytest.mark.slow

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# The fuzz targets, without Python. From the top of the checkout:
+# The fuzz targets; only the corpus needs Python. From the top of the checkout:
 #
-#   make -f tests/fuzz/fuzz.mk corpus                 compile each target to run files: build/fuzz/corpus_<noun>
+#   make -f tests/fuzz/fuzz.mk corpus                 compile each target to run files, and write them: build/fuzz
 #   make -f tests/fuzz/fuzz.mk fuzzers                compile each with libFuzzer: build/fuzz/fuzz_<noun>; needs clang
 #   make -f tests/fuzz/fuzz.mk fuzz FUZZ_SECONDS=20   so long for each target; what was found: build/fuzz/found
-#   make -f tests/fuzz/fuzz.mk merge                  take what reaches new code into the corpus
+#   make -f tests/fuzz/fuzz.mk merge                  take what reaches new code into the corpus: found.txt
 #
-# A target is tests/fuzz/fuzz_<noun>.c, its corpus the folder tests/fuzz/corpus/<noun>.
+# A target is tests/fuzz/fuzz_<noun>.c, its corpus the folder build/fuzz/corpus/<noun>.
 
 OUT ?= build/fuzz
 FUZZ_SECONDS ?= 20
@@ -27,8 +27,11 @@ SANITIZED := $(shell mkdir -p $(OUT) && echo 'int main(void) { return 0; }' | \
 .PHONY: corpus fuzzers fuzz merge
 .SECONDARY:
 
-corpus: $(TARGETS:%=$(OUT)/corpus_%)
-fuzzers: $(TARGETS:%=$(OUT)/fuzz_%)
+corpus: $(TARGETS:%=$(OUT)/corpus_%) $(OUT)/corpus
+fuzzers: $(TARGETS:%=$(OUT)/fuzz_%) $(OUT)/corpus
+
+$(OUT)/corpus: tests/fuzz/seeds.py tests/fuzz/found.txt tests/entries.py
+	@"$$(scripts/find-python)" tests/fuzz/seeds.py $@
 
 # All targets share the objects of the core.
 $(OUT)/corpus_%: $(patsubst %.c,$(OUT)/%.o,tests/fuzz/fuzz_%.c tests/fuzz/corpus.c $(CORE))
@@ -49,11 +52,12 @@ fuzz: fuzzers
 	@failed=0; for noun in $(TARGETS); do \
 	  mkdir -p $(OUT)/found/$$noun; echo "==== $$noun, $(FUZZ_SECONDS) s"; \
 	  $(OUT)/fuzz_$$noun -max_total_time=$(FUZZ_SECONDS) -max_len=2000 -timeout=10 -print_final_stats=1 -verbosity=0 \
-	    -artifact_prefix=$(OUT)/wrong-$$noun- $(OUT)/found/$$noun tests/fuzz/corpus/$$noun || failed=1; \
+	    -artifact_prefix=$(OUT)/wrong-$$noun- $(OUT)/found/$$noun $(OUT)/corpus/$$noun || failed=1; \
 	done; exit $$failed
 
 merge: fuzzers
 	@for noun in $(TARGETS); do \
 	  mkdir -p $(OUT)/found/$$noun; \
-	  $(OUT)/fuzz_$$noun -merge=1 -use_counters=0 -max_len=2000 tests/fuzz/corpus/$$noun $(OUT)/found/$$noun; \
+	  $(OUT)/fuzz_$$noun -merge=1 -use_counters=0 -max_len=2000 $(OUT)/corpus/$$noun $(OUT)/found/$$noun; \
 	done
+	@"$$(scripts/find-python)" tests/fuzz/seeds.py --keep $(OUT)/corpus

@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Write the seeds of the corpus anew: python tests/fuzz/seeds.py. Files with other names were found by fuzzing."""
+"""The corpus: seeds, which are made here, and what fuzzing has found, found.txt (entries.py), as digits.
 
+python tests/fuzz/seeds.py FOLDER          write all of it, to files FOLDER/<noun>/<name>
+python tests/fuzz/seeds.py --keep FOLDER   add the files that are new there to found.txt
+"""
+
+import shutil
 import struct
+import sys
 from pathlib import Path
 
-CORPUS = Path(__file__).parent / "corpus"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import entries
+
+FOUND = Path(__file__).with_name("found.txt")
 VERSION = 10  # SPC_FRAME_VERSION; of another one a reader refuses everything
 # The first byte of an input: see fuzz_frame.c, fuzz_arrival.c and fuzz_handshake.c.
 START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
@@ -129,12 +138,28 @@ def handshakes():
             yield f"both_{name}_{at}", bytes([TWO_ENDS, 20, at << 1 & 255 | role, 1])
 
 
-def main():
-    for folder, seeds in (("frame", frames()), ("arrival", arrivals()), ("handshake", handshakes())):
-        (CORPUS / folder).mkdir(parents=True, exist_ok=True)
-        for name, content in seeds:
-            (CORPUS / folder / name).write_bytes(content)
+def corpus():
+    """{noun/name: content}"""
+    made = {"frame": frames(), "arrival": arrivals(), "handshake": handshakes()}
+    seeds = {f"{noun}/{name}": content for noun, found in made.items() for name, content in found}
+    return seeds | {entry.name: bytes.fromhex(entry.program) for entry in entries.read(FOUND, "")}
+
+
+def write(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, content in corpus().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def keep(folder):
+    with open(FOUND, "a") as file:
+        for path in sorted(folder.glob("*/*")):
+            name, digits = str(path.relative_to(folder)), path.read_bytes().hex()
+            if name not in corpus():
+                lines = [digits[at : at + 96] for at in range(0, len(digits), 96)]
+                print("", f"== {name}: It was found by fuzzing.", *lines, sep="\n", file=file)
 
 
 if __name__ == "__main__":
-    main()
+    keep(Path(sys.argv[2])) if sys.argv[1] == "--keep" else write(Path(sys.argv[1]))

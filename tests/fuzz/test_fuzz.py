@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,9 @@ from making import make
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = sorted(path.stem.removeprefix("fuzz_") for path in Path(__file__).parent.glob("fuzz_*.c"))
 MADE = ROOT / "build" / "fuzz"
+CORPUS = MADE / "corpus"
 CHANGES = 200 * int(os.environ.get("CHECK_SCALE", 1))  # copies of each file
 RUNS = 5_000 * int(os.environ.get("CHECK_SCALE", 1))  # of a fuzzer
-
-
-def corpus(target):
-    return ROOT / "tests" / "fuzz" / "corpus" / target
 
 
 def run(*command, **variables):
@@ -61,7 +59,7 @@ def fuzzers():
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_corpus(compiled, target):
-    files = sorted(corpus(target).iterdir())
+    files = sorted((CORPUS / target).iterdir())
     assert len(files) > 10
     check(run(MADE / f"corpus_{target}", *files, FUZZ_CHANGES=str(CHANGES)), f"the corpus of {target}")
 
@@ -74,7 +72,7 @@ def test_fuzz(fuzzers, target, tmp_path):
     found = tmp_path / "found"
     found.mkdir()
     command = [f"-runs={RUNS}", "-max_len=2000", "-timeout=10", f"-artifact_prefix={tmp_path}/wrong-"]
-    check(run(MADE / f"fuzz_{target}", *command, found, corpus(target)), f"fuzzing {target}")
+    check(run(MADE / f"fuzz_{target}", *command, found, CORPUS / target), f"fuzzing {target}")
 
 
 def test_a_wrong_target_is_noticed(compiled, tmp_path):
@@ -82,15 +80,16 @@ def test_a_wrong_target_is_noticed(compiled, tmp_path):
     assert run(MADE / f"corpus_{TARGETS[0]}", tmp_path / "none").returncode != 0
 
 
-def test_seeds_are_as_written(tmp_path):
-    """The corpus has what seeds.py writes, of this version; other files were found by fuzzing."""
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob("*/*")}
+
+
+def test_seeds_are_as_written(compiled, tmp_path):
+    """The corpus has what seeds.py writes, of this version."""
     version = re.search(r"#define SPC_FRAME_VERSION (\d+)", (ROOT / "csrc/net/wire/spc_frame.h").read_text())[
         1
     ]
-    assert f"VERSION = {version} " in Path(__file__).with_name("seeds.py").read_text()
-    shutil.copy(Path(__file__).with_name("seeds.py"), tmp_path)
-    check(run(shutil.which("python3") or "python", tmp_path / "seeds.py"), "seeds.py")
-    for seed in sorted((tmp_path / "corpus").rglob("*")):
-        if seed.is_file():
-            stored = ROOT / "tests" / "fuzz" / "corpus" / seed.relative_to(tmp_path / "corpus")
-            assert stored.read_bytes() == seed.read_bytes(), f"{stored}: run tests/fuzz/seeds.py"
+    script = Path(__file__).with_name("seeds.py")
+    assert f"VERSION = {version} " in script.read_text()
+    check(run(sys.executable, script, tmp_path / "corpus"), "seeds.py")
+    assert contents(CORPUS) == contents(tmp_path / "corpus"), "after a merge: remove build/fuzz/corpus"

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from classes import attack
 from programs import finish, start
 from spcomm.learn import LearnError, check_script, grade, grading
 from spcomm.learn.case import Case, Wrong
 from spcomm.learn.running import Run
 
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
-RIGHT = Path(__file__).parent / "attacks" / "right.py"
+RIGHT = attack("right")
 STUB = EXERCISE / "exercise.py"
 INFO = """
 title = "T"

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Solutions that attack the judge, or are wrong in every way: each says in comments what the judge has to say."""
+"""Solutions that attack the judge, or are wrong in every way (attacks.txt, entries.py), and what it has to say.
+
+An entry has `verdict: right`, or in `says:` texts of the judge's message; where nothing keeps the solution apart, the
+message may be another one: `unwalled:`.
+"""
 
 import ctypes
 import json
 import os
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from classes import ATTACKS, EXERCISE, attack
 from pairwise import each
 from programs import finish, start
 from spcomm.learn import grade, running, sandbox
 
-FOLDER = Path(__file__).parent
-ATTACKS = sorted((FOLDER / "attacks").glob("*.py"), key=lambda path: path.name)
-EXERCISE = FOLDER / "room" / "01_sum"
 # Those that meet other things where nothing keeps them apart.
 OPEN = ("blames", "deletes", "escapes", "forges", "forks", "kills_parent", "leaves_one", "pipes_trace", "prints",
         "reads_others", "right", "stops_guard", "vandal")  # fmt: skip
@@ -32,45 +33,35 @@ walled = pytest.mark.skipif(sandbox.walls().bwrap is None, reason=sandbox.walls(
 HAS_LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, 0, 1) >= 2
 
 
-def skip_what_this_kernel_lacks(path):
-    if path.stem == "reads_others" and not HAS_LANDLOCK:
+def skip_what_this_kernel_lacks(name):
+    if name == "reads_others" and not HAS_LANDLOCK:
         pytest.skip("this kernel has no Landlock that keeps nodes apart")
 
 
-def told(path):
-    """{word: texts} of the comments."""
-    found = {}
-    for word, text in re.findall(
-        r"^# (right|wrong|also|unwalled)(?:: (.*))?$", path.read_text(), re.MULTILINE
-    ):
-        found.setdefault(word, []).append(text)
-    return found
-
-
-def check(path, verdict):
-    wanted = told(path)
-    if "right" in wanted:
+def check(name, verdict):
+    if ATTACKS[name].get("verdict") == "right":
         assert verdict.passed, verdict.message
         return
     assert not verdict.passed
-    for text in wanted["wrong"] + wanted.get("also", []):
+    for text in ATTACKS[name].all("says"):
         assert text in verdict.message
     assert len(verdict.message) < 3000
 
 
 def test_each_says_what_it_must_get():
     assert len(ATTACKS) > 40
-    for path in ATTACKS:
-        assert ("right" in told(path)) != ("wrong" in told(path)), path
+    for name, entry in ATTACKS.items():
+        assert (entry.get("verdict") == "right") != bool(entry.all("says")), name
+        entry.compile()
 
 
 @walled
-@pytest.mark.parametrize("path", each(10, ATTACKS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", each(10, ATTACKS))
 @pytest.mark.slow
-def test_behind_walls(path):
-    skip_what_this_kernel_lacks(path)
-    verdict = grade(path, str(EXERCISE))
-    check(path, verdict)
+def test_behind_walls(name):
+    skip_what_this_kernel_lacks(name)
+    verdict = grade(attack(name), str(EXERCISE))
+    check(name, verdict)
     assert verdict.isolation == "bubblewrap"
 
 
@@ -78,8 +69,7 @@ def test_behind_walls(path):
 @pytest.mark.skipif(os.getuid() != 0, reason="the judge of all these tests is an ordinary user")
 @pytest.mark.parametrize("name", each(len(ORDINARY), ORDINARY))
 def test_behind_walls_of_an_ordinary_user(name):
-    path = FOLDER / "attacks" / f"{name}.py"
-    skip_what_this_kernel_lacks(path)
+    skip_what_this_kernel_lacks(name)
     words = [
         sys.executable,
         "-m",
@@ -91,8 +81,8 @@ def test_behind_walls_of_an_ordinary_user(name):
         "--exercise",
         str(EXERCISE),
     ]
-    [verdict] = json.loads(finish(start([*AS_ORDINARY, *words, str(path)])).out)
-    check(path, SimpleNamespace(**verdict))
+    [verdict] = json.loads(finish(start([*AS_ORDINARY, *words, str(attack(name))])).out)
+    check(name, SimpleNamespace(**verdict))
 
 
 @pytest.mark.slow
@@ -102,14 +92,13 @@ def test_without_walls(name, monkeypatch):
     if name in ("pipes_trace", "stops_guard"):  # as long as it takes
         monkeypatch.setattr(running, "_GRACE", 1)
         monkeypatch.setattr(running, "_PATIENCE", 9.0)
-    path = FOLDER / "attacks" / f"{name}.py"
-    skip_what_this_kernel_lacks(path)
-    verdict = grade(path, str(EXERCISE))
-    if "unwalled" in told(path):
+    skip_what_this_kernel_lacks(name)
+    verdict = grade(attack(name), str(EXERCISE))
+    if unwalled := ATTACKS[name].get("unwalled"):
         assert not verdict.passed
-        assert told(path)["unwalled"][0] in verdict.message
+        assert unwalled in verdict.message
     else:
-        check(path, verdict)
+        check(name, verdict)
     assert verdict.isolation == "none: for a test"
     left = [pid for pid in Path("/proc").glob("[0-9]*") if b"# left behind" in command(pid)]
     assert not left

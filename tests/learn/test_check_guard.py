@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import spcomm.learn
+from classes import ATTACKS
 from spcomm.learn import catalogue, grade, limits, sandbox
 from spcomm.learn.checking import RunningCheck
 from spcomm.learn.terminal import Page
@@ -85,7 +86,7 @@ def solve(comm, items):
     while True:
         pass
 """
-STOPS_GUARD = (Path(__file__).parent / "attacks" / "stops_guard.py").read_text()
+STOPS_GUARD = ATTACKS["stops_guard"].program
 
 
 def states(others):

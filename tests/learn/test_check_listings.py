@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from checkout import ROOT
+from classes import attack
 
 FOLDER = ROOT / "docs" / "howto" / "grading"
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
-RIGHT = Path(__file__).parent / "attacks" / "right.py"
+RIGHT = attack("right")
 # The keys that Gradescope's specification allows in results.json, as far as we use it.
 WHOLE = {"score": (int, float), "output": str, "output_format": str, "tests": list, "extra_data": dict}
 EACH = {"name": str, "score": (int, float), "max_score": (int, float), "output": str}
@@ -89,7 +90,7 @@ def test_gradescope_of_an_endless_solution(autograde, tmp_path):
         file.write(
             "\ndef cases(rng, before=cases):\n    for _ in range(4):\n        yield from before(rng)\n"
         )
-    found, _done = autograde(exercise=RIGHT.with_name("loop.py"))
+    found, _done = autograde(exercise=attack("loop"))
     assert [test["max_score"] for test in found["tests"]] == [2.5, 7.5]
     assert found["tests"][1]["name"] == "01_sum: 3 more, which were not run after this"
     assert found["score"] == 0

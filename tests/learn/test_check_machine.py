@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from classes import attack
 from programs import PATIENCE_S, finish, start
 from spcomm.learn import LearnError, grade, lessons, running, sandbox
 from spcomm.learn.case import Case, Wrong
@@ -21,7 +22,7 @@ from spcomm.learn.failure_text import values_of
 from spcomm.learn.running import Run
 
 EXERCISE = Path(__file__).parent / "room" / "01_sum"
-RIGHT = Path(__file__).parent / "attacks" / "right.py"
+RIGHT = attack("right")
 CHECK = [sys.executable, "-m", "spcomm", "check", "--exercise", str(EXERCISE)]
 UNWALLED = """
 import sys

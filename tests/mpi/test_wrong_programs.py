@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: MIT
 """Wrong programs are told what is wrong and where; their correct twins run without a word.
 
-A file of wrong/python or wrong/c is a class of mistakes. An entry has a name and a sentence, then `run:` the options of
-`spcomm run`, `exit:` the exit code, `says:` texts of the run, and the program: lines with "-" are in the wrong program
-only, those with "+" in its twin only, and the run of the wrong one must name each line that ends in "named". Programs
-in C are functions of one executable, which calls the one that its argument names; with `own: start` it leaves MPI's
-start to the program.
+They are the entries (entries.py) of wrong/python.txt and wrong/c.txt; a group is a class of mistakes. An entry has
+`run:` the options of `spcomm run`, `exit:` the exit code, `says:` texts of the run, and the program: lines with "-" are
+in the wrong program only, those with "+" in its twin only, and the run of the wrong one must name each line that ends
+in "named". Programs in C are functions of one executable, which calls the one that its argument names; with `own:
+start` it leaves MPI's start to the program.
 """
 
 import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import entries
+
 HERE = Path(__file__).parent / "wrong"
-BEFORE = "from array import array\n\nfrom mpi4py import MPI\n\ncomm = MPI.COMM_WORLD\n"
 IN_ORDER = 3  # one of so many runs with `make test`
 HEADER = """\
 #include <mpi.h>
@@ -47,46 +47,33 @@ int main(int argc, char **argv) {
 """
 
 
-@dataclass(frozen=True)
-class Entry:
-    kind: str
-    name: str
-    options: tuple
-    code: int
-    says: tuple
-    own: bool
-    lines: tuple
+class Twins:
+    """An entry: the wrong program and its twin."""
+
+    def __init__(self, entry):
+        self.kind, self.name, self.opening = entry.group, entry.name, entry.opening
+        self.options, self.code = shlex.split(entry.get("run")), int(entry.get("exit"))
+        self.says, self.own = entry.all("says"), entry.get("own") == "start"
+        self.lines = entry.program.splitlines()
+        assert all(line[:1] in ("", " ", "-", "+") for line in self.lines), self.name
 
     def program(self, sign):
         """The text of one of the two: "-" the wrong one, "+" its twin."""
-        return "".join(f"{line[1:]}\n" for line in self.lines if line[:1] in ("", " ", sign))
+        return self.opening + "".join(f"{line[1:]}\n" for line in self.lines if line[:1] in ("", " ", sign))
 
-    def problems(self, result, program, file):
+    def problems(self, result, file):
         """List what the run of the wrong program should have said, and has not."""
         said = re.sub(r'File "[^"]*?([^"/]+)", line (\d+)', r"\1:\2", result.out + result.err)
         found = [f"exit code {result.code}"] if result.code != self.code else []
         found += [text for text in self.says if text not in said]
-        for number, line in enumerate(program.splitlines(), 1):
+        for number, line in enumerate(self.program("-").splitlines(), 1):
             if line.endswith("named") and not re.search(rf"{re.escape(file)}:{number}\b", said):
                 found.append(f"{file}:{number}: {line.strip()}")
         return found
 
 
-def entries(path):
-    for text in path.read_text().removeprefix("== ").split("\n\n== "):
-        title, *lines = text.rstrip("\n").split("\n")
-        head = [line.partition(": ") for line in lines if re.match("(run|exit|says|own): ", line)]
-        body = lines[len(head) :]
-        assert all(line[:1] in ("", " ", "-", "+") for line in body), title
-        values = {key: value for key, _, value in head}
-        says = tuple(value for key, _, value in head if key == "says")
-        options = tuple(shlex.split(values["run"]))
-        name = title.partition(":")[0]
-        yield Entry(path.stem, name, options, int(values["exit"]), says, "own" in values, tuple(body))
-
-
 def all_of(language):
-    return [entry for path in sorted((HERE / language).glob("*.txt")) for entry in entries(path)]
+    return [Twins(entry) for entry in entries.read(HERE / f"{language}.txt", "run exit says own")]
 
 
 PYTHON, C = all_of("python"), all_of("c")
@@ -107,10 +94,9 @@ def in_order(found):
 @pytest.mark.parametrize("entry", in_order(PYTHON))
 def test_programs_in_python(launch, mpi4py, entry):
     file = f"{entry.name}.py"
-    wrong, right = (BEFORE + entry.program(sign) for sign in "-+")
-    result = launch(*entry.options, launch.script(wrong, file))
-    assert entry.problems(result, wrong, file) == [], result
-    twin = launch(*entry.options, launch.script(right, file))
+    result = launch(*entry.options, launch.script(entry.program("-"), file))
+    assert entry.problems(result, file) == [], result
+    twin = launch(*entry.options, launch.script(entry.program("+"), file))
     assert (twin.code, twin.out, twin.err) == (0, "", ""), twin
 
 
@@ -150,7 +136,7 @@ def executable(tmp_path_factory):
 @pytest.mark.parametrize("entry", in_order(C))
 def test_programs_in_c(launch, executable, entry):
     result = launch(*entry.options, executable, entry.name)
-    assert entry.problems(result, entry.program("-"), f"{entry.name}.c") == [], result
+    assert entry.problems(result, f"{entry.name}.c") == [], result
     twin = launch(*entry.options, executable, f"{entry.name}_right")
     assert (twin.code, twin.out, twin.err) == (0, "", ""), twin
 
@@ -165,3 +151,6 @@ def test_there_is_a_program_for_each_class_in_both_languages():
         assert len({entry.name for entry in found}) == len(found)
         assert [entry.name for entry in found if entry.program("-") == entry.program("+")] == []
         assert [entry.name for entry in found if not entry.says] == []
+    for entry in PYTHON:
+        for sign in "-+":
+            compile(entry.program(sign), entry.name, "exec")

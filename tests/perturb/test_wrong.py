@@ -1,43 +1,40 @@
 # SPDX-License-Identifier: MIT
-"""Programs that rely on luck (wrong/) run out of it within ten seeds.
+"""Programs that rely on luck (wrong.txt, entries.py) run out of it within ten seeds.
 
-The second line of each says how it is run. Found is: an exception of the program's own, or that it does not end.
+Found is: an exception of the program's own, or that it does not end.
 """
 
 from pathlib import Path
 
 import pytest
 
+import entries
 from pairwise import each
 
-PROGRAMS = sorted(Path(__file__).parent.glob("wrong/*.py"))
+PROGRAMS = entries.read(Path(__file__).with_name("wrong.txt"), "run")
 SEEDS = 10
 TIMEOUT, DEADLOCK = 124, 99
 WAITS_FOR_EVER = ("receive_receive", "ring_of_sends", "send_send")
 PATIENCE_S = 4  # of those that never end; the others end by themselves
 
 
-def options_of(program):
-    line = program.read_text().splitlines()[1]
-    assert line.startswith("# run: ")
-    return line.removeprefix("# run: ").split()
-
-
 def test_there_are_enough():
     assert len(PROGRAMS) >= 12
+    for program in PROGRAMS:
+        program.compile()
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("program", each(3, PROGRAMS), ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", each(3, PROGRAMS), ids=lambda program: program.name)
 def test_is_found(launch, program):
-    options = options_of(program)
+    options, file = program.get("run").split(), program.write(launch.folder)
     found = []
     for seed in range(SEEDS if "--perturb" in options else 1):
         seeded = ["--seed", seed] if "--perturb" in options else []
-        limit = PATIENCE_S if program.stem in WAITS_FOR_EVER else 50
-        result = launch(*options, *seeded, "--timeout", limit, program)
+        limit = PATIENCE_S if program.name in WAITS_FOR_EVER else 50
+        result = launch(*options, *seeded, "--timeout", limit, file)
         found.append(result.code)
-        if program.stem in WAITS_FOR_EVER:
+        if program.name in WAITS_FOR_EVER:
             assert result.code in (TIMEOUT, DEADLOCK), repr(result)
             return
         if result.code == 1:
@@ -46,4 +43,4 @@ def test_is_found(launch, program):
             )
             return
         assert result.code == 0, repr(result)
-    pytest.fail(f"{program.stem} was right with all seeds: {found}")
+    pytest.fail(f"{program.name} was right with all seeds: {found}")

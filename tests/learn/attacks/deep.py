@@ -1,7 +1,0 @@
-# SPDX-License-Identifier: MIT
-# wrong: node 0 returned a value that is nested deeper than 40 levels, or contains itself (2 nodes)
-def solve(comm, items):
-    value = []
-    for _ in range(100_000):
-        value = [value]
-    return value
