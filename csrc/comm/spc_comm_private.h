@@ -83,6 +83,7 @@ struct spc_comm {
     spc_cycle_t cycle;
     spc_splitting_t splitting;
     spc_grouping_t *groupings; /* those that interruptions have left; with the node's lock */
+    uint32_t duplicates; /* how many duplicates have been begun; with the node's lock */
     /* The phase of the last GATHER or mismatch. Relaxed: its reader was just notified of it. */
     _Atomic uint64_t last_phase;
     _Atomic int32_t culprit; /* relaxed: the rank that made a call fail; threads may overwrite each other's */

@@ -9,11 +9,7 @@
  * message of its former communicator can come any more (spc_numbers.h): the search goes on from the last number that
  * was agreed upon, and begins again, at 1, a limited number of times.
  *
- * The first member in each box then takes a block of its arena, zeroed, and sends it to all members there like any
- * large message. They hold the block as long as they have the communicator, so it is freed when the last member has
- * destroyed the communicator, or has died. If there are members in other boxes, this box's gateway gets it, too, behind
- * a table of the members: it stands in for them (spc_gateway.h). In a run of several boxes some may have no room, so
- * all report it to each other.
+ * Then the first member in each box sends its memory to those there (spc_comm_making.h).
  *
  * A group is made in the same steps, but only its members take part, so they agree by messages in the parent's context
  * INTERNAL instead of collectives: in each round the members send what they offer to the first member, which answers
@@ -22,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/spc_comm_making.h"
 #include "comm/spc_comm_perturb.h"
-#include "comm/spc_comm_private.h"
 
 /* The data that each node gives the others in a split. */
 typedef struct told {
@@ -53,12 +49,6 @@ static int by_key_then_rank(const void *left, const void *right) {
 typedef int round_t(spc_comm_t *comm, void *call, const spc_offer_t *own, spc_offer_t *all,
                     uint64_t deadline_ns);
 
-static void give_back(spc_comm_t *comm, const spc_splitting_t *splitting) {
-    if (splitting->reserved != 0 && splitting->reserved < SPC_COMMUNICATORS_MAX) {
-        spc_numbers_give_back(comm->node->numbers, splitting->reserved);
-    }
-}
-
 /* Reserves this number or, if it is taken already, the next free one; 0: one whose turn it is. The one that was
  * reserved before is free: no node has got it agreed upon. */
 static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t number) {
@@ -66,7 +56,7 @@ static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t numbe
     pthread_mutex_lock(&node->lock);
     spc_outbox_flush(node->outbox);
     (void)spc_inbox_drain(node->inbox); /* last messages that make numbers free */
-    give_back(comm, splitting);
+    spc_making_give_back(comm, splitting);
     splitting->reserved = spc_numbers_reserve(node->numbers, number != 0 ? number : node->numbers->next);
     spc_node_unlock(node);
 }
@@ -74,9 +64,8 @@ static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t numbe
 /* No node will send this one a message with the number that it has reserved. */
 static void forget_number(spc_comm_t *comm, spc_splitting_t *splitting) {
     pthread_mutex_lock(&comm->node->lock);
-    give_back(comm, splitting);
+    spc_making_give_back(comm, splitting);
     pthread_mutex_unlock(&comm->node->lock);
-    splitting->reserved = 0;
 }
 
 static void add_offer(spc_offer_t *all, const spc_offer_t *offer) {
@@ -178,87 +167,39 @@ static int find_members(spc_comm_t *comm, spc_splitting_t *splitting, int64_t co
 
 /* ---- the memory ---- */
 
-/* Receivers of the block from this node, the first member of its box: the members here, as ranks of the segment, and
- * the gateway. */
-static uint32_t find_receivers(const spc_comm_t *comm, const spc_splitting_t *splitting,
-                               int32_t receivers[]) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < splitting->size; i++) {
-        if (spc_comm_is_here(comm, splitting->members[i])) {
-            receivers[count++] = (int32_t)spc_comm_member(comm, splitting->members[i]);
-        }
-    }
-    if (count != splitting->size) {
-        receivers[count++] = (int32_t)comm->node->size;
-    }
-    return count;
-}
-
-static void write_table(const spc_comm_t *comm, const spc_splitting_t *splitting, spc_comm_table_t *table) {
-    table->size = splitting->size;
-    for (uint32_t i = 0; i < splitting->size; i++) {
-        table->member[i] = (uint16_t)spc_comm_member(comm, splitting->members[i]);
-    }
-}
-
-/* Straight through the outbox, which knows ranks of the segment: a send would copy the zeros. */
-static int send_block(spc_comm_t *comm, const spc_splitting_t *splitting, const int32_t *receivers,
-                      uint32_t count, spc_payload_t *payload) {
+/* The zeros are written without the lock. */
+static int send_block(spc_comm_t *comm, const spc_splitting_t *splitting, const spc_payload_t *payload) {
     spc_node_t *node = comm->node;
-    const uint64_t bytes = payload->meta_bytes + payload->data_bytes;
     spc_block_shared_t *block;
     pthread_mutex_lock(&node->lock);
-    int status = spc_outbox_take_block(node->outbox, bytes, &block);
+    int status = spc_outbox_take_block(node->outbox, payload->meta_bytes + payload->data_bytes, &block);
     pthread_mutex_unlock(&node->lock);
     if (status != SPC_OK) {
         return status;
     }
-    memset(spc_block_payload(block), 0, bytes);
-    if (payload->meta_bytes != 0) {
-        write_table(comm, splitting, spc_block_payload(block));
-    }
+    spc_making_fill(comm, splitting, payload, block);
     pthread_mutex_lock(&node->lock);
-    status =
-        spc_outbox_send_block(node->outbox, receivers, count, spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
-                              (int32_t)splitting->number, payload, block);
+    status = spc_making_send_block(comm, splitting, payload, block);
     pthread_mutex_unlock(&node->lock);
     return status;
 }
 
 /* Called by the first member in this box. If there is no room, an empty message reports it to the others. */
 static int announce_memory(spc_comm_t *comm, const spc_splitting_t *splitting, uint64_t deadline_ns) {
-    int32_t members[SPC_NODES_MAX + 1];
-    uint32_t count = find_receivers(comm, splitting, members);
-    const bool spans = members[count - 1] == (int32_t)comm->node->size;
-    spc_payload_t payload = {.format = SPC_FORMAT_RAW,
-                             .meta_bytes = spans ? (uint16_t)spc_comm_table_bytes(splitting->size) : 0,
-                             .data_bytes = spc_comm_area_bytes(comm->config, splitting->size)};
-    if (send_block(comm, splitting, members, count, &payload) == SPC_OK) {
+    int32_t members[SPC_NODES_MAX];
+    const spc_payload_t payload = spc_making_payload(comm, splitting);
+    const spc_payload_t nothing = {.format = SPC_FORMAT_RAW};
+    if (send_block(comm, splitting, &payload) == SPC_OK) {
         return SPC_OK;
     }
-    count = 0;
-    for (uint32_t i = 0; i < splitting->size; i++) {
-        if (spc_comm_is_here(comm, splitting->members[i])) {
-            members[count++] = (int32_t)splitting->members[i];
-        }
-    }
-    payload.data_bytes = payload.meta_bytes = 0;
-    return spc_comm_send(comm, members, count, SPC_CONTEXT_INTERNAL, (int32_t)splitting->number, &payload,
+    const uint32_t count = spc_making_members_here(comm, splitting, members);
+    return spc_comm_send(comm, members, count, SPC_CONTEXT_INTERNAL, (int32_t)splitting->number, &nothing,
                          deadline_ns);
-}
-
-/* The first of the members in this box. */
-static uint32_t first_here(const spc_comm_t *comm, const spc_splitting_t *splitting) {
-    uint32_t i = 0;
-    while (!spc_comm_is_here(comm, splitting->members[i])) {
-        i++;
-    }
-    return splitting->members[i];
 }
 
 /* Receives into splitting->block, once; splitting->memory records whether there was room. */
 static int receive_memory(spc_comm_t *comm, spc_splitting_t *splitting, uint64_t deadline_ns) {
-    const uint32_t first = first_here(comm, splitting);
+    const uint32_t first = spc_making_first_here(comm, splitting);
     if (first == comm->rank && !splitting->announced) {
         int status = announce_memory(comm, splitting, deadline_ns);
         if (status != SPC_OK) {
@@ -266,85 +207,16 @@ static int receive_memory(spc_comm_t *comm, spc_splitting_t *splitting, uint64_t
         }
         splitting->announced = true;
     }
+    spc_message_t message;
     int status = spc_comm_recv(comm, SPC_CONTEXT_INTERNAL, (int32_t)first, (int32_t)splitting->number,
-                               deadline_ns, &splitting->block);
+                               deadline_ns, &message);
     if (status == SPC_OK) {
-        splitting->received = true;
-        splitting->memory = splitting->block.storage == SPC_STORED_ARENA ? SPC_OK : SPC_ENOMEM;
+        spc_making_take_block(splitting, &message);
     }
     return status;
 }
 
-/* ---- the communicator ---- */
-
-static int make_tables(spc_comm_t *part, const spc_comm_t *parent, const spc_splitting_t *splitting) {
-    part->members = malloc(part->size * sizeof(*part->members));
-    /* One more: the gateway announces for nodes. */
-    part->rank_of = malloc((part->node->size + 1) * sizeof(*part->rank_of));
-    if (part->members == NULL || part->rank_of == NULL) {
-        return SPC_ENOMEM;
-    }
-    memset(part->rank_of, -1, (part->node->size + 1) * sizeof(*part->rank_of));
-    for (uint32_t i = 0; i < part->size; i++) {
-        part->members[i] = spc_comm_member(parent, splitting->members[i]);
-        part->rank_of[part->members[i]] = (int32_t)i;
-    }
-    return SPC_OK;
-}
-
-static void take_number(spc_comm_t *part) {
-    spc_node_t *node = part->node;
-    pthread_mutex_lock(&node->lock);
-    spc_numbers_note_made(node->numbers, part->number, spc_comm_spans(part) ? SPC_NUMBER_TAKEN : part->size);
-    spc_comm_forget_call(part);
-    pthread_mutex_unlock(&node->lock);
-}
-
-/* The block is the part's from then on. */
-static int make_part(spc_comm_t *parent, spc_splitting_t *splitting, spc_comm_t **part) {
-    spc_comm_t *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
-        return SPC_ENOMEM;
-    }
-    pthread_mutex_init(&made->fuzzy_lock, NULL);
-    spc_node_retain(parent->node);
-    made->node = parent->node;
-    made->config = parent->config;
-    made->number = splitting->number;
-    made->rank = splitting->rank;
-    made->size = splitting->size;
-    spc_message_move(&made->block, &splitting->block);
-    splitting->received = false;
-    made->area = spc_comm_area_in(made->config, made->size, spc_message_data(&made->block));
-    int status = make_tables(made, parent, splitting);
-    status = status != SPC_OK ? status : spc_comm_attach(made);
-    if (status != SPC_OK) {
-        spc_comm_destroy(made);
-        return status;
-    }
-    take_number(made);
-    *part = made;
-    return SPC_OK;
-}
-
-/* This node belongs to no part, or there is no room for its part; then the gateway of a box that has room may know the
- * number. */
-static int make_nothing(spc_comm_t *comm, spc_splitting_t *splitting) {
-    if (splitting->memory == SPC_OK || comm->config->boxes == 1) {
-        forget_number(comm, splitting);
-    }
-    return splitting->memory;
-}
-
-/* Ends the making, unless the same call may continue it. */
-static void settle(spc_comm_t *comm, spc_splitting_t *splitting) {
-    if (splitting->received) {
-        spc_message_release(comm, &splitting->block);
-    }
-    free(splitting->members);
-    memset(splitting, 0, sizeof(*splitting));
-}
-
+/* Whether the same call may continue it. */
 static bool may_go_on(int status) {
     return status == SPC_EINTERRUPTED || status == SPC_ETIMEDOUT;
 }
@@ -377,13 +249,11 @@ static int split_inside(spc_comm_t *comm, split_call_t *call, uint64_t deadline_
     if (status == SPC_OK && comm->config->boxes > 1) {
         status = confirm_split(comm, splitting, call->color, deadline_ns);
     }
-    if (status == SPC_OK && (splitting->size == 0 || splitting->memory != SPC_OK)) {
-        status = make_nothing(comm, splitting);
-    } else if (status == SPC_OK) {
-        status = make_part(comm, splitting, part);
+    if (status == SPC_OK) {
+        status = spc_making_part(comm, splitting, part);
     }
     if (!may_go_on(status)) {
-        settle(comm, splitting);
+        spc_making_settle(comm, splitting);
     }
     return status;
 }
@@ -589,10 +459,7 @@ static int group_inside(spc_comm_t *comm, spc_grouping_t *grouping, uint64_t dea
     if (status == SPC_OK && comm->config->boxes > 1) {
         status = confirm_group(comm, grouping, deadline_ns);
     }
-    if (status == SPC_OK && splitting->memory != SPC_OK) {
-        return make_nothing(comm, splitting);
-    }
-    return status == SPC_OK ? make_part(comm, splitting, made) : status;
+    return status == SPC_OK ? spc_making_part(comm, splitting, made) : status;
 }
 
 int spc_comm_create_group(spc_comm_t *comm, const uint32_t *members, uint32_t count, uint32_t tag,
@@ -614,7 +481,7 @@ int spc_comm_create_group(spc_comm_t *comm, const uint32_t *members, uint32_t co
         comm->groupings = grouping;
         pthread_mutex_unlock(&comm->node->lock);
     } else {
-        settle(comm, &grouping->splitting);
+        spc_making_settle(comm, &grouping->splitting);
         free(grouping);
     }
     return status;

@@ -46,7 +46,11 @@ static void deliver(spc_node_t *node, spc_request_t *request, spc_message_t *mes
     (void)spc_comm_name_source(request->comm, SPC_OK, message);
     request->deliver(request, message);
     spc_inbox_release(node->inbox, message);
-    complete(request, SPC_OK);
+    if (request->posted) {
+        node->posted_again = true;
+    } else {
+        complete(request, SPC_OK);
+    }
 }
 
 /* True: the request got its message, or cannot because memory is short. */
@@ -129,7 +133,7 @@ static void claim_only(spc_node_t *node) {
 
 /* Messages in the queues came before those in the rows. If all sources are known, only their rows are examined: the
  * doorbell would cost another cache line. The node's leader drains all others. */
-static void claim(spc_node_t *node) {
+static void claim_all(spc_node_t *node) {
     if (node->posted->next == NULL) {
         claim_only(node);
         return;
@@ -146,6 +150,14 @@ static void claim(spc_node_t *node) {
         } while (request != NULL && request->match.source == source);
         claim_from(node, source);
     }
+}
+
+/* The next message of a receive that was posted again may be here already, and nothing else would wake this node. */
+static void claim(spc_node_t *node) {
+    do {
+        node->posted_again = false;
+        claim_all(node);
+    } while (node->posted_again && node->posted != NULL);
 }
 
 static void withdraw(spc_node_t *node, spc_request_t *request) {
@@ -183,6 +195,17 @@ int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int3
     post(node, request);
     pthread_mutex_unlock(&node->lock);
     return SPC_OK;
+}
+
+void spc_request_post(spc_comm_t *comm, uint32_t source, int32_t tag, spc_request_t *request) {
+    spc_node_t *node = comm->node;
+    request->kind = SPC_REQUEST_RECEIVE;
+    request->comm = comm;
+    request->match = (spc_match_t){.source = (int32_t)spc_comm_member(comm, source),
+                                   .tag = tag,
+                                   .context = spc_comm_context(comm, SPC_CONTEXT_INTERNAL)};
+    node->claim = claim;
+    post(node, request);
 }
 
 void spc_request_all(spc_comm_t *comm, spc_request_t *parts, spc_request_t *request) {
@@ -257,28 +280,39 @@ static bool test_any(spc_node_wait_t *wait) {
 
 static int doomed_one(spc_request_t *request);
 
+/* A message may change it: spc_request_post. */
+static spc_match_t match_of(const spc_request_t *receive) {
+    spc_node_t *node = receive->comm->node;
+    pthread_mutex_lock(&node->lock);
+    const spc_match_t match = receive->match;
+    pthread_mutex_unlock(&node->lock);
+    return match;
+}
+
 /* After this, what the sender of a part has sent before its end is here. */
-static void take_last(const spc_request_t *part) {
+static void take_last(const spc_request_t *part, const spc_match_t *match) {
     spc_node_t *node = part->comm->node;
     pthread_mutex_lock(&node->lock);
-    if (part->kind == SPC_REQUEST_RECEIVE && part->match.source != SPC_ANY_SOURCE) {
-        (void)spc_inbox_drain_row(node->inbox, (uint32_t)part->match.source);
+    if (part->kind == SPC_REQUEST_RECEIVE && match->source != SPC_ANY_SOURCE) {
+        (void)spc_inbox_drain_row(node->inbox, (uint32_t)match->source);
     }
     spc_node_claim(node);
     spc_node_unlock(node);
 }
 
 /* The test of the wait may end the part that is judged, and then wait for another one: so that is judged only if it is
- * open although all is here that can end it. */
+ * open, for a message of the same node, although all is here that can end it. */
 static int doomed_parts(spc_request_t *request) {
     while (!are_parts_done(request)) {
         spc_request_t *part = request->parts;
-        const int status = doomed_one(part);
+        const bool receives = part->kind == SPC_REQUEST_RECEIVE;
+        const spc_match_t match = receives ? match_of(part) : (spc_match_t){0};
+        const int status = receives ? spc_comm_doomed_match(part->comm, &match) : doomed_one(part);
         if (status == SPC_OK || status == SPC_EAGAIN) {
             return status;
         }
-        take_last(part);
-        if (!spc_request_is_done(part)) {
+        take_last(part, &match);
+        if (!spc_request_is_done(part) && (!receives || match_of(part).source == match.source)) {
             return status;
         }
     }

@@ -29,7 +29,8 @@ typedef enum spc_request_kind {
 } spc_request_kind_t;
 
 /* With the node's lock. `message` is released afterwards. Its source is a rank of the communicator.
- * If the request has a sink that is filled, the data are there and not in the message. */
+ * If the request has a sink that is filled, the data are there and not in the message. The function may post the
+ * request again: then it is not done, but waits for another message. It may send, and must not drain. */
 typedef void spc_request_deliver_t(spc_request_t *request, spc_message_t *message);
 
 struct spc_request {
@@ -60,6 +61,10 @@ struct spc_request {
  * place of the data is known. SPC_ERANK, SPC_ECLOSED, SPC_EFORKED. Never waits. */
 int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                         spc_request_t *request);
+
+/* With the node's lock, for messages that no program sees: posts a receive from this rank of the communicator, again if
+ * `deliver` calls it. The caller has set deliver, and has checked that the communicator may be used. */
+void spc_request_post(spc_comm_t *comm, uint32_t source, int32_t tag, spc_request_t *request);
 
 /* Copies the payload and asks for a receipt. Waits only for room: while the private queue is at its limit. */
 int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,

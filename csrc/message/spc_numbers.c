@@ -31,6 +31,21 @@ uint32_t spc_numbers_reserve(spc_numbers_t *numbers, uint32_t least) {
     return number;
 }
 
+bool spc_numbers_take(spc_numbers_t *numbers, uint32_t number) {
+    const bool is_free = number < SPC_COMMUNICATORS_MAX && numbers->number[number].members == 0;
+    if (is_free) {
+        numbers->number[number].members = SPC_NUMBER_TAKEN;
+    }
+    return is_free;
+}
+
+void spc_numbers_list_free(const spc_numbers_t *numbers, uint64_t words[SPC_NUMBERS_WORDS]) {
+    for (uint32_t number = 0; number < SPC_COMMUNICATORS_MAX; number++) {
+        const uint64_t bit = numbers->number[number].members == 0;
+        words[number / 64] = (number % 64 == 0 ? 0 : words[number / 64]) | bit << number % 64;
+    }
+}
+
 void spc_numbers_give_back(spc_numbers_t *numbers, uint32_t number) {
     numbers->number[number].members = 0;
     numbers->number[number].lasts = 0;

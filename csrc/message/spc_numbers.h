@@ -38,6 +38,13 @@ void spc_numbers_destroy(spc_numbers_t *numbers);
 /* Takes the first free number from `least` on; SPC_COMMUNICATORS_MAX if there is none. */
 uint32_t spc_numbers_reserve(spc_numbers_t *numbers, uint32_t least);
 
+/* Takes this number if it is free. */
+bool spc_numbers_take(spc_numbers_t *numbers, uint32_t number);
+
+/* Writes a bit for each number that is free. */
+#define SPC_NUMBERS_WORDS (SPC_COMMUNICATORS_MAX / 64)
+void spc_numbers_list_free(const spc_numbers_t *numbers, uint64_t words[SPC_NUMBERS_WORDS]);
+
 /* No node sends messages with this reserved number: it is free. */
 void spc_numbers_give_back(spc_numbers_t *numbers, uint32_t number);
 

@@ -9,7 +9,8 @@
  *   spc_mpi_session.c     sessions
  *   spc_mpi_attribute.c   attributes and info
  *   spc_mpi_group.c       groups
- *   spc_mpi_comm.c        communicators; spc_mpi_intercomm.c: those of two groups
+ *   spc_mpi_comm.c        communicators; spc_mpi_intercomm.c: those of two groups; spc_mpi_idup.c: duplicates that a
+ *                         request completes
  *   spc_mpi_builtin.c     predefined datatypes
  *   spc_mpi_type.c        those that programs make; spc_mpi_pack.c moves data by them
  *   spc_mpi_op.c          operators
@@ -107,7 +108,7 @@ typedef struct spc_mpi_channel spc_mpi_channel_t; /* spc_mpi_partitioned.c */
 /* A communicator, of one group or (an intercommunicator) of two. The core of an intercommunicator holds both groups:
  * the local group's ranks begin at `local_first`, the remote group's at `remote_first`. */
 typedef struct spc_mpi_comm {
-    spc_comm_t *core;
+    spc_comm_t *core; /* NULL until the request of MPI_Comm_idup is complete */
     _Atomic int references; /* the handle's, and each open request's; the last one closes the core */
     MPI_Comm handle;
     int rank;
@@ -268,8 +269,10 @@ _Noreturn void spc_mpi_end(int exit_code);
 
 /* ---- communicators: spc_mpi_comm.c ---- */
 
-/* MPI_SUCCESS and the object, or MPI_ERR_COMM; MPI_ERR_OTHER between two runs. */
+/* MPI_SUCCESS and the object, or MPI_ERR_COMM; MPI_ERR_OTHER between two runs. The other function also gives one of
+ * MPI_Comm_idup that has no core yet. */
 int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm);
+int spc_mpi_get_any_comm(MPI_Comm handle, spc_mpi_comm_t **comm);
 
 /* The same for a communicator of one group. */
 int spc_mpi_get_intra(MPI_Comm handle, spc_mpi_comm_t **comm);
@@ -293,6 +296,12 @@ void spc_mpi_comm_discard(spc_mpi_comm_t *comm);
 int spc_mpi_comm_of_group(spc_mpi_comm_t *comm, const spc_mpi_group_t *group, uint32_t tag,
                           spc_mpi_comm_t **made);
 uint32_t spc_mpi_hash_tag(const char *text); /* NULL is allowed */
+
+/* Gives a duplicate the topology and the attributes of the communicator, and hints of its own. */
+int spc_mpi_comm_copy_extras(const spc_mpi_comm_t *from, MPI_Info info, spc_mpi_comm_t *to);
+
+/* Gives an intercommunicator the local group's own communicator, with this core, which is closed after an error. */
+int spc_mpi_intercomm_give_local(spc_mpi_comm_t *comm, spc_comm_t *own);
 
 /* MPI_Comm_split of an intercommunicator; *made is NULL if the new one has no members in one of the groups. */
 int spc_mpi_intercomm_split(spc_mpi_comm_t *comm, int64_t color, int key, spc_mpi_comm_t **made);

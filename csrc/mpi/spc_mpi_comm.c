@@ -3,7 +3,7 @@
  * Communicators: rank and size, splitting and duplicating, names. spc_mpi_intercomm.c has what is special to
  * communicators of two groups.
  */
-#include "mpi/spc_mpi_request.h"
+#include "mpi/spc_mpi_diagnose.h"
 
 /* ---- objects ---- */
 
@@ -22,11 +22,20 @@ static int refuse(MPI_Comm handle) {
                             : "the communicator is not a valid handle, or was freed");
 }
 
-int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm) {
+int spc_mpi_get_any_comm(MPI_Comm handle, spc_mpi_comm_t **comm) {
     *comm = handle == MPI_COMM_WORLD  ? spc_mpi.world
             : handle == MPI_COMM_SELF ? spc_mpi.self
                                       : spc_mpi_handle_find(SPC_MPI_COMM, (intptr_t)handle);
     return __builtin_expect(*comm == NULL, 0) ? refuse(handle) : MPI_SUCCESS;
+}
+
+int spc_mpi_get_comm(MPI_Comm handle, spc_mpi_comm_t **comm) {
+    SPC_MPI_TRY(spc_mpi_get_any_comm(handle, comm));
+    return __builtin_expect((*comm)->core == NULL, 0)
+               ? spc_mpi_fail(NULL, MPI_ERR_COMM,
+                              "the communicator is not there yet: complete the request of %s first",
+                              spc_mpi_call_word("MPI_Comm_idup"))
+               : MPI_SUCCESS;
 }
 
 int spc_mpi_get_intra(MPI_Comm handle, spc_mpi_comm_t **comm) {
@@ -403,7 +412,7 @@ int spc_mpi_comm_create_from_group(MPI_Group group, const char *stringtag, MPI_I
 
 /* ---- duplicating ---- */
 
-static int copy_extras(const spc_mpi_comm_t *from, MPI_Info info, spc_mpi_comm_t *to) {
+int spc_mpi_comm_copy_extras(const spc_mpi_comm_t *from, MPI_Info info, spc_mpi_comm_t *to) {
     to->topology = spc_mpi_topology_copy(from->topology);
     SPC_MPI_TRY(spc_mpi_attributes_copy((intptr_t)from->handle, from->attributes, &to->attributes));
     return spc_mpi_hints_set(spc_mpi_comm_hints, info, &to->info);
@@ -413,7 +422,7 @@ static int duplicate(spc_mpi_comm_t *comm, MPI_Info info, MPI_Comm *newcomm) {
     spc_mpi_comm_t *made;
     *newcomm = MPI_COMM_NULL;
     SPC_MPI_TRY(split(comm, 0, comm->rank, &made));
-    const int code = copy_extras(comm, info, made);
+    const int code = spc_mpi_comm_copy_extras(comm, info, made);
     if (code != MPI_SUCCESS) {
         (void)spc_mpi_attributes_free((intptr_t)made->handle, &made->attributes);
         spc_mpi_comm_discard(made);
@@ -433,23 +442,6 @@ int spc_mpi_comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) 
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     return duplicate(found, info, newcomm);
-}
-
-/* The idup functions wait for the other nodes at once, so their requests are done. */
-int spc_mpi_comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request) {
-    spc_mpi_comm_t *found;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    SPC_MPI_TRY(duplicate(found, MPI_INFO_NULL, newcomm));
-    return spc_mpi_request_done(found, request);
-}
-
-int spc_mpi_comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request) {
-    spc_mpi_comm_t *found;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    SPC_MPI_TRY(duplicate(found, info, newcomm));
-    return spc_mpi_request_done(found, request);
 }
 
 /* ---- ending ---- */

@@ -224,6 +224,10 @@ int spc_mpi_check_as(const spc_mpi_comm_t *comm, int status, const char *call, c
     char text[MPI_MAX_ERROR_STRING];
     const spc_mpi_comm_t *known = comm != NULL ? comm : spc_mpi.world;
     spc_api_binding_explain(known != NULL ? known->core : NULL, status, call, text, sizeof(text));
+    if (status == SPC_ENOMEM && text[0] == '\0') {
+        (void)snprintf(text, sizeof(text),
+                       "there is no memory, or no room in the arena; a larger one: --arena");
+    }
     return spc_mpi_fail(comm, class_of_status(status), "%s%s", text, more);
 }
 
@@ -404,9 +408,10 @@ int spc_mpi_errhandler_free(MPI_Errhandler *errhandler) {
     return MPI_SUCCESS;
 }
 
+/* mpi4py calls it before it returns from Idup. */
 int spc_mpi_comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
     spc_mpi_comm_t *found;
-    SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
+    SPC_MPI_TRY(spc_mpi_get_any_comm(comm, &found));
     SPC_MPI_TRY(spc_mpi_check_errhandler(errhandler));
     found->errhandler = errhandler;
     if (found->local != NULL) {

@@ -37,15 +37,19 @@ static int divide(spc_mpi_comm_t *comm, int local_size, bool local_is_first) {
     return MPI_SUCCESS;
 }
 
-/* The local group's own communicator passes to error handlers the handle that the program has. */
-static int make_local(spc_mpi_comm_t *comm, const spc_mpi_comm_t *parent) {
-    spc_comm_t *own;
-    const int64_t color = comm->local_first > 0;
-    SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, color, comm->rank, SPC_NO_DEADLINE, &own)));
-    SPC_MPI_TRY(spc_mpi_comm_adopt(own, parent, &comm->local));
+/* It passes to error handlers the handle that the program has. */
+int spc_mpi_intercomm_give_local(spc_mpi_comm_t *comm, spc_comm_t *own) {
+    SPC_MPI_TRY(spc_mpi_comm_adopt(own, comm, &comm->local));
     spc_mpi_handle_free(SPC_MPI_COMM, (intptr_t)comm->local->handle);
     comm->local->handle = comm->handle;
     return MPI_SUCCESS;
+}
+
+static int make_local(spc_mpi_comm_t *comm) {
+    spc_comm_t *own;
+    const int64_t color = comm->local_first > 0;
+    SPC_MPI_TRY(spc_mpi_check(comm, spc_comm_split(comm->core, color, comm->rank, SPC_NO_DEADLINE, &own)));
+    return spc_mpi_intercomm_give_local(comm, own);
 }
 
 /* Makes an intercommunicator, which owns this core; after an error the core is closed. Collective. */
@@ -56,7 +60,7 @@ static int adopt(spc_comm_t *core, const spc_mpi_comm_t *parent, int local_size,
     SPC_MPI_TRY(spc_mpi_comm_adopt(core, parent, &comm));
     int code = divide(comm, local_size, local_is_first);
     if (code == MPI_SUCCESS) {
-        code = make_local(comm, parent);
+        code = make_local(comm);
     }
     if (code != MPI_SUCCESS) {
         spc_mpi_comm_discard(comm);

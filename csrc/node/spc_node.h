@@ -67,6 +67,7 @@ typedef struct spc_node {
     struct spc_request *posted; /* NULL: none */
     struct spc_request **posted_end;
     void (*claim)(struct spc_node *node); /* not NULL once something was posted */
+    bool posted_again; /* a receive that has got a message now waits for another one */
     spc_numbers_t *numbers; /* of its communicators; with the lock */
 
     spc_trace_t trace;

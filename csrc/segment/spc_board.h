@@ -97,8 +97,6 @@ enum {
     X(Comm_split_type)              \
     X(Comm_dup)                     \
     X(Comm_dup_with_info)           \
-    X(Comm_idup)                    \
-    X(Comm_idup_with_info)          \
     X(Comm_create)                  \
     X(Comm_create_group)            \
     X(Comm_create_from_group)       \

@@ -5,7 +5,10 @@
 
 #include "comm_box.h"
 
+#include <pthread.h>
 #include <string.h>
+
+#include "comm/spc_comm_private.h"
 
 /* A body runs on every rank, as threads and as processes. The test defines NODES. */
 #define ON_ALL(name, configuration)                                 \
@@ -53,6 +56,17 @@ static inline int64_t recv_number(spc_comm_t *comm, int32_t from, int32_t tag, i
     *source = message.source;
     spc_message_release(comm, &message);
     return number;
+}
+
+/* Only `count` numbers are left, so that each is soon used again. */
+static inline void leave_numbers(spc_comm_t *comm, uint32_t count) {
+    pthread_mutex_lock(&comm->node->lock);
+    for (uint32_t number = 1 + count; number < SPC_COMMUNICATORS_MAX; number++) {
+        spc_numbers_note_made(comm->node->numbers, number, SPC_NUMBER_TAKEN);
+    }
+    comm->node->numbers->next = 1;
+    pthread_mutex_unlock(&comm->node->lock);
+    barrier(comm);
 }
 
 #endif

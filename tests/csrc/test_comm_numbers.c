@@ -4,22 +4,9 @@
 
 #include <pthread.h>
 
-#include "comm/spc_comm_private.h"
-
 #define NODES 3
 #define FEW 7
 #define ROUNDS 400
-
-/* Only `count` numbers are left, so that each is soon used again. */
-static void leave_numbers(spc_comm_t *comm, uint32_t count) {
-    pthread_mutex_lock(&comm->node->lock);
-    for (uint32_t number = 1 + count; number < SPC_COMMUNICATORS_MAX; number++) {
-        spc_numbers_note_made(comm->node->numbers, number, SPC_NUMBER_TAKEN);
-    }
-    comm->node->numbers->next = 1;
-    pthread_mutex_unlock(&comm->node->lock);
-    barrier(comm);
-}
 
 static int32_t next_in(const spc_comm_t *comm) {
     return (int32_t)((spc_comm_rank(comm) + 1) % spc_comm_size(comm));
