@@ -36,6 +36,7 @@ struct spc_fork {
     spc_segment_t segment; /* node 0, supervisor */
     pid_t process;         /* of this node: a copy of it is no node */
     pid_t caller, supervisor;
+    pid_t launcher; /* the parent of this process, if there is a place */
     pid_t box; /* the box process, a child of node 0; -1: there is one box */
     int box_socket; /* the supervisor's end */
     const spc_launcher_place_t

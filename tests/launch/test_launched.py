@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from launchers import variables
+from launching import read_lines
 
 HEAD = """
 import os, sys, time
@@ -83,6 +84,17 @@ def test_a_killed_supervisor(launched):
     result = launched.run(3, text)
     assert result.codes == {125}, result
     assert result.said("spcomm: the process that watches over the nodes is gone") == 1, result
+
+
+@pytest.mark.parametrize("others", ["comm.recv()", "while True: pass"])
+def test_a_killed_launcher(launched, others):
+    """Open MPI's leaves its processes; one that computes has nobody else who would end it."""
+    text = f"comm.barrier()\nprint(comm.rank, flush=True)\nif comm.rank == 1:\n    while True: pass\n{others}\n"
+    launcher = launched.start(2, HEAD + text)
+    read_lines(launcher, 2)
+    launcher.kill()
+    launcher.wait()
+    launched.wait_until_nothing_is_left()
 
 
 def test_numbers_and_a_wish_are_taken_at_their_word(launched):
