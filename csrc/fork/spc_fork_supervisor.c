@@ -183,6 +183,10 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
 
 /* ---- ending the run */
 
+static bool is_running(const spc_fork_node_t *node) {
+    return node->process != 0 || node->is_unseen;
+}
+
 /* Is the process of a caller gone? */
 static bool has_left(const spc_fork_supervisor_t *supervisor, const spc_fork_node_t *node) {
     struct pollfd end = {.fd = node->watch, .events = POLLIN};
@@ -381,7 +385,7 @@ static bool is_failure_due(const spc_fork_supervisor_t *supervisor) {
     const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
         const spc_fork_node_t *node = &supervisor->node[rank];
-        bool is_over = node->process == 0 || node->is_over;
+        bool is_over = !is_running(node) || node->is_over;
         if (!is_over && !supervisor->failures.node[rank].known
             && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
             return true;
@@ -546,6 +550,7 @@ static void caller_is_gone(spc_fork_supervisor_t *supervisor, uint32_t rank) {
     spc_fork_node_t *node = &supervisor->node[rank];
     spc_fork_hear_reports(supervisor);
     node->process = 0;
+    node->is_unseen = false;
     bool finished = spc_status_state(status, rank) == SPC_NODE_FINISHED && !node->is_over;
     node->is_over = true;
     spc_comm_mark_ended(&supervisor->fork->segment, rank, SPC_NODE_DIED, 0);
@@ -558,7 +563,7 @@ static void caller_is_gone(spc_fork_supervisor_t *supervisor, uint32_t rank) {
 static void spc_fork_look_for_callers(spc_fork_supervisor_t *supervisor) {
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
         const spc_fork_node_t *node = &supervisor->node[rank];
-        if (node->is_caller && node->process != 0 && has_left(supervisor, node)) {
+        if (node->is_caller && is_running(node) && has_left(supervisor, node)) {
             caller_is_gone(supervisor, rank);
         }
     }
@@ -588,6 +593,7 @@ static void admit(spc_fork_supervisor_t *supervisor, int connection, const spc_j
     *node = (spc_fork_node_t){.process = hello->process,
                               .is_caller = true,
                               .has_joined = true,
+                              .is_unseen = hello->process == 0,
                               .life = connection,
                               .watch = watch(hello->process),
                               .self = (void *)(uintptr_t)hello->self}; /* an address there */
@@ -623,6 +629,13 @@ static void spc_fork_look_for_launcher(spc_fork_supervisor_t *supervisor) {
         close(supervisor->launcher);
         supervisor->launcher = -1;
         supervisor->orphan_ns = supervisor->is_ending ? SPC_NO_DEADLINE : spc_clock_now_ns() + SPC_ORPHAN_NS;
+    }
+}
+
+/* Those that no signal reaches see by the end of the supervisor that the run is over, or their launcher ends them. */
+static void give_up_unseen(spc_fork_supervisor_t *supervisor) {
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        supervisor->node[rank].is_over = supervisor->node[rank].is_over || supervisor->node[rank].is_unseen;
     }
 }
 
@@ -671,6 +684,7 @@ static void spc_fork_obey_deadlines(spc_fork_supervisor_t *supervisor) {
         supervisor->kill_ns = SPC_NO_DEADLINE;
         signal_nodes(supervisor, SIGKILL, -1);
         give_up_missing(supervisor);
+        give_up_unseen(supervisor);
     }
 }
 
@@ -808,7 +822,7 @@ static nfds_t prepare_poll(const spc_fork_supervisor_t *supervisor) {
     }
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
         const spc_fork_node_t *node = &supervisor->node[rank];
-        if (node->is_caller && node->process != 0) {
+        if (node->is_caller && is_running(node)) {
             const int end = node->watch >= 0 || supervisor->fork->place == NULL ? node->watch : node->life;
             supervisor->ready[count++] = (struct pollfd){.fd = end, .events = POLLIN};
         }

@@ -67,7 +67,9 @@ class Launched(Forked):
         if self.contender is None:
             job = f"test-{os.getpid()}-{next(_jobs)}"
             places = [variables(rank, nodes, job) for rank in range(nodes)]
-            return self._begin([sys.executable, "-c", STARTS, repr(places), *words], {}, subprocess.PIPE, None)
+            return self._begin(
+                [sys.executable, "-c", STARTS, repr(places), *words], {}, subprocess.PIPE, None
+            )
         line = [*self.contender.command, *self.contender.crowded, "-n", str(nodes), *words]
         return self._begin(line, self.contender.environment, subprocess.PIPE, None)
 
