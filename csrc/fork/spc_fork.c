@@ -526,6 +526,7 @@ int spc_fork_join(const spc_fork_join_options_t *options, spc_fork_t **fork, int
     made->nodes = made->place->size;
     made->rank = made->place->rank;
     made->process = getpid();
+    made->launcher = getppid();
     made->grace_ns = GRACE_NS;
     made->box = -1;
     int status = join(made, options, descriptor, message, message_bytes);

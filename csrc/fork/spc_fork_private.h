@@ -36,6 +36,7 @@ struct spc_fork {
     spc_segment_t segment; /* node 0, supervisor */
     pid_t process;         /* of this node: a copy of it is no node */
     pid_t caller, supervisor;
+    pid_t launcher; /* the parent of this process, if there is a place */
     pid_t box; /* the box process, a child of node 0; -1: there is one box */
     int box_socket; /* the supervisor's end */
     const spc_launcher_place_t
@@ -64,6 +65,8 @@ typedef struct spc_fork_node {
     bool is_caller;
     bool is_over; /* a caller is gone, or waits for the supervisor */
     bool has_joined; /* a caller that another launcher has started */
+    bool
+        is_unseen; /* it runs, in a process-id namespace of its own: it has no number here, and gets no signals */
 } spc_fork_node_t;
 
 /* The supervisor's start: forks the other nodes of this box. Returns in each of them, with fork->rank set, and in the

@@ -33,7 +33,7 @@ enum {
     SPC_WAKE_WRITE = 1,
     SPC_SPEAK = 2,
     SPC_CODE_DEADLOCK = 99,
-    SPC_POLLED = 4, /* beside the ends of callers */
+    SPC_POLLED = 5, /* beside the ends of callers */
 };
 
 typedef struct spc_fork_supervisor {
@@ -41,6 +41,8 @@ typedef struct spc_fork_supervisor {
     spc_fork_node_t *node; /* by rank */
     uint32_t missing; /* processes of another launcher that have not joined */
     bool is_late; /* ends the run because of them */
+    int launcher; /* a pidfd of the other launcher; -1: none, or it has ended */
+    bool is_orphaned; /* ends the run because of that */
     struct pollfd *ready;
     spc_failures_t failures;
     unsigned char reports[2 * SPC_REPORT_BYTES]; /* read, but not yet parsed */
@@ -50,7 +52,7 @@ typedef struct spc_fork_supervisor {
     bool is_ending; /* nodes have been told to */
     int signal; /* the run ends because of it */
     uint64_t due_ns; /* until then no victim is blamed if a failure to blame may still come */
-    uint64_t settle_ns, told_ns, kill_ns, look_ns, join_ns; /* deadlines; SPC_NO_DEADLINE: none */
+    uint64_t settle_ns, told_ns, kill_ns, look_ns, join_ns, orphan_ns; /* deadlines; SPC_NO_DEADLINE: none */
     uint64_t proof_ns; /* when the first of the looks that prove it was; SPC_NO_DEADLINE: nothing is proven */
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
     spc_deadlock_t
@@ -64,6 +66,8 @@ typedef struct spc_fork_supervisor {
     uint32_t answer_bytes;
 } spc_fork_supervisor_t;
 
+#define SPC_ORPHAN_NS \
+    UINT64_C(500000000) /* in which a launcher that has ended may have ended its processes */
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
 #define SPC_REST_MS 50 /* when poll cannot wait */
 #define SPC_SPEAK_MS 10000 /* for a reader of stderr that is slow */
@@ -152,6 +156,7 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
     spc_fork_node_t *caller = &supervisor->node[supervisor->fork->ranks[0]];
     spc_process_rename("spcomm superv");
     caller->watch = caller->process != 0 ? watch(caller->process) : -1;
+    supervisor->launcher = supervisor->fork->place != NULL ? watch(supervisor->fork->launcher) : -1;
     /* Makes room for the pipe even if the program has used up its descriptors. Our own ends are all above 2. */
     close(0);
     close(1);
@@ -161,7 +166,7 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
     const spc_fork_t *self = supervisor->fork;
     const int segment = self->unmatched.descriptor;
     int kept[] = {self->life,     self->report,        caller->watch, self->box_socket,
-                  self->listener, self->handed_report, segment};
+                  self->listener, self->handed_report, segment,       supervisor->launcher};
     spc_process_close_all_but(kept, sizeof kept / sizeof *kept);
     fcntl(SPC_WAKE_READ, F_SETFL, O_NONBLOCK);
     fcntl(SPC_WAKE_WRITE, F_SETFL, O_NONBLOCK);
@@ -177,6 +182,10 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
 #define SPC_DUE_NS UINT64_C(10000000000) /* the same if the state shows that one may come */
 
 /* ---- ending the run */
+
+static bool is_running(const spc_fork_node_t *node) {
+    return node->process != 0 || node->is_unseen;
+}
 
 /* Is the process of a caller gone? */
 static bool has_left(const spc_fork_supervisor_t *supervisor, const spc_fork_node_t *node) {
@@ -226,6 +235,9 @@ static void write_reason(const spc_fork_supervisor_t *supervisor, FILE *out) {
         fprintf(out,
                 " %s not called startup() within 30 s; every process that %s starts has to (exit code 125)",
                 supervisor->missing > 1 ? "have" : "has", supervisor->fork->place->launcher);
+    } else if (supervisor->is_orphaned) {
+        fprintf(out, "%s has ended without its processes; they were stopped (exit code 125)",
+                supervisor->fork->place->launcher);
     } else if (supervisor->signal == SIGINT) {
         fprintf(out, "interrupted by Ctrl-C (exit code 130)");
     } else if (supervisor->signal != 0) {
@@ -260,10 +272,10 @@ static void tell_box(spc_fork_supervisor_t *supervisor, int32_t code) {
 
 /* The exit code of the run as this box sees it. */
 static int own_code(const spc_fork_supervisor_t *supervisor) {
-    return supervisor->deadlock_text != NULL ? SPC_CODE_DEADLOCK
-           : supervisor->is_late             ? SPC_CODE_SPCOMM
-           : supervisor->signal != 0         ? 128 + supervisor->signal
-                                             : spc_failures_code(&supervisor->failures);
+    return supervisor->deadlock_text != NULL                ? SPC_CODE_DEADLOCK
+           : supervisor->is_late || supervisor->is_orphaned ? SPC_CODE_SPCOMM
+           : supervisor->signal != 0                        ? 128 + supervisor->signal
+                                                            : spc_failures_code(&supervisor->failures);
 }
 
 /* Sends the nodes the signal `number` (0: they know already), except one (-1: all), and kills them after the grace
@@ -271,7 +283,8 @@ static int own_code(const spc_fork_supervisor_t *supervisor) {
 static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
     supervisor->is_ending = true;
     supervisor->failures.closed = true;
-    supervisor->settle_ns = supervisor->told_ns = supervisor->look_ns = supervisor->join_ns = SPC_NO_DEADLINE;
+    supervisor->settle_ns = supervisor->told_ns = supervisor->look_ns = supervisor->join_ns =
+        supervisor->orphan_ns = SPC_NO_DEADLINE;
     supervisor->kill_ns = spc_clock_now_ns() + supervisor->fork->grace_ns;
     if (has_box(supervisor) && !supervisor->has_answer) {
         tell_box(supervisor, own_code(supervisor));
@@ -372,7 +385,7 @@ static bool is_failure_due(const spc_fork_supervisor_t *supervisor) {
     const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
         const spc_fork_node_t *node = &supervisor->node[rank];
-        bool is_over = node->process == 0 || node->is_over;
+        bool is_over = !is_running(node) || node->is_over;
         if (!is_over && !supervisor->failures.node[rank].known
             && (spc_status_state(status, rank) == SPC_NODE_FINISHED || spc_status_has_raised(status, rank))) {
             return true;
@@ -537,6 +550,7 @@ static void caller_is_gone(spc_fork_supervisor_t *supervisor, uint32_t rank) {
     spc_fork_node_t *node = &supervisor->node[rank];
     spc_fork_hear_reports(supervisor);
     node->process = 0;
+    node->is_unseen = false;
     bool finished = spc_status_state(status, rank) == SPC_NODE_FINISHED && !node->is_over;
     node->is_over = true;
     spc_comm_mark_ended(&supervisor->fork->segment, rank, SPC_NODE_DIED, 0);
@@ -549,7 +563,7 @@ static void caller_is_gone(spc_fork_supervisor_t *supervisor, uint32_t rank) {
 static void spc_fork_look_for_callers(spc_fork_supervisor_t *supervisor) {
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
         const spc_fork_node_t *node = &supervisor->node[rank];
-        if (node->is_caller && node->process != 0 && has_left(supervisor, node)) {
+        if (node->is_caller && is_running(node) && has_left(supervisor, node)) {
             caller_is_gone(supervisor, rank);
         }
     }
@@ -579,6 +593,7 @@ static void admit(spc_fork_supervisor_t *supervisor, int connection, const spc_j
     *node = (spc_fork_node_t){.process = hello->process,
                               .is_caller = true,
                               .has_joined = true,
+                              .is_unseen = hello->process == 0,
                               .life = connection,
                               .watch = watch(hello->process),
                               .self = (void *)(uintptr_t)hello->self}; /* an address there */
@@ -604,6 +619,23 @@ static void spc_fork_start_admitting(spc_fork_supervisor_t *supervisor) {
     if (supervisor->fork->place != NULL) {
         supervisor->missing = supervisor->fork->local_nodes;
         supervisor->join_ns = spc_clock_now_ns() + SPC_JOIN_S * UINT64_C(1000000000);
+    }
+}
+
+/* A launcher that is killed leaves its processes to whoever adopts them, and one that computes would go on for ever. */
+static void spc_fork_look_for_launcher(spc_fork_supervisor_t *supervisor) {
+    struct pollfd end = {.fd = supervisor->launcher, .events = POLLIN};
+    if (supervisor->launcher >= 0 && poll(&end, 1, 0) > 0) {
+        close(supervisor->launcher);
+        supervisor->launcher = -1;
+        supervisor->orphan_ns = supervisor->is_ending ? SPC_NO_DEADLINE : spc_clock_now_ns() + SPC_ORPHAN_NS;
+    }
+}
+
+/* Those that no signal reaches see by the end of the supervisor that the run is over, or their launcher ends them. */
+static void give_up_unseen(spc_fork_supervisor_t *supervisor) {
+    for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
+        supervisor->node[rank].is_over = supervisor->node[rank].is_over || supervisor->node[rank].is_unseen;
     }
 }
 
@@ -644,10 +676,15 @@ static void spc_fork_obey_deadlines(spc_fork_supervisor_t *supervisor) {
         supervisor->is_late = true;
         spc_fork_end_run(supervisor, SIGTERM, -1);
     }
+    if (now_ns >= supervisor->orphan_ns) {
+        supervisor->is_orphaned = true;
+        spc_fork_end_run(supervisor, SIGKILL, -1); /* as the nodes of a killed `spcomm run` end */
+    }
     if (now_ns >= supervisor->kill_ns) {
         supervisor->kill_ns = SPC_NO_DEADLINE;
         signal_nodes(supervisor, SIGKILL, -1);
         give_up_missing(supervisor);
+        give_up_unseen(supervisor);
     }
 }
 
@@ -764,6 +801,7 @@ static int patience_ms(const spc_fork_supervisor_t *supervisor) {
     until_ns = supervisor->kill_ns < until_ns ? supervisor->kill_ns : until_ns;
     until_ns = supervisor->look_ns < until_ns ? supervisor->look_ns : until_ns;
     until_ns = supervisor->join_ns < until_ns ? supervisor->join_ns : until_ns;
+    until_ns = supervisor->orphan_ns < until_ns ? supervisor->orphan_ns : until_ns;
     if (is_blind(supervisor) && until_ns > now_ns + SPC_PARENT_NS) {
         until_ns = now_ns + SPC_PARENT_NS;
     }
@@ -777,14 +815,14 @@ static int patience_ms(const spc_fork_supervisor_t *supervisor) {
 /* The descriptors to wait for; returns how many. */
 static nfds_t prepare_poll(const spc_fork_supervisor_t *supervisor) {
     const int own[] = {SPC_WAKE_READ, supervisor->fork->report, supervisor->fork->listener,
-                       supervisor->has_answer ? -1 : supervisor->fork->box_socket};
+                       supervisor->launcher, supervisor->has_answer ? -1 : supervisor->fork->box_socket};
     nfds_t count = 0;
     for (; count < sizeof own / sizeof *own; count++) {
         supervisor->ready[count] = (struct pollfd){.fd = own[count], .events = POLLIN};
     }
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
         const spc_fork_node_t *node = &supervisor->node[rank];
-        if (node->is_caller && node->process != 0) {
+        if (node->is_caller && is_running(node)) {
             const int end = node->watch >= 0 || supervisor->fork->place == NULL ? node->watch : node->life;
             supervisor->ready[count++] = (struct pollfd){.fd = end, .events = POLLIN};
         }
@@ -801,6 +839,7 @@ static void turn(spc_fork_supervisor_t *supervisor) {
     spc_fork_hear_reports(supervisor);
     spc_fork_reap(supervisor);
     spc_fork_look_for_callers(supervisor);
+    spc_fork_look_for_launcher(supervisor);
     spc_fork_hear_box(supervisor);
     spc_fork_obey_deadlines(supervisor);
     spc_fork_look_for_deadlock(supervisor);
@@ -862,7 +901,7 @@ static spc_fork_supervisor_t *make_supervisor(spc_fork_t *fork, spc_fork_node_t 
     supervisor->node = nodes;
     supervisor->ready = ready;
     supervisor->settle_ns = supervisor->told_ns = supervisor->kill_ns = supervisor->look_ns =
-        supervisor->join_ns = supervisor->proof_ns = SPC_NO_DEADLINE;
+        supervisor->join_ns = supervisor->orphan_ns = supervisor->proof_ns = SPC_NO_DEADLINE;
     for (uint32_t rank = 0; rank < fork->nodes; rank++) {
         nodes[rank].life = nodes[rank].watch = -1;
         supervisor->failures.node[rank].elsewhere = nodes[rank].process == 0 && !nodes[rank].is_caller;

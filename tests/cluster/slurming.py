@@ -88,7 +88,7 @@ mv code.new code
 class Job:
     """A batch job of a run in a folder of its own."""
 
-    def __init__(self, slurm, launch, words, given):
+    def __init__(self, slurm, launch, words, given, env):
         self.slurm, self.folder = slurm, launch.folder
         command = shlex.join(launch.command(*words))
         (self.folder / "job").write_text(_JOB.format(command=command))
@@ -100,7 +100,7 @@ class Job:
             *given,
             "job",
             cwd=self.folder,
-            env=launch.environment(),
+            env=launch.environment(env),
         )
         assert submitted.returncode == 0, submitted
         self.number = submitted.stdout.strip()
@@ -128,14 +128,14 @@ class Cluster(Launch):
         self.slurm = slurm
         self.jobs = []
 
-    def submit(self, *words, machines=2, tasks=2, given=()):
+    def submit(self, *words, machines=2, tasks=2, given=(), env=None):
         """Begin a run in a job with so many tasks on each of its machines."""
         given = (f"--nodes={machines}", f"--nodelist=box[0-{machines - 1}]", *given)
         if tasks is not None:
             given = (*given, f"--ntasks-per-node={tasks}")
         for name in ("code", "out", "err"):
             (self.folder / name).unlink(missing_ok=True)
-        self.jobs.append(Job(self.slurm, self, words, given))
+        self.jobs.append(Job(self.slurm, self, words, given, env))
         return self.jobs[-1]
 
     def __call__(self, *words, **more):

@@ -4,6 +4,7 @@
 import itertools
 import os
 import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -14,6 +15,13 @@ from spcomm.bench import peers
 
 LAUNCHERS = ("variables", "mpich", "openmpi")
 _jobs = itertools.count()
+# Such a launcher as a process: it gets the variables of each of its own.
+STARTS = """
+import ast, os, subprocess, sys
+places = ast.literal_eval(sys.argv[1])
+for process in [subprocess.Popen(sys.argv[2:], env={**os.environ, **place}) for place in places]:
+    process.wait()
+"""
 
 
 class Outcome(Result):
@@ -52,6 +60,18 @@ class Launched(Forked):
         )
         result = self.finish(process)
         return Outcome([result.code], result.raw, result.raw_err)
+
+    def start(self, nodes, text):
+        """A launcher that runs a script. Its stdout is a pipe."""
+        words = self.command(self.script(text))
+        if self.contender is None:
+            job = f"test-{os.getpid()}-{next(_jobs)}"
+            places = [variables(rank, nodes, job) for rank in range(nodes)]
+            return self._begin(
+                [sys.executable, "-c", STARTS, repr(places), *words], {}, subprocess.PIPE, None
+            )
+        line = [*self.contender.command, *self.contender.crowded, "-n", str(nodes), *words]
+        return self._begin(line, self.contender.environment, subprocess.PIPE, None)
 
     def _begin(self, line, env, out, err):
         process = subprocess.Popen(

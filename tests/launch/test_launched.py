@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from launchers import variables
+from launching import read_lines
 
 HEAD = """
 import os, sys, time
@@ -83,6 +84,50 @@ def test_a_killed_supervisor(launched):
     result = launched.run(3, text)
     assert result.codes == {125}, result
     assert result.said("spcomm: the process that watches over the nodes is gone") == 1, result
+
+
+@pytest.mark.parametrize("others", ["comm.recv()", "while True: pass"])
+def test_a_killed_launcher(launched, others):
+    """Open MPI's leaves its processes; one that computes has nobody else who would end it."""
+    text = (
+        f"comm.barrier()\nprint(comm.rank, flush=True)\nif comm.rank == 1:\n    while True: pass\n{others}\n"
+    )
+    launcher = launched.start(2, HEAD + text)
+    read_lines(launcher, 2)
+    launcher.kill()
+    launcher.wait()
+    launched.wait_until_nothing_is_left()
+
+
+APART = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]  # as some containers do
+
+
+@pytest.fixture
+def apart(launched):
+    """Runs a script as processes each of which has process-id numbers of its own."""
+    if launched.launcher == "mpich":
+        pytest.skip("the job of Hydra is known by the number of its process, which is not visible there")
+    if subprocess.run([*APART, "true"], capture_output=True).returncode != 0:
+        pytest.skip("namespaces cannot be made here")
+    return lambda nodes, text: launched.execute(nodes, [*APART, *launched.command(launched.script(text))])
+
+
+def test_processes_that_do_not_see_each_other(apart):
+    text = """
+    import numpy as np
+    comm.send(np.arange(500_000), (comm.rank + 1) % comm.size)
+    assert os.getpid() == 1 and comm.recv().sum() == np.arange(500_000).sum()
+    """
+    result = apart(3, HEAD + "".join(line.strip() + "\n" for line in text.splitlines()) + RING)
+    assert (result.codes, sorted(result.lines), result.err) == ({0}, ring(3), ""), result
+
+
+def test_one_of_them_dies(apart):
+    """No signal that it sends itself reaches the first process of a namespace, so it leaves without a word."""
+    text = "comm.barrier()\nif comm.rank == 1:\n    os._exit(9)\ncomm.recv(1)\n"
+    result = apart(3, HEAD + text)
+    assert 0 not in result.codes and result.said("spcomm: node 1 ") == 1, result
+    assert "Traceback" not in result.err, result
 
 
 def test_numbers_and_a_wish_are_taken_at_their_word(launched):

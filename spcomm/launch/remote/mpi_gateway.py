@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Process of the MPI program of `--link mpi` (`mpi_link`): asks for a box, and runs its gateway in a child.
 
-    python -m spcomm.launch.remote.mpi_gateway NAME BOXES
+    python -m spcomm.launch.remote.mpi_gateway NAME BOXES COMMAND
 
-The parent stays to report how the gateway has ended. Frames between gateways go over MPI, which mpi4py loads; the
+COMMAND is what has started it, as `srun`. The parent stays to report how the gateway has ended, and what MPI has said
+about it. Frames between gateways go over MPI, which mpi4py loads; the
 gateway has its TCP connection to the server as any other.
 """
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _ASKING_S = 60.0
 _AGAIN_S = 0.02
 _REPORTED_S = 0.5
+_SAID_BYTES = 1 << 14
 
 
 def main() -> None:
@@ -32,7 +34,7 @@ def main() -> None:
     die_with(
         os.getppid(), _signal.SIGKILL
     )  # a killed mpiexec leaves its processes; one may be asking for a box still
-    name, boxes = sys.argv[1], int(sys.argv[2])
+    name, boxes, command = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     _signal.pthread_sigmask(
         _signal.SIG_SETMASK, FORWARDED
     )  # a batch system may send them to each process of a job
@@ -41,12 +43,16 @@ def main() -> None:
         return
     wire, segment, orders = found
     parent = os.getpid()
+    output = os.memfd_create("gateway")
     child = os.fork()
     if child == 0:
-        run(parent, wire, segment, *orders)
+        os.dup2(output, 2)
+        run(parent, wire, segment, command, *orders)
     status = os.waitpid(child, 0)[1]
+    said = os.pread(output, _SAID_BYTES, 0)
     try:
-        wire.send(("ended", status))
+        wire.send(("ended", status, said.decode(errors="replace")))
+        os.write(2, said)
     except OSError:  # the run is over
         pass
     if status:
@@ -113,7 +119,7 @@ class Peers:
 class World:
     """The gateways, as processes of MPI."""
 
-    def __init__(self, box: int, boxes: int, starts: "Callable[[str], None]") -> None:
+    def __init__(self, box: int, boxes: int, command: str, starts: "Callable[[str], None]") -> None:
         """Start MPI. Raises `ConnectionLostError` with a sentence.
 
         `starts` is told which MPI is about to start, and "" once it has.
@@ -126,7 +132,7 @@ class World:
         starts(" ".join(kind.split()))
         level = self.MPI.Init_thread(self.MPI.THREAD_SERIALIZED)
         starts("")
-        _check(self.MPI, level, started, kind)
+        _check(self.MPI, level, started, kind, command)
         self._comm = self.MPI.COMM_WORLD.Dup()
         self._comm.Set_errhandler(self.MPI.ERRORS_RETURN)
         self._rank = {box: rank for rank, box in enumerate(self._comm.allgather(box))}
@@ -141,6 +147,7 @@ def run(
     parent: int,
     wire: "Wire",
     segment: int,
+    command: str,
     address: "tuple[str, int]",
     secrets: bytes,
     job: int,
@@ -152,13 +159,14 @@ def run(
     """Run the gateway, and end. Does not return."""
     from spcomm._core import net
     from spcomm.launch.base.process import die_with
-    from spcomm.launch.remote import transport_main
+    from spcomm.launch.remote import mpi_link, transport_main
 
     code = 125
     try:
         die_with(parent, _signal.SIGKILL)
         net.rename(label)
-        world = World(box, max(places) + 1, lambda kind: wire.send(("starts", kind)))
+        remedy = mpi_link.remedy_for(command)
+        world = World(box, max(places) + 1, command, lambda kind: wire.send(("starts", kind, remedy)))
         transport_main.carry(
             wire,
             address,
@@ -219,18 +227,18 @@ def _started(boxes: int) -> int:
     return found
 
 
-def _check(MPI: "Any", level: int, started: int, kind: str) -> None:
+def _check(MPI: "Any", level: int, started: int, kind: str, command: str) -> None:
     """See that all gateways are in it."""
     from spcomm._core.errors import ConnectionLostError
-    from spcomm.launch.remote.mpi_link import SAME_KIND
+    from spcomm.launch.remote.mpi_link import remedy_for
 
     size = MPI.COMM_WORLD.Get_size()
     if level < MPI.THREAD_SERIALIZED:
         raise ConnectionLostError(f"--link mpi: {kind} does not let threads take turns; use another MPI")
     if size != started:
         raise ConnectionLostError(
-            f"--link mpi: mpi4py has loaded {kind}, and the mpiexec belongs to another MPI: of its {started} processes "
-            f"each finds {size}, itself included; {SAME_KIND}"
+            f"--link mpi: mpi4py has loaded {kind}, and {command} starts processes of another MPI: of its {started} "
+            f"processes each finds {size}, itself included; {remedy_for(command)}"
         )
 
 

@@ -44,6 +44,11 @@ SAME_KIND = (
     "give the mpiexec of that MPI (--mpi '/path/mpiexec -n {n}'), or set MPI4PY_LIBMPI to the library of the one that "
     "mpiexec belongs to"
 )
+# Slurm has no MPI of its own: it starts the processes of those whose interface it is told to offer.
+SAME_INTERFACE = (
+    "let srun offer the interface of that MPI: set SLURM_MPI_TYPE to pmix (Open MPI) or pmi2 (MPICH) in the job, or "
+    "to another one of srun --mpi=list"
+)
 _START_S = 60.0  # for a gateway to ask for its box
 _OTHERS_S = 1.0  # for the process that has ended the others to be reported
 _CREDENTIALS_BYTES = 12  # struct ucred: pid, user, group
@@ -147,6 +152,7 @@ def _run_program(command: str, name: str, group: "Group", hosts: "list[str] | No
         word.replace("{n}", str(group.boxes)).replace("{hosts}", machines) for word in shlex.split(command)
     ]
     program = [sys.executable, "-P", "-m", "spcomm.launch.remote.mpi_gateway", name, str(group.boxes)]
+    program.append(os.path.basename(words[0]))
     output = os.memfd_create("mpiexec")
     try:
         process = subprocess.Popen(
@@ -174,11 +180,10 @@ def _with_package(environment: "dict[str, str]") -> "dict[str, str]":
     return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def _said(text: str) -> str:
-    """Return the first line in which mpiexec says something."""
-    lines = (line.strip() for line in text.splitlines())
-    first = next((line for line in lines if any(letter.isalpha() for letter in line)), "")
-    return f": {first[:_SAID]}" if first else ""
+def _said(text: str, which: int = 0) -> str:
+    """Return the first line in which mpiexec says something, or another one."""
+    lines = [line.strip() for line in text.splitlines() if any(letter.isalpha() for letter in line)]
+    return f": {lines[which][:_SAID]}" if lines else ""
 
 
 # ---- the stand-in
@@ -197,7 +202,7 @@ def stand_in(wire: Wire, segment: int, name: str, box: int, orders: tuple) -> No
     poll = select.poll()
     poll.register(gateway.fileno(), select.POLLIN)
     poll.register(wire.fileno(), select.POLLIN)
-    kind = ""  # of the MPI that it is starting
+    kind, remedy = "", ""  # of the MPI that it is starting
     while True:
         if any(fd == wire.fileno() for fd, _events in poll.poll()):
             os._exit(0)  # the launcher or box is gone; the gateway notices the same of this process
@@ -208,12 +213,12 @@ def stand_in(wire: Wire, segment: int, name: str, box: int, orders: tuple) -> No
             raise ConnectionLostError(f"the gateway of box {box} was ended by its mpiexec")
         message: Any = found[0]
         if message[0] == "starts":
-            kind = message[1]
+            kind, remedy = message[1:]
             continue
         if message[0] == "ended" and kind and message[1] & 0x7F == 0:  # MPI_Init ends the process, as a rule
             raise ConnectionLostError(
                 f"--link mpi: MPI_Init of {kind}, which mpi4py has loaded, ends the gateway of box {box} with code "
-                f"{message[1] >> 8}; {SAME_KIND}"
+                f"{message[1] >> 8}{_said(message[2], -1)}; {remedy}"
             )
         if message[0] == "ended":
             _end_like(message[1])
@@ -221,6 +226,11 @@ def stand_in(wire: Wire, segment: int, name: str, box: int, orders: tuple) -> No
         wire.send(message)
         if message[0] == "counted":  # its work is over; it has to leave MPI yet, together with the others
             return
+
+
+def remedy_for(command: str) -> str:
+    """Return what helps if the command starts processes of another MPI than the gateways have loaded."""
+    return SAME_INTERFACE if command == "srun" else SAME_KIND
 
 
 def address(name: str, box: int) -> str:
