@@ -70,7 +70,7 @@ class Row:
     ----------
     key : unique name, also in the JSON.
     title : the text that the reader sees.
-    work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
+    work : a function `<program>_<work>` of `programs/with_*.py`, timed inside the nodes; or "launch": a whole program;
         or "diagnose": from a deadlock to its report; or "balance": the imbalance in the trace of a balanced program;
         or "plain_c": see `spcomm.bench.plain_c`; or "cluster": see `spcomm.bench.clusters`.
     nodes : number of nodes.

@@ -16,21 +16,18 @@ from spcomm.bench.rows import MPI_C, PEERS, Goal, Sweep, benchmarks, summary
 ROWS = [row for module in benchmarks().values() for row in module.rows(module.NODES)]
 
 
-def functions(name):
-    tree = ast.parse(Path(PROGRAMS, name).read_text(encoding="utf-8"))
-    return {
-        node.name: [a.arg for a in node.args.args] for node in tree.body if isinstance(node, ast.FunctionDef)
-    }
-
-
-def functions_of_mpi(name):
-    """With those that it has from the programs for mpi4py alone."""
-    tree = ast.parse(Path(PROGRAMS, name).read_text(encoding="utf-8"))
-    found = functions(name)
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module.endswith("_mpi4py"):
-            others = functions(f"{node.module}.py")
-            found |= {name.name: others[name.name] for name in node.names}
+def functions(library):
+    """Those of a library's file, with their parameters: also by another name, and where all libraries share one."""
+    found = {}
+    for name in ("payload.py", f"with_{library}.py"):
+        for node in ast.parse(Path(PROGRAMS, name).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                found[node.name] = [a.arg for a in node.args.args]
+            if isinstance(node, ast.Assign):
+                new, old = (
+                    ast.unparse(side).strip("()").split(", ") for side in (node.targets[0], node.value)
+                )
+                found |= {one: found[other] for one, other in zip(new, old, strict=False) if other in found}
     return found
 
 
@@ -80,12 +77,9 @@ def test_every_work_has_its_function(library):
         ):
             if row.dialect == MPI_C:
                 assert row.work in functions_in_c(f"{row.program}.c") and set(row.parameters) <= {"size"}
-            elif row.dialect:
-                known = functions_of_mpi(f"{row.program}_{row.dialect}.py")
-                assert known[row.work] == ["comm", "count", *row.parameters]
             else:
-                known = functions(f"{row.program}_{library}.py")
-                assert known[row.work] == ["comm", "count", *row.parameters]
+                known = functions(row.dialect or library)
+                assert known[f"{row.program}_{row.work}"] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()
 
 
@@ -98,7 +92,11 @@ def test_programs_of_mpi_are_compared_with_the_best_peer():
 
 @pytest.mark.parametrize("program", ["works", "arrays", "sweep"])
 def test_both_libraries_have_the_same_works(program):
-    assert functions(f"{program}_spcomm.py") == functions(f"{program}_mpi4py.py")
+    ours, theirs = (
+        [(name, told) for name, told in functions(library).items() if name.startswith(f"{program}_")]
+        for library in ("spcomm", "mpi4py")
+    )
+    assert ours and ours == theirs
 
 
 def test_groups_share_nodes_and_surroundings():
