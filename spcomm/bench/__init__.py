@@ -3,7 +3,7 @@
 
 ======================  ==========================================================================================
 `command`               the command line: rows, contenders, duration
-`rows`, `cases/`        the declarations of benchmarks; one file a benchmark, found by listing the folder
+`rows`, `cases/`        the declarations of benchmarks, and a table of them
 `programs/`             what the nodes run: `driver` with a file for each library; plain C
 `peers`                 the contenders, and how to find and start them
 `measure`               the rounds: every contender in turn, A B C, B C A, …

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Declarations of a benchmark: rows of the table, and the goal of each."""
 
-import importlib
-import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
-
-from spcomm.bench import cases
-from spcomm.text import summary_of
 
 PEERS = "peers"  # Goal.against: the fastest peer of the row
 
@@ -134,13 +128,6 @@ class Sweep:
     buffers: Sequence[str] = ()
 
 
-def benchmarks() -> dict[str, ModuleType]:
-    """Return all benchmarks, by name, in the order in which the table shows them."""
-    names = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
-    modules = {name: importlib.import_module(f"{cases.__name__}.{name}") for name in names}
-    return dict(sorted(modules.items(), key=lambda item: item[1].ORDER))
-
-
-def summary(module: ModuleType) -> str:
-    """Return the first line of a benchmark's docstring."""
-    return summary_of(module.__file__ or "")
+def each(rows_at: Callable[[int], list[Row]]) -> Callable[[tuple[int, ...]], list[Row]]:
+    """Return the rows at several node counts: those at each of them."""
+    return lambda nodes: [row for n in nodes for row in rows_at(n)]

@@ -67,7 +67,7 @@ def test_help_lists_the_benchmarks(capsys):
 def test_which_rows():
     keys = [row.key for row in command.chosen_rows(["ring", "reduce"], (2, 4))]
     assert keys == ["ring-2", "ring-4", "sum-2", "sum-4"]
-    assert "boxes_many" in command.benchmarks()
+    assert "boxes_many" in command.BENCHMARKS
     assert not [r for r in command.chosen_rows([], None) if r.program == "many"]
     assert [r.nodes for r in command.chosen_rows(["stall"], (2, 3))] == [3] * 4
     assert [r.key for r in command.chosen_rows([], None)] == [

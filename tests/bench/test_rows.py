@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from spcomm.bench.cases import sweep
+from spcomm.bench.cases import BENCHMARKS, SUMMARIES, sweep
 from spcomm.bench.command import rows_at
 from spcomm.bench.measure import BALANCE, CLUSTER, DIAGNOSE, LAUNCH, PLAIN_C, grouped
 from spcomm.bench.peers import PROGRAMS
-from spcomm.bench.rows import MPI_C, PEERS, Goal, Sweep, benchmarks, summary
+from spcomm.bench.rows import MPI_C, PEERS, Goal, Sweep
 
-ROWS = [row for module in benchmarks().values() for row in module.rows(module.NODES)]
+ROWS = [row for one in BENCHMARKS.values() for row in one.rows(one.nodes)]
 
 
 def functions(library):
@@ -38,23 +38,22 @@ def functions_in_c(name):
 
 
 def test_order_and_names():
-    assert list(benchmarks())[:5] == ["pingpong", "ring", "barrier", "reduce", "launch"]
+    assert list(BENCHMARKS)[:5] == ["pingpong", "ring", "barrier", "reduce", "launch"]
 
 
 @pytest.mark.parametrize("name", ["barrier", "ring"])
 def test_eight_nodes_are_compared_with_plain_c(name):
     """The loop does the same work, with as many processes."""
-    module = benchmarks()[name]
-    rows = {row.key: row for row in module.rows((2, 8))}
+    rows = {row.key: row for row in BENCHMARKS[name].rows((2, 8))}
     row = rows[f"{name}-8-beside-loop"]
     loop = rows[row.goal.against]
     assert (row.work, row.nodes, row.goal.ratio) == (name, 8, 1.5) and not row.peers
     assert (loop.program, loop.parameters) == ("loop", {"work": name, "processes": 8})
 
 
-@pytest.mark.parametrize("name", benchmarks())
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_each_says_what_it_is(name):
-    assert summary(benchmarks()[name]).endswith(".")
+    assert SUMMARIES[name].endswith(".")
 
 
 def test_keys_are_unique():
@@ -122,12 +121,11 @@ def test_groups_share_nodes_and_surroundings():
         assert len(group) == 1 or not {LAUNCH, DIAGNOSE, BALANCE} & {row.work for row in group}
 
 
-@pytest.mark.parametrize("name", benchmarks())
+@pytest.mark.parametrize("name", BENCHMARKS)
 @pytest.mark.parametrize("nodes", [(2,), (3, 5), (8,), (64,)])
 def test_other_node_counts(name, nodes):
-    module = benchmarks()[name]
-    rows = rows_at(module, nodes)
-    assert {row.nodes for row in rows} == {n for n in nodes if n >= getattr(module, "LEAST", 1)}
+    rows = rows_at(BENCHMARKS[name], nodes)
+    assert {row.nodes for row in rows} == {n for n in nodes if n >= BENCHMARKS[name].least}
     assert all(1 <= row.boxes <= row.nodes for row in rows)
     keys = {row.key for row in rows}
     assert all(row.goal is None or row.goal.against in keys | {PEERS} for row in rows)
