@@ -74,7 +74,7 @@ class Row:
     environment : extra environment variables (for spcomm's own switches).
     peers : False for rows that only spcomm can run; or the names of the only peers that run it.
     unit : name and factor from seconds.
-    program : where that function is: "works", "arrays" and so on.
+    program : the first word of that function: "works", "arrays" and so on; rows of one share a start.
     dialect : "": each library has a program of its own; "mpi4py" or "c": all run the same MPI program, spcomm with
         its own MPI library.
     percentile : of all single times of all rounds, shown below the table; 0: none.

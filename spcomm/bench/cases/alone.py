@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What only spcomm has: traces, numbers of its own kinds, nodes that stay alive."""
+"""Traces, numbers of spcomm's own kinds, nodes that stay alive: no peer has them."""
 
 from spcomm.bench.rows import MICROSECONDS, MILLISECONDS, PER_CENT, Goal, Row, each
 

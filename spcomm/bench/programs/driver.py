@@ -32,15 +32,15 @@ def main() -> None:
         run(comm, vars(module), program, *arguments)
 
 
-def run(comm: Any, known: Mapping[str, Callable[..., Any]], program: str, *words: str) -> None:
+def run(
+    comm: Any, known: Mapping[str, Callable[..., Any]], program: str, path: str, seconds: str, orders: str
+) -> None:
     """Run works, which are those `known` as ``<program>_<work>``; write a line of JSON for each.
 
-    The words are ``RESULTS SECONDS ORDERS``, and the orders
-    ``[{"key":, "work":, "parameters":, "repetitions":}, …]``; as many repetitions make a batch, or, with null, as many
-    as fit.
+    The orders are ``[{"key":, "work":, "parameters":, "repetitions":}, …]``; as many repetitions make a batch, or,
+    with null, as many as fit.
     """
-    path, seconds, orders = words[0], float(words[1]), json.loads(words[2])
-    for number, order in enumerate(orders):
+    for number, order in enumerate(json.loads(orders)):
         work = partial(known[f"{program}_{order['work']}"], comm, **order["parameters"])
 
         def batch(count: int, work: Callable[..., Any] = work) -> tuple[float, int]:
@@ -49,7 +49,7 @@ def run(comm: Any, known: Mapping[str, Callable[..., Any]], program: str, *words
             return (result[1], result[0]) if isinstance(result, tuple) else (perf_counter() - begin, result)
 
         warm_up = 0.0 if number else WARM_UP
-        times = measure(batch, seconds, partial(known["share"], comm), warm_up, order["repetitions"])
+        times = measure(batch, float(seconds), partial(known["share"], comm), warm_up, order["repetitions"])
         if comm.rank == 0:
             with open(path, "a", encoding="utf-8") as file:
                 print(json.dumps({order["key"]: times}), file=file)

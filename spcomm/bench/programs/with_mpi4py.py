@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What nodes do with mpi4py, each in the fastest way it has: functions `<program>_<work>`.
+"""The works with mpi4py, each in the fastest way it has: functions `<program>_<work>`.
 
 `with_spcomm.py` has the same `works`, `arrays` and `sweep`, in the same order. All MPI libraries run `mpi`, spcomm's
 too; `mpi.c` has its works in C.

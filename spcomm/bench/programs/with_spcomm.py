@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What nodes do with spcomm: functions `<program>_<work>`, and a few whole programs.
+"""The works with spcomm: functions `<program>_<work>`, and a few whole programs.
 
 `with_mpi4py.py` has the same `works`, `arrays` and `sweep`, in the same order.
 """
