@@ -3,8 +3,8 @@
 
 ======================  ==========================================================================================
 `command`               the command line: rows, contenders, duration
-`rows`, `cases/`        the declarations of benchmarks; one file a benchmark, found by listing the folder
-`programs/`             the programs of the nodes: one file for each library, with the same structure
+`rows`, `cases/`        the declarations of benchmarks, and a table of them
+`programs/`             what the nodes run: `driver` with a file for each library; plain C
 `peers`                 the contenders, and how to find and start them
 `measure`               the rounds: every contender in turn, A B C, B C A, …
 `plain_c`, `clusters`   measured beside them: programs in plain C, and nodes for a notebook

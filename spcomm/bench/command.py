@@ -7,17 +7,16 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any, TextIO
 
 from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.bench import compare, peers
-from spcomm.bench.cases import sweep
+from spcomm.bench.cases import BENCHMARKS, SUMMARIES, Benchmark, sweep
 from spcomm.bench.measure import Plan, Results, estimate, measure
 from spcomm.bench.progress import Progress, about
 from spcomm.bench.report import Report
 from spcomm.bench.results_file import ResultsFile, ResultsFileError, load
-from spcomm.bench.rows import Row, Sweep, benchmarks, summary
+from spcomm.bench.rows import Row, Sweep
 from spcomm.bench.statistics import LEAST_ROUNDS
 from spcomm.command_help import CommandHelp
 from spcomm.text import counted, size_bytes, whole_number
@@ -114,18 +113,17 @@ def chosen_rows(
     names: Sequence[str], nodes: tuple[int, ...] | None, chosen: Sweep | None = None
 ) -> list[Row]:
     """Return the rows of the benchmarks named, at the node counts given or at each benchmark's own."""
-    known = benchmarks()
     whole = not names or "all" in names
-    modules = [m for name, m in known.items() if name in names or (whole and not getattr(m, "ALONE", False))]
-    return [row for module in modules for row in rows_at(module, nodes or module.NODES, chosen)]
+    wanted = [one for name, one in BENCHMARKS.items() if name in names or (whole and not one.is_named)]
+    return [row for one in wanted for row in rows_at(one, nodes or one.nodes, chosen)]
 
 
-def rows_at(module: ModuleType, nodes: tuple[int, ...], chosen: Sweep | None = None) -> list[Row]:
+def rows_at(benchmark: Benchmark, nodes: tuple[int, ...], chosen: Sweep | None = None) -> list[Row]:
     """Return the rows of a benchmark, none at node counts with which it makes no sense."""
-    fitting = tuple(n for n in nodes if n >= getattr(module, "LEAST", 1))
+    fitting = tuple(n for n in nodes if n >= benchmark.least)
     if not fitting:
         return []
-    return module.rows(fitting, chosen) if getattr(module, "SWEEPS", False) else module.rows(fitting)
+    return benchmark.rows(fitting, *([chosen] if benchmark.rows is sweep.rows else []))
 
 
 def command_help() -> CommandHelp:
@@ -134,8 +132,7 @@ def command_help() -> CommandHelp:
 
 
 def parser() -> ArgumentParser:
-    known = benchmarks()
-    rows = [(name, summary(module)) for name, module in known.items()]
+    rows = list(SUMMARIES.items())
     rows.append(("all", "all of them but boxes_many, mpi, paths and sweep, in one table (default)"))
     rows.append((FIGURES, f"redraw the papers' figures; spcomm bench {FIGURES} --help has the options"))
     result = ArgumentParser(
@@ -150,7 +147,7 @@ def parser() -> ArgumentParser:
         "names",
         nargs="*",
         metavar="BENCHMARK",
-        type=one_of("benchmark", [*known, "all"]),
+        type=one_of("benchmark", [*BENCHMARKS, "all"]),
         help="what to measure",
     )
     result.add_argument("--nodes", type=node_counts, metavar="N,N", help="numbers of nodes, such as 2,8,32")

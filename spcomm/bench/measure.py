@@ -21,9 +21,12 @@ from time import monotonic, monotonic_ns, perf_counter
 
 from spcomm.bench import clusters, plain_c
 from spcomm.bench.neighbours import Neighbours
-from spcomm.bench.peers import PROGRAMS, Contender
+from spcomm.bench.peers import MEET, PROGRAMS, Contender
 from spcomm.bench.programs.driver import WARM_UP
 from spcomm.bench.rows import MPI_C, Row
+from spcomm.trace.errors import TraceError
+from spcomm.trace.reader import read
+from spcomm.trace.summary import summarize
 
 TIMEOUT = 60.0  # seconds in which a start of the programs has to finish a row more; none needs a tenth of it
 LAUNCH = "launch"
@@ -268,7 +271,7 @@ def one_start(
     found = {} if found is None else found
     nodes, environment = group[0].nodes, group[0].environment
     if group[0].work == LAUNCH:
-        spent, output = run(contender, nodes, "meet", [], environment, until)
+        spent, output = run(contender, nodes, MEET, [], environment, until)
         if output.split() != [str(nodes)]:
             raise ProgramFailed(f"{nodes} nodes should have met, it said {output.strip()!r}")
         found[group[0].key] = [spent]
@@ -437,12 +440,13 @@ def one_imbalance(contender: Contender, nodes: int, environment: dict[str, str],
         path = str(Path(folder, "trace.json"))
         traced = replace(contender, command=(*contender.command, "--trace", path))
         run(traced, nodes, "balanced", [], environment, until)
-        reading = [sys.executable, str(PROGRAMS / "imbalance.py"), path]
-        with reasons("imbalance.py"):
-            done = subprocess.run(
-                reading, capture_output=True, text=True, check=True, timeout=patience_s(until)
-            )
-        return float(done.stdout)
+        try:
+            imbalance = summarize(read(path)).imbalance
+        except TraceError as error:
+            raise ProgramFailed(str(error)) from error
+        if imbalance is None:
+            raise ProgramFailed("no node of the trace computes")
+        return imbalance
 
 
 def end(process: subprocess.Popen) -> None:

@@ -20,7 +20,8 @@ from spcomm.bench import programs
 from spcomm.bench.rows import MEMORY, MPI4PY, MPI_C, TCP, Row
 
 PROGRAMS = Path(programs.__file__).parent
-FORKING = (sys.executable, str(PROGRAMS / "processes.py"))
+DRIVER, FORKING = str(PROGRAMS / "driver.py"), (sys.executable, str(PROGRAMS / "processes.py"))
+MEET = "meet"  # the program that is measured from its start on: a file of its own for each library
 COMPILERS = ("cc", "gcc", "clang")
 INSTALL = "python -m pip install 'spcomm[bench]'"
 
@@ -35,7 +36,7 @@ class Contender:
     Attributes
     ----------
     name, title : short and long name.
-    library : the programs are ``works_<library>.py``, ``arrays_<library>.py`` and ``meet_<library>.py``.
+    library : the programs are in ``with_<library>.py``, and ``meet_<library>.py``; or `processes.py` knows it.
     command : the words before the number of nodes.
     crowded : more arguments, when there are more nodes than cores.
     environment : environment variables to add.
@@ -97,11 +98,15 @@ class Contender:
 
     def start(self, nodes: int, program: str, arguments: list[str]) -> list[str]:
         """Return the command line that starts `program` ("works", or an executable) on that many nodes."""
-        crowded = list(self.crowded) if nodes > cores() else []
-        words = [program]
-        if not os.path.isabs(program):
-            words = [sys.executable] if self.library == MPI4PY and not self.is_spcomm else []
-            words += [str(PROGRAMS / f"{program}_{self.library}.py")]
+        crowded = self.crowded if nodes > cores() else ()
+        python = [sys.executable] if self.library == MPI4PY and not self.is_spcomm else []
+        if os.path.isabs(program):
+            words = [program]
+        elif program == MEET:
+            words = [*python, str(PROGRAMS / f"{MEET}_{self.library}.py")]
+        else:
+            driver = () if self.command[:2] == FORKING else (*python, DRIVER)
+            words = [*driver, self.library, program]
         return [*self.command, *crowded, "-n", str(nodes), *words, *arguments]
 
 

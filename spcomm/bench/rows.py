@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Declarations of a benchmark: rows of the table, and the goal of each."""
 
-import importlib
-import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
-
-from spcomm.bench import cases
-from spcomm.text import summary_of
 
 PEERS = "peers"  # Goal.against: the fastest peer of the row
 
@@ -70,7 +64,7 @@ class Row:
     ----------
     key : unique name, also in the JSON.
     title : the text that the reader sees.
-    work : a function of `programs/<program>_*.py`, timed inside the nodes; or "launch": the whole program is timed;
+    work : a function `<program>_<work>` of `programs/with_*.py`, timed inside the nodes; or "launch": a whole program;
         or "diagnose": from a deadlock to its report; or "balance": the imbalance in the trace of a balanced program;
         or "plain_c": see `spcomm.bench.plain_c`; or "cluster": see `spcomm.bench.clusters`.
     nodes : number of nodes.
@@ -80,7 +74,7 @@ class Row:
     environment : extra environment variables (for spcomm's own switches).
     peers : False for rows that only spcomm can run; or the names of the only peers that run it.
     unit : name and factor from seconds.
-    program : where that function is: "works", "arrays" and so on.
+    program : the first word of that function: "works", "arrays" and so on; rows of one share a start.
     dialect : "": each library has a program of its own; "mpi4py" or "c": all run the same MPI program, spcomm with
         its own MPI library.
     percentile : of all single times of all rounds, shown below the table; 0: none.
@@ -134,13 +128,6 @@ class Sweep:
     buffers: Sequence[str] = ()
 
 
-def benchmarks() -> dict[str, ModuleType]:
-    """Return all benchmarks, by name, in the order in which the table shows them."""
-    names = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
-    modules = {name: importlib.import_module(f"{cases.__name__}.{name}") for name in names}
-    return dict(sorted(modules.items(), key=lambda item: item[1].ORDER))
-
-
-def summary(module: ModuleType) -> str:
-    """Return the first line of a benchmark's docstring."""
-    return summary_of(module.__file__ or "")
+def each(rows_at: Callable[[int], list[Row]]) -> Callable[[tuple[int, ...]], list[Row]]:
+    """Return the rows at several node counts: those at each of them."""
+    return lambda nodes: [row for n in nodes for row in rows_at(n)]

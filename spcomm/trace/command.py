@@ -57,10 +57,8 @@ def command_help() -> CommandHelp:
         ("", rows),
         closing="An OUT that ends in .html, .htm, .png, .svg or .pdf may also be the next word, as in "
         f"--html out.html. TIME is {TIME_GRAMMAR}. SIZE is {SIZE_GRAMMAR}.\n\n"
-        "WORLD is as in latency=10us,nodes-per-box=4,compute=0.5. It has latency (of a message between boxes, or "
-        "within the only one), latency-inside (within a box), byte (time for each), nodes-per-box, cores (of each "
-        "box), compute and compute-RANK (factors), and calls (factor). With --png both timelines are drawn, and "
-        "--html is the page of that world.\n\n"
+        "WORLD is as in cores=2,compute=0.5. It has cores (of each box), compute and compute-RANK (factors), and calls "
+        "(factor).\n\n"
         "FILE itself opens in ui.perfetto.dev, too.",
         arguments="FILE",
     )

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Sets of moments, as sorted lists of disjoint (begin, end)."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 
 
 def union(pairs: "Iterable[tuple[float, float]]") -> "list[tuple[float, float]]":
@@ -35,6 +37,17 @@ def without(
             place += 1
         if begin < end:
             found.append((begin, end))
+    return found
+
+
+def within(spans: "list[tuple[float, float]]", begin: float, end: float) -> "list[tuple[float, float]]":
+    """The moments of `spans` between these two; as `union` gives them."""
+    found = []
+    for at in range(bisect_right(spans, begin, key=itemgetter(1)), len(spans)):
+        first, last = spans[at]
+        if first >= end:
+            break
+        found.append((max(first, begin), min(last, end)))
     return found
 
 

@@ -23,10 +23,9 @@ class Step:
     needs: "tuple[Hashable, ...]" = ()
     cost: float = 0.0
     gives: "Hashable | None" = None
-    is_message: bool = False  # its input has been under way
+    message: "Message | None" = None  # received: its input has been under way
     moment: float = 0.0  # when it was, in the trace,
     call: "Call | None" = None  # and in which call
-    message: "Message | None" = None  # sent or received
 
 
 # The ranks that a collective operation waits for: of a communicator of so many, for one of them, given the root.
@@ -103,15 +102,23 @@ def check(trace: Trace, times: str) -> None:
                 )
 
 
-def steps_of(trace: Trace, is_timed: bool = False) -> "list[list[Step]]":
-    """The steps of each node, in the order in which it took them.
+def edited(times: str, what: str) -> TraceError:
+    """Return the error of a trace that no run can have written."""
+    return TraceError(f"no {times}: {what}; was it edited? Run the program with --trace once more")
+
+
+def not_there(times: str, step: Step, rank: int) -> TraceError:
+    """Return the error of a step that needs what is not there."""
+    return edited(times, f"what {step.name} of node {rank} has waited for is not in the trace")
+
+
+def steps_of(trace: Trace) -> "list[list[Step]]":
+    """The steps of each node, in the order in which it took them; each begin and end of a call is one.
 
     Parameters
     ----------
     trace
         All of a run, whose nodes have one thread each.
-    is_timed
-        Whether every begin and end of a call is a step, also one that needs and gives nothing.
 
     Returns
     -------
@@ -132,8 +139,7 @@ def steps_of(trace: Trace, is_timed: bool = False) -> "list[list[Step]]":
             if message.received is not None:
                 received[message.dest].append((number, message))
     return [
-        _Node(trace.nodes, track, sent[track.rank], received[track.rank]).steps(is_timed)
-        for track in trace.firsts()
+        _Node(trace.nodes, track, sent[track.rank], received[track.rank]).steps() for track in trace.firsts()
     ]
 
 
@@ -157,17 +163,13 @@ class _Node:
         self._came = 0  # coordinated messages so far,
         self._came_before: dict[int, int] = {}  # and before the calls that go on
 
-    def steps(self, is_timed: bool) -> "list[Step]":
+    def steps(self) -> "list[Step]":
         found: list[Step] = []
         for moment, _order, action, item in sorted(self._happenings(), key=lambda one: one[:2]):
-            made = list(action(item))
-            if is_timed:
-                made = made or [Step("")]
-                for step in made:
-                    step.moment = moment
-                    step.call = item if isinstance(item, Call) else next(reversed(self._open), None)
-                    step.message = None if isinstance(item, Call) else item[1]
-            found += made
+            for step in list(action(item)) or [Step("")]:
+                step.moment = moment
+                step.call = item if isinstance(item, Call) else self._open[-1] if self._open else None
+                found.append(step)
         return found
 
     def _happenings(self) -> "Iterator[tuple]":
@@ -190,7 +192,7 @@ class _Node:
     def _receive(self, pair: "tuple[int, Message]") -> "Iterator[Step]":
         number, message = pair
         self._came += message.context == "coordinated"
-        yield Step("a receive", (("sent", number),), gives=("received", number), is_message=True)
+        yield Step("a receive", (("sent", number),), gives=("received", number), message=message)
 
     # ---- calls
 

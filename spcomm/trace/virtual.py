@@ -10,9 +10,10 @@ from collections import deque
 from dataclasses import dataclass
 
 from spcomm.text import aligned
-from spcomm.trace.errors import TraceError
 from spcomm.trace.model import Trace
-from spcomm.trace.steps import Step, check, steps_of
+from spcomm.trace.steps import Step, check, not_there, steps_of
+
+_TIMES = "virtual times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def replay(trace: Trace, latency: float = 0.0) -> Times:
     TraceError
         The trace is not that of a whole run that ended well, or a node has called from several threads.
     """
-    check(trace, "virtual times")
+    check(trace, _TIMES)
     clocks = _Clocks(trace, latency)
     clocks.run()
     work, finish = clocks.work, clocks.now
@@ -128,12 +129,9 @@ class _Clocks:
                     ready.extend(self._waits.pop(step.gives, ()))
         for rank, steps in enumerate(self._steps):
             if self._at[rank] < len(steps):
-                raise TraceError(
-                    f"no virtual times: what {steps[self._at[rank]].name} of node {rank} has waited for is not in the "
-                    "trace; was it edited? Run the program with --trace once more"
-                )
+                raise not_there(_TIMES, steps[self._at[rank]], rank)
 
     def _take(self, rank: int, step: "Step") -> None:
-        slow = self._latency if step.is_message else 0.0
+        slow = 0.0 if step.message is None else self._latency
         self.now[rank] = max([self.now[rank], *(self._known[key] + slow for key in step.needs)]) + step.cost
         self.work[rank] += step.cost

@@ -67,7 +67,7 @@ def test_help_lists_the_benchmarks(capsys):
 def test_which_rows():
     keys = [row.key for row in command.chosen_rows(["ring", "reduce"], (2, 4))]
     assert keys == ["ring-2", "ring-4", "sum-2", "sum-4"]
-    assert "boxes_many" in command.benchmarks()
+    assert "boxes_many" in command.BENCHMARKS
     assert not [r for r in command.chosen_rows([], None) if r.program == "many"]
     assert [r.nodes for r in command.chosen_rows(["stall"], (2, 3))] == [3] * 4
     assert [r.key for r in command.chosen_rows([], None)] == [
@@ -231,8 +231,8 @@ def test_one_program_of_mpi_for_all():
     """spcomm starts the script itself; the others need Python's name."""
     ours = peers.spcomm().suited(row(dialect="mpi4py")).start(2, "mpi", [])
     theirs = peers.openmpi().suited(row(dialect="mpi4py")).start(2, "mpi", [])
-    assert ours[-2:] == ["2", str(peers.PROGRAMS / "mpi_mpi4py.py")]
-    assert theirs[-2:] == [peers.sys.executable, ours[-1]]
+    assert ours[-4:] == ["2", str(peers.PROGRAMS / "driver.py"), "mpi4py", "mpi"]
+    assert theirs[-4:] == [peers.sys.executable, *ours[-3:]]
     assert peers.openmpi().start(2, "/tmp/mpi", ["x"])[-2:] == ["/tmp/mpi", "x"]
     assert peers.mpich().can_run(row(peers=("mpich",))) and not peers.openmpi().can_run(row(peers=("mpich",)))
     assert peers.spcomm().can_run(row(peers=("mpich",)))

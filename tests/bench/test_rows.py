@@ -7,30 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from spcomm.bench.cases import sweep
+from spcomm.bench.cases import BENCHMARKS, SUMMARIES, sweep
 from spcomm.bench.command import rows_at
 from spcomm.bench.measure import BALANCE, CLUSTER, DIAGNOSE, LAUNCH, PLAIN_C, grouped
 from spcomm.bench.peers import PROGRAMS
-from spcomm.bench.rows import MPI_C, PEERS, Goal, Sweep, benchmarks, summary
+from spcomm.bench.rows import MPI_C, PEERS, Goal, Sweep
 
-ROWS = [row for module in benchmarks().values() for row in module.rows(module.NODES)]
-
-
-def functions(name):
-    tree = ast.parse(Path(PROGRAMS, name).read_text(encoding="utf-8"))
-    return {
-        node.name: [a.arg for a in node.args.args] for node in tree.body if isinstance(node, ast.FunctionDef)
-    }
+ROWS = [row for one in BENCHMARKS.values() for row in one.rows(one.nodes)]
 
 
-def functions_of_mpi(name):
-    """With those that it has from the programs for mpi4py alone."""
-    tree = ast.parse(Path(PROGRAMS, name).read_text(encoding="utf-8"))
-    found = functions(name)
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module.endswith("_mpi4py"):
-            others = functions(f"{node.module}.py")
-            found |= {name.name: others[name.name] for name in node.names}
+def functions(library):
+    """Those of a library's file, with their parameters: also by another name, and where all libraries share one."""
+    found = {}
+    for name in ("payload.py", f"with_{library}.py"):
+        for node in ast.parse(Path(PROGRAMS, name).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                found[node.name] = [a.arg for a in node.args.args]
+            if isinstance(node, ast.Assign):
+                new, old = (
+                    ast.unparse(side).strip("()").split(", ") for side in (node.targets[0], node.value)
+                )
+                found |= {one: found[other] for one, other in zip(new, old, strict=False) if other in found}
     return found
 
 
@@ -41,23 +38,22 @@ def functions_in_c(name):
 
 
 def test_order_and_names():
-    assert list(benchmarks())[:5] == ["pingpong", "ring", "barrier", "reduce", "launch"]
+    assert list(BENCHMARKS)[:5] == ["pingpong", "ring", "barrier", "reduce", "launch"]
 
 
 @pytest.mark.parametrize("name", ["barrier", "ring"])
 def test_eight_nodes_are_compared_with_plain_c(name):
     """The loop does the same work, with as many processes."""
-    module = benchmarks()[name]
-    rows = {row.key: row for row in module.rows((2, 8))}
+    rows = {row.key: row for row in BENCHMARKS[name].rows((2, 8))}
     row = rows[f"{name}-8-beside-loop"]
     loop = rows[row.goal.against]
     assert (row.work, row.nodes, row.goal.ratio) == (name, 8, 1.5) and not row.peers
     assert (loop.program, loop.parameters) == ("loop", {"work": name, "processes": 8})
 
 
-@pytest.mark.parametrize("name", benchmarks())
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_each_says_what_it_is(name):
-    assert summary(benchmarks()[name]).endswith(".")
+    assert SUMMARIES[name].endswith(".")
 
 
 def test_keys_are_unique():
@@ -80,12 +76,9 @@ def test_every_work_has_its_function(library):
         ):
             if row.dialect == MPI_C:
                 assert row.work in functions_in_c(f"{row.program}.c") and set(row.parameters) <= {"size"}
-            elif row.dialect:
-                known = functions_of_mpi(f"{row.program}_{row.dialect}.py")
-                assert known[row.work] == ["comm", "count", *row.parameters]
             else:
-                known = functions(f"{row.program}_{library}.py")
-                assert known[row.work] == ["comm", "count", *row.parameters]
+                known = functions(row.dialect or library)
+                assert known[f"{row.program}_{row.work}"] == ["comm", "count", *row.parameters]
     assert (PROGRAMS / f"meet_{library}.py").is_file()
 
 
@@ -98,7 +91,11 @@ def test_programs_of_mpi_are_compared_with_the_best_peer():
 
 @pytest.mark.parametrize("program", ["works", "arrays", "sweep"])
 def test_both_libraries_have_the_same_works(program):
-    assert functions(f"{program}_spcomm.py") == functions(f"{program}_mpi4py.py")
+    ours, theirs = (
+        [(name, told) for name, told in functions(library).items() if name.startswith(f"{program}_")]
+        for library in ("spcomm", "mpi4py")
+    )
+    assert ours and ours == theirs
 
 
 def test_groups_share_nodes_and_surroundings():
@@ -124,12 +121,11 @@ def test_groups_share_nodes_and_surroundings():
         assert len(group) == 1 or not {LAUNCH, DIAGNOSE, BALANCE} & {row.work for row in group}
 
 
-@pytest.mark.parametrize("name", benchmarks())
+@pytest.mark.parametrize("name", BENCHMARKS)
 @pytest.mark.parametrize("nodes", [(2,), (3, 5), (8,), (64,)])
 def test_other_node_counts(name, nodes):
-    module = benchmarks()[name]
-    rows = rows_at(module, nodes)
-    assert {row.nodes for row in rows} == {n for n in nodes if n >= getattr(module, "LEAST", 1)}
+    rows = rows_at(BENCHMARKS[name], nodes)
+    assert {row.nodes for row in rows} == {n for n in nodes if n >= BENCHMARKS[name].least}
     assert all(1 <= row.boxes <= row.nodes for row in rows)
     keys = {row.key for row in rows}
     assert all(row.goal is None or row.goal.against in keys | {PEERS} for row in rows)

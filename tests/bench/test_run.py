@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from spcomm.bench import measure, peers
-from spcomm.bench.cases import mpi, paths, sweep, trace
+from spcomm.bench.cases import alone, mpi, paths, sweep
 from spcomm.bench.measure import grouped, one_start
 from spcomm.bench.plain_c import CannotMeasureError
 from spcomm.bench.rows import MPI4PY, MPI_C, Row, Sweep
@@ -181,7 +181,7 @@ def test_events_of_a_trace():
 
 
 def test_imbalance_of_a_balanced_program():
-    row = trace.balance(2)
+    row = alone.balance(2)
     (imbalance,) = one_start([row], peers.spcomm().suited(row), 0.001)[row.key]
     assert 0 < imbalance < 1  # 1: one node computes twice as long as the mean, so the other not at all
 

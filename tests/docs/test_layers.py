@@ -68,7 +68,8 @@ IMPORTS = {
     },
     "mpi": {"command_help"},
     "speedes": PUBLIC | {"_core.errors"},
-    "bench": PUBLIC | {"argument_parser", "command_help", "compiling", "launch", "config", "mpi", "text"},
+    "bench": PUBLIC
+    | {"argument_parser", "command_help", "compiling", "launch", "config", "mpi", "trace", "text"},
     "learn": PUBLIC | {"argument_parser", "command_help", "launch", "config", "demo", "mpi", "trace", "text"},
     "docs": PUBLIC | {"cli", "command_help", "compiling", "demo", "diagnose", "learn", "text"},
     "model": PUBLIC | {"argument_parser", "bench", "command_help", "text"},

@@ -153,6 +153,12 @@ def test_boxes_have_cores_of_their_own():
     assert predict(parse(built.text()), "cores=1").predicted == exactly(200)
 
 
+def test_who_starts_late_shares_no_core_before():
+    built = Builder(2).call(0, 0, 50, "work", "a.py:1", cost=50).call(0, 50, 80, "work", "a.py:2", cost=30)
+    built.call(1, 90, 110, "work", "a.py:1", cost=20).starting(1, 90)
+    assert predict(parse(built.text()), "cores=1").predicted == exactly(110)
+
+
 def test_waits_without_a_cause_keep_their_length():
     built = Builder(1).call(0, 0, 50, "send", "a.py:7", [(10, 40)])
     found = predict(parse(built.text()), "calls=0,compute=0")

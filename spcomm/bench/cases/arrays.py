@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arrays between two nodes: there and back, handed over, one way, and inside a dict.
+"""Arrays between two nodes, and among all.
 
 The source of a ping-pong is written anew before each send, and the writing counts; but if a title says "into an array
 that is there", only its first and last byte change. "Read whole" rows are the same work, but the receiver also reads
@@ -8,17 +8,25 @@ all of it: an array that arrives without a copy has yet to come into the reader'
 
 from typing import Any
 
-from spcomm.bench.rows import Goal, Row
+from spcomm.bench.rows import Goal, Row, each
 
-ORDER = 7
-NODES = (2,)
 KIB, MIB = 1 << 10, 1 << 20
 TEN_MB = 10_000_000
+SUMS = {(MIB, 2): 0.8, (8 * MIB, 2): 0.85, (MIB, 4): 0.65, (8 * MIB, 4): 0.65}
+BROADCASTS = {2: 1.05, 4: 0.85}
+SHARED = {2: 0.8, 4: 0.5}
+EXCHANGES = {4: 0.8}
 
 
-def rows(nodes: tuple[int, ...]) -> list[Row]:
+@each
+def arrays(n: int) -> list[Row]:
     """Only two nodes take part, whatever their number."""
-    return [row for n in nodes for row in [*pingpongs(n), *moves(n), *streams(n), *dicts(n)]]
+    return [*pingpongs(n), *moves(n), *streams(n), *dicts(n)]
+
+
+@each
+def collectives(n: int) -> list[Row]:
+    return [*sums(n), *broadcasts(n), *exchanges(n)]
 
 
 def both(key: str, title: str, work: str, n: int, parameters: dict[str, Any], goal: Goal | None) -> list[Row]:
@@ -77,3 +85,31 @@ def label(size: int, space: str = " ") -> str:
     ('64 KiB', '16MiB')
     """
     return f"{size // MIB}{space}MiB" if size >= MIB else f"{size // KIB}{space}KiB"
+
+
+def goal(ratio: float | None) -> Goal | None:
+    return None if ratio is None else Goal(ratio)
+
+
+def sums(n: int) -> list[Row]:
+    found = []
+    for size in (MIB, 8 * MIB):
+        title, wanted = f"sum of {label(size)}, {n} nodes", goal(SUMS.get((size, n)))
+        found += both(f"sum-{label(size, '')}", title, "array_sum", n, {"size": size}, wanted)
+    return found
+
+
+def broadcasts(n: int) -> list[Row]:
+    found = []
+    for size in (MIB, 8 * MIB):
+        for copy, ratios in ((True, BROADCASTS), (False, SHARED)):
+            title = f"{label(size)} to all{'' if copy else ', copy=False'}, {n} nodes"
+            key = f"bcast-{label(size, '')}{'' if copy else '-shared'}"
+            found += both(key, title, "broadcast", n, {"size": size, "copy": copy}, goal(ratios.get(n)))
+    return found
+
+
+def exchanges(n: int) -> list[Row]:
+    size = 64 * KIB
+    title, wanted = f"{label(size)} from each to each, {n} nodes", goal(EXCHANGES.get(n))
+    return both(f"alltoall-{label(size, '')}", title, "all_to_all", n, {"size": size}, wanted)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Between two boxes, through the server, encrypted and direct: messages by size, there and back and one way; barriers.
+"""Nodes in boxes, between them the server or none.
 
 The boxes are on this machine, and so are the peers: they use TCP, without shared memory. A relay in plain C shows the
 minimum cost of a server between two ends.
@@ -9,25 +9,28 @@ from dataclasses import replace
 from typing import Any
 
 from spcomm.bench.cases.arrays import KIB, MIB, label
-from spcomm.bench.rows import Goal, Row
+from spcomm.bench.rows import MEBIBYTES, MICROSECONDS, Goal, Row, each
 
-ORDER = 10
-NODES = (2, 4, 8)
 SIZES = (KIB, 64 * KIB, MIB)
 PINGPONG, STREAM = 1.5, 1 / 0.7  # at most this multiple of the relay
 ENCRYPTED = 1.5  # at most this multiple of the same without encryption
 # At most this multiple of the peers: 8 bytes, 1 MiB, a sum of 2 nodes.
 DIRECT_SMALL, DIRECT_LARGE, DIRECT_PAIR = 1.6, 3.0, 2.0
 MANY = 8  # nodes from which there are also more boxes
+BUSY_S = 10
+UNFAIR = 2.0  # times as long as on average
+MEMORY = 64 << 20
+STALLED = 1 / 0.9  # at most this multiple of the same without a stopped node
+STALL_SIZES = (8, 64 * KIB)
 
 
-def rows(nodes: tuple[int, ...]) -> list[Row]:
+def boxes(nodes: tuple[int, ...]) -> list[Row]:
     """Two nodes exchange messages, whatever their number: the smallest one. All of them meet."""
     n = min(nodes)
     return [
         *pingpongs(n),
         *streams(n),
-        *(row for n in nodes for boxes in box_counts(n) for row in meetings(n, boxes)),
+        *(row for n in nodes for count in box_counts(n) for row in meetings(n, count)),
         *encrypted(n),
         *directs(nodes),
     ]
@@ -118,3 +121,58 @@ def directs(nodes: tuple[int, ...]) -> list[Row]:
         replace(row, key=f"direct-{row.key}", title=f"{row.title}, --route direct", goal=goal, direct=True)
         for row, goal in relayed
     ]
+
+
+@each
+def boxes_many(n: int) -> list[Row]:
+    """Neighbours exchange small messages, eight at a time. An odd node at the end only meets the others.
+
+    Not among `all`: a round takes half a minute.
+    """
+    whole = f"boxes-many-message-{n}"
+    kinds = (
+        (whole, f"{n} busy boxes, a message of one", "message", None, MICROSECONDS),
+        (
+            f"boxes-many-slowest-{n}",
+            "… of the slowest",
+            "slowest_message",
+            Goal(UNFAIR, against=whole),
+            MICROSECONDS,
+        ),
+        (
+            f"boxes-many-memory-{n}",
+            "… memory of the server, at most",
+            "server_memory",
+            Goal(None, bytes=MEMORY),
+            MEBIBYTES,
+        ),
+    )
+    parameters = {"seconds": BUSY_S}
+    return [
+        Row(key, title, work, n, parameters, goal, peers=False, unit=unit, program="many", boxes=n)
+        for key, title, work, goal, unit in kinds
+    ]
+
+
+@each
+def stall(n: int) -> list[Row]:
+    """Each node has a box of its own. Nodes 0 and 1 exchange messages, the last one is stopped.
+
+    It has been sent more than its buffers take.
+    """
+    found = []
+    for size in STALL_SIZES:
+        name = label(size) if size >= KIB else f"{size} bytes"
+        key = f"stall-{name.replace(' ', '')}"
+        waiting, title = f"{key}-waiting-{n}", f"{name} there and back, {n} boxes, one waits"
+        goal = Goal(round(STALLED, 2), against=waiting)
+        found += [
+            stalled(waiting, title, n, size, False, None),
+            stalled(f"{key}-stopped-{n}", "… its node is stopped", n, size, True, goal),
+        ]
+    return found
+
+
+def stalled(key: str, title: str, n: int, size: int, stops: bool, goal: Goal | None) -> Row:
+    parameters = {"size": size, "stops": stops}
+    return Row(key, title, "exchange", n, parameters, goal, peers=False, program="stall", boxes=n)

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""MPI programs, the same ones on spcomm's library, on Open MPI and on MPICH; in Python (mpi4py) and in C.
-
-It runs only when named. Two nodes exchange messages; eight share the cores, whatever their number. Libraries wait as
+"""MPI programs. Two nodes exchange messages; eight share the cores, whatever their number. Libraries wait as
 they do by default: all of them poll, and yield where there are more nodes than cores.
 """
 
 from typing import Any
 
 from spcomm.bench.cases.arrays import KIB, MIB
-from spcomm.bench.rows import HOT, MILLISECONDS, MPI4PY, MPI_C, Goal, Row
+from spcomm.bench.rows import HOT, MILLISECONDS, MPI4PY, MPI_C, Goal, Row, each
 
-ORDER = 16
 NODES = (2, 4, 8)
-ALONE = True
-LEAST = 2
 MANY = 8
 CROWDED = 0.5  # the goal of all rows with so many nodes
 
@@ -46,8 +41,9 @@ LAUNCH_NODES = 4
 LANGUAGES = {MPI4PY: "Python", MPI_C: "C"}
 
 
-def rows(nodes: tuple[int, ...]) -> list[Row]:
-    return [row for n in nodes for row in [*works(n), *launches(n)]]
+@each
+def rows(n: int) -> list[Row]:
+    return [*works(n), *launches(n)]
 
 
 def works(n: int) -> list[Row]:

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A message over one to four hops, and the calls of its two ends alone: for `spcomm model fit`.
-
-Not among `all`: it is measured when named. Paths differ in one stage each, so that differences of their times are the
+"""Paths of a message. They differ in one stage each, so that differences of their times are the
 times of the stages: a node more that forwards; the server between two boxes.
 """
 
@@ -9,10 +7,6 @@ from spcomm.bench.cases import sweep
 from spcomm.bench.cases.arrays import KIB
 from spcomm.bench.rows import HOT, MEMORY, TCP, Row
 
-ORDER = 15
-NODES = (2, 3, 4, 5)
-ALONE = True
-LEAST = 2
 SIZES = (8, 64, 512, 4 * KIB, 32 * KIB, 256 * KIB)
 OVERHEADS = {"send_overhead": "call of a send", "receive_overhead": "call of a receive"}
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One operation at many sizes and node counts: `--operations`, `--sizes`, `--nodes`, `--transports`, `--buffers`.
-
-Not among `all`: it is measured when named. "One way" and "ping-pong" are the two tests of the latency thesis
+"""One operation at many sizes and node counts. "One way" and "ping-pong" are the two tests of the latency thesis
 (Gonzalez 2000, figures 6 and 7); the six cases of ACLMPL are one to all, all to one, all to all, reduce, broadcast
 and the latency, which is a ping-pong.
 """
@@ -11,11 +9,6 @@ from dataclasses import dataclass
 from spcomm.bench.cases.arrays import KIB, MIB, label
 from spcomm.bench.rows import COLD, HOT, MEMORY, TCP, Row, Sweep
 
-ORDER = 14
-NODES = (2, 4, 8)
-ALONE = True
-SWEEPS = True
-LEAST = 2
 SIZES = (8, 64, 512, 4 * KIB, 32 * KIB, 256 * KIB)
 LARGEST = 64 * MIB
 TRANSPORTS = (MEMORY, TCP)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Programs for the nodes. Each file is started as a script; `driver` lies beside them and is imported by them."""
+"""Programs of the nodes: `driver`, which imports the file of a library that lies beside it; and other scripts."""

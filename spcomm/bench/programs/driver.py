@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The timing loop that every contender runs: batches of many repetitions, as many as fit into the time given.
 
-A work is a function ``work(comm, count, **parameters)`` that repeats an operation `count` times on all nodes and
-returns the number of operations, so that a round trip counts as two messages. A work with a preparation also returns
-the seconds that the operations alone took. Node 0 holds the clock; `share` distributes its decision: a function of
-`comm` that takes node 0's object and returns it on every node.
+A work is a function ``<program>_<work>(comm, count, **parameters)`` that repeats an operation `count` times on all
+nodes and returns the number of operations, so that a round trip counts as two messages. A work with a preparation also
+returns the seconds that the operations alone took. Node 0 holds the clock; `share` distributes its decision: a function
+of `comm` that takes node 0's object and returns it on every node.
 """
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from time import perf_counter
 from typing import Any
 
@@ -20,22 +21,35 @@ FIRST, MOST = 4, 200_000  # repetitions in a batch
 WARM_UP = 0.2
 
 
-def main(comm: Any, share: Callable[[Any, Any], Any], works: dict[str, Callable[..., Any]]) -> None:
-    """Run those of the works that the command line names: ``RESULTS SECONDS ORDERS``; write a line of JSON for each.
+def main() -> None:
+    """``driver.py LIBRARY PROGRAM ARGUMENTS``: run a whole program of `with_<LIBRARY>.py`, or works of that program."""
+    library, program, *arguments = sys.argv[1:]
+    module = import_module(f"with_{library}")
+    comm = module.start()
+    if hasattr(module, program):
+        getattr(module, program)(comm, *arguments)
+    else:
+        run(comm, vars(module), program, *arguments)
+
+
+def run(
+    comm: Any, known: Mapping[str, Callable[..., Any]], program: str, path: str, seconds: str, orders: str
+) -> None:
+    """Run works, which are those `known` as ``<program>_<work>``; write a line of JSON for each.
 
     The orders are ``[{"key":, "work":, "parameters":, "repetitions":}, …]``; as many repetitions make a batch, or,
     with null, as many as fit.
     """
-    path, seconds, orders = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
-    for number, order in enumerate(orders):
+    for number, order in enumerate(json.loads(orders)):
+        work = partial(known[f"{program}_{order['work']}"], comm, **order["parameters"])
 
-        def batch(count: int, order: dict[str, Any] = order) -> tuple[float, int]:
+        def batch(count: int, work: Callable[..., Any] = work) -> tuple[float, int]:
             begin = perf_counter()
-            result = works[order["work"]](comm, count, **order["parameters"])
+            result = work(count)
             return (result[1], result[0]) if isinstance(result, tuple) else (perf_counter() - begin, result)
 
         warm_up = 0.0 if number else WARM_UP
-        times = measure(batch, seconds, partial(share, comm), warm_up, order["repetitions"])
+        times = measure(batch, float(seconds), partial(known["share"], comm), warm_up, order["repetitions"])
         if comm.rank == 0:
             with open(path, "a", encoding="utf-8") as file:
                 print(json.dumps({order["key"]: times}), file=file)
@@ -84,3 +98,7 @@ def next_count(count: int, spent: float, seconds: float, cold: float = 0.0) -> d
         return {"done": False, "count": fitting}
     batches = BATCHES if spent / count * fitting < 2 * aim else 3
     return {"done": True, "count": fitting, "batches": batches}
+
+
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,7 @@
  *   spcomm run -n 2 layers one_way|pingpong SIZE SECONDS BATCHES
  *
  * prints seconds per message, a line for each batch: one way with an acknowledgement of the last one, or half a round
- * trip. The same as `one_way` and `pingpong` of sweep_spcomm.py, with a buffer that stays the same.
+ * trip. The same as `one_way` and `pingpong` of with_spcomm.py, with a buffer that stays the same.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An MPI program, the same for every library of it; mpi_mpi4py.py has its works in Python.
+ * An MPI program, the same for every library of it; with_mpi4py.py has its works in Python.
  *
  *   mpi RESULTS SECONDS REPETITIONS [KEY WORK SIZE]…
  *

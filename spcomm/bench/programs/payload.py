@@ -55,3 +55,13 @@ def marked(array, value):
 
 def check_mark(received, value):
     check(received[0] == received[-1] == value % 251, received, value % 251)
+
+
+def one_copy(comm, count, size):
+    """An array of `size` bytes written anew and copied, by node 0 alone: the floor of any message."""
+    source, target = np.empty(size, np.uint8), np.empty(size, np.uint8)
+    for value in range(count if comm.rank == 0 else 0):
+        source.fill(value % 251)
+        np.copyto(target, source)
+        check(target[-1] == value % 251, target, value)
+    return count

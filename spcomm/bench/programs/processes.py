@@ -1,19 +1,77 @@
 # SPDX-License-Identifier: MIT
 """Nodes for libraries that have no launcher: forks them, connects each with node 0, and runs the sweep's operations.
 
-``processes.py [--tcp] -n N sweep_<library>.py RESULTS SECONDS ORDERS``. That module has `prepare`, which is called
-once for each connection before the fork, and `connect`, which both of its ends call after it.
+``processes.py [--tcp] -n N LIBRARY PROGRAM RESULTS SECONDS ORDERS``. A library has `prepare`, which is called once for
+each connection before the fork, and `connect`, which both of its ends call after it: `Pipes` or `Sockets`.
 """
 
 import multiprocessing
 import os
 import pickle
-import runpy
 import sys
 from time import perf_counter
 
 import driver
+import numpy as np
 from payload import buffers, check_mark, marked
+
+
+class Pipes:
+    """Connections of `multiprocessing`: pipes."""
+
+    def prepare(self, is_tcp):
+        if is_tcp:
+            raise ValueError("pipes do not use TCP")
+        return multiprocessing.Pipe()
+
+    def connect(self, ends, is_first):
+        return Pipe(ends[0 if is_first else 1])
+
+
+class Pipe:
+    """One end of a connection."""
+
+    def __init__(self, connection):
+        self.send, self.recv = connection.send_bytes, connection.recv_bytes
+        self.recv_into, self.close = connection.recv_bytes_into, connection.close
+
+
+class Sockets:
+    """Connections of pyzmq: PAIR sockets over a Unix socket, or over TCP on this machine."""
+
+    def prepare(self, is_tcp):
+        """Return the address to bind to, and a pipe that tells where that was."""
+        return "tcp://127.0.0.1:*" if is_tcp else "ipc://*", multiprocessing.Pipe()
+
+    def connect(self, end, is_first):
+        import zmq
+
+        address, pipe = end
+        socket = zmq.Context().socket(zmq.PAIR)
+        socket.hwm = 1000
+        if is_first:
+            socket.bind(address)
+            pipe[0].send(socket.last_endpoint.decode())
+        else:
+            socket.connect(pipe[1].recv())
+        return Socket(socket)
+
+
+class Socket:
+    """One end of a connection."""
+
+    def __init__(self, socket):
+        self.socket, self.send, self.recv = socket, socket.send, socket.recv
+
+    def recv_into(self, array):
+        array[:] = np.frombuffer(self.socket.recv(copy=False), np.uint8)
+
+    def close(self):
+        self.socket.close()
+        self.socket.context.term()  # waits until all is sent
+
+
+LIBRARIES = {"multiprocessing": Pipes(), "pyzmq": Sockets()}
 
 
 class Comm:
@@ -32,7 +90,7 @@ def share(comm, value):
     return value
 
 
-def one_way(comm, count, size, cold):
+def sweep_one_way(comm, count, size, cold):
     """Node 0 sends messages to node 1, which acknowledges the last one (Gonzalez 2000, figure 6)."""
     arrays, link = buffers(size, cold), comm.links.get(1 - comm.rank)
     begin = perf_counter()
@@ -49,7 +107,7 @@ def one_way(comm, count, size, cold):
     return count, perf_counter() - begin
 
 
-def pingpong(comm, count, size, cold):
+def sweep_pingpong(comm, count, size, cold):
     """Half a round trip between nodes 0 and 1 (Gonzalez 2000, figure 7)."""
     arrays, link = buffers(size, cold), comm.links.get(1 - comm.rank)
     begin = perf_counter()
@@ -67,7 +125,7 @@ def pingpong(comm, count, size, cold):
     return 2 * count, perf_counter() - begin
 
 
-def barrier(comm, count):
+def sweep_barrier(comm, count):
     """All nodes meet."""
     begin = perf_counter()
     for _ in range(count):
@@ -75,13 +133,13 @@ def barrier(comm, count):
     return count, perf_counter() - begin
 
 
-def run(rank, size, ends, connect, meet):
+def run(rank, size, ends, connect, meet, arguments):
     """One node."""
     if rank == 0:
         links = {other: connect(end, True) for other, end in ends.items()}
     else:
         links = {0: connect(ends[rank], False)}
-    driver.main(Comm(rank, size, links, meet), share, globals())
+    driver.run(Comm(rank, size, links, meet), globals(), *arguments)
     for link in links.values():
         link.close()  # the other end may not have the last message yet
 
@@ -89,19 +147,16 @@ def run(rank, size, ends, connect, meet):
 def main():
     words = sys.argv[1:]
     is_tcp = words[0] == "--tcp"
-    size, script = int(words[is_tcp + 1]), words[is_tcp + 2]
-    sys.argv = words[is_tcp + 2 :]
-    library = runpy.run_path(script)
+    size, name, *arguments = words[is_tcp + 1 :]
+    size, library = int(size), LIBRARIES[name]
     context = multiprocessing.get_context("fork")
-    ends = {other: library["prepare"](is_tcp) for other in range(1, size)}
+    ends = {other: library.prepare(is_tcp) for other in range(1, size)}
     meet = context.Barrier(size).wait
-    others = [
-        context.Process(target=run, args=(rank, size, ends, library["connect"], meet), daemon=True)
-        for rank in range(1, size)
-    ]
+    nodes = [(rank, size, ends, library.connect, meet, arguments) for rank in range(size)]
+    others = [context.Process(target=run, args=node, daemon=True) for node in nodes[1:]]
     for process in others:
         process.start()
-    run(0, size, ends, library["connect"], meet)
+    run(*nodes[0])
     for process in others:
         process.join()
     sys.stdout.flush()
