@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The supervisor. It reads signals from a pipe that lies where other programs have standard input and output:
- * descriptor 0 to read, 1 to write, so that the handler knows it without a variable.
- */
+/* The supervisor. It reads its signals from a pipe (spc_fork_signals.h). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -11,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +20,12 @@
 #include "comm/spc_comm.h"
 #include "diagnose/spc_deadlock.h"
 #include "diagnose/spc_deadlock_report.h"
+#include "fork/spc_fork_signals.h"
 #include "fork/spc_join.h"
 #include "fork/spc_unmatched_report.h"
 
 /* Its streams lie where other programs have theirs. */
 enum {
-    SPC_WAKE_READ = 0,
-    SPC_WAKE_WRITE = 1,
     SPC_SPEAK = 2,
     SPC_CODE_DEADLOCK = 99,
     SPC_POLLED = 5, /* beside the ends of callers */
@@ -104,42 +99,6 @@ int spc_fork_supervisor_start(spc_fork_t *fork_, spc_fork_node_t *nodes) {
     return SPC_OK;
 }
 
-static void on_signal(int number) {
-    int error = errno;
-    char byte = (char)number;
-    if (write(SPC_WAKE_WRITE, &byte, 1) < 0) {
-        /* the pipe is full of signals: one of them wakes as well */
-    }
-    errno = error;
-}
-
-/* An error of the supervisor itself. A handler of the program would return to it for ever. */
-static bool is_fault(int number) {
-    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGABRT;
-}
-
-/* Signals that the caller ignores (nohup) stay ignored. Signals that would stop or end the supervisor outside its
- * duties are ignored, too. */
-static void handle_signals(void) {
-    static const int heard[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    sigset_t none;
-    for (int number = 1; number < NSIG; number++) {
-        struct sigaction found, action = {.sa_handler = SIG_IGN, .sa_flags = SA_RESTART};
-        sigemptyset(&action.sa_mask);
-        if (sigaction(number, NULL, &found) != 0) {
-            continue;
-        }
-        action.sa_handler = is_fault(number) ? SIG_DFL : SIG_IGN;
-        for (uint32_t i = 0; i < sizeof heard / sizeof *heard; i++) {
-            bool wanted = number == heard[i] && (number == SIGCHLD || found.sa_handler != SIG_IGN);
-            action.sa_handler = wanted ? on_signal : action.sa_handler;
-        }
-        (void)sigaction(number, &action, NULL); /* refused for SIGKILL, SIGSTOP */
-    }
-    sigemptyset(&none);
-    pthread_sigmask(SIG_SETMASK, &none, NULL);
-}
-
 /* A pidfd above the descriptors of the streams, which may be closed; else there is none. */
 static int watch(pid_t process) {
     int found = -1;
@@ -173,7 +132,7 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
     fcntl(supervisor->fork->report, F_SETFL, O_NONBLOCK);
     fcntl(supervisor->fork->box_socket, F_SETFL, O_NONBLOCK);
     fcntl(supervisor->fork->listener, F_SETFL, O_NONBLOCK);
-    handle_signals();
+    spc_fork_signals_handle();
 }
 
 #define SPC_SETTLE_NS \
@@ -311,10 +270,9 @@ static bool is_answer(const spc_fork_supervisor_t *supervisor) {
 static int signal_of_caller(const spc_fork_supervisor_t *supervisor) {
     static const int asking[] = {SIGINT, SIGHUP, SIGQUIT};
     for (uint32_t i = 0; i < sizeof asking / sizeof *asking; i++) {
-        struct sigaction found;
         if (supervisor->node[supervisor->failures.first].is_caller
             && spc_failures_code(&supervisor->failures) == 128 + asking[i]
-            && sigaction(asking[i], NULL, &found) == 0 && found.sa_handler == on_signal) {
+            && spc_fork_signals_hears(asking[i])) {
             return asking[i];
         }
     }
