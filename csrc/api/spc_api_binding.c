@@ -32,6 +32,12 @@ static int join_python(int (*run)(const char *)) {
     return failed == 0 && spc_api_binding.core != NULL ? SPC_OK : SPC_EINVAL;
 }
 
+static void end_in_c(void) {
+    if (spc_api_binding.at_end != NULL) {
+        spc_api_binding.at_end();
+    }
+}
+
 int spc_api_binding_join(spc_comm_t **core) {
     int (*run)(const char *);
     *(void **)&run = python_function("PyRun_SimpleString");
@@ -46,6 +52,7 @@ int spc_api_binding_join(spc_comm_t **core) {
         fprintf(stderr, "spcomm: %s\n", spcomm_last_error());
         return status;
     }
+    spc_api_at_end = end_in_c;
     *core = comm->core;
     return SPC_OK;
 }

@@ -104,6 +104,10 @@ int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(
  * MPI's way into the run, spc_api_binding.c. */
 extern void (*spc_api_note_line)(spc_note_t *note);
 
+/* Called before a process that ends with exit code 0 leaves the run; NULL: nothing is to be done. Set as well by
+ * spc_api_binding.c. */
+extern void (*spc_api_at_end)(void);
+
 /* As spc_api_fail, for a collective call that may have timed out. `doing`: this node's call, for SPC_EMISMATCH; NULL:
  * the signature gives it. */
 int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const char *doing);

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/spc_api_binding.h"
 #include "api/spc_api_private.h"
 #include "fork/spc_failures.h"
 #include "fork/spc_infile.h"
@@ -241,14 +240,16 @@ static void report_loss(const spcomm_t *comm) {
     }
 }
 
+void (*spc_api_at_end)(void);
+
 static void leave_at_exit(int exit_status) {
     spcomm_t *comm = spc_api_root();
     if (comm == NULL || spc_comm_usable(comm->core) == SPC_EFORKED) {
         return;
     }
     if (exit_status == 0) {
-        if (spc_api_binding.at_end != NULL && spc_comm_usable(comm->core) == SPC_OK) {
-            spc_api_binding.at_end();
+        if (spc_api_at_end != NULL && spc_comm_usable(comm->core) == SPC_OK) {
+            spc_api_at_end();
         }
         if (spc_comm_usable(comm->core) == SPC_OK && spcomm_shutdown(comm, CLOSE_AT_EXIT_NS) != SPC_OK) {
             fprintf(stderr, "spcomm: %s\n", spcomm_last_error());
