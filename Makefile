@@ -162,6 +162,10 @@ stress: csrc-build ## many rounds of random work, C and Python (CHECK_SCALE=20 f
 mutants: csrc-plain ## break the product in many places: the tests must see each (ARGS="NAME ..." chooses)
 	$(BIN)/python scripts/mutants.py $(ARGS)
 
+.PHONY: generated-mutants
+generated-mutants: csrc-plain ## the same with changes that nobody chose, in parts (ARGS="RESULTS.jsonl --count 50 csrc/comm")
+	$(BIN)/python scripts/generated-mutants.py $(ARGS)
+
 FUZZ_SECONDS ?= 20
 fuzz: build $(STAMPS)/test ## feed parser, handshake, rooms and relays with anything (FUZZ_SECONDS=20 for each; needs clang)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -n 2 --timeout 0 -o faulthandler_timeout=0 --everything tests/net/test_fuzz.py

@@ -10,6 +10,7 @@ are not there. Mutants are made in a copy of the checkout and of what is built t
 checkout itself.
 """
 
+import contextlib
 import fcntl
 import os
 import shlex
@@ -127,28 +128,35 @@ def verdict(mutant, broken):
         return f"UNUSABLE: {problem}"
 
 
-def main(words):
-    mutants = tomllib.loads(TABLE.read_text())
-    chosen = {name: mutants[name] for name in mutants if not words or any(word in name for word in words)}
-    if not chosen:
-        sys.exit(f"no mutant is named so: {' '.join(words)}; {TABLE.relative_to(ROOT)} has {len(mutants)}")
+@contextlib.contextmanager
+def copied():
+    """Copy the checkout and what is built there, and build it; nobody else may do so meanwhile."""
     COPY.parent.mkdir(exist_ok=True)
     with open(COPY.parent / "mutants.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             sys.exit("another run of this script uses build/mutants; wait until it has ended")
+        shutil.rmtree(COPY, ignore_errors=True)
+        shutil.copytree(ROOT, COPY, symlinks=True, ignore=NOT_COPIED)
+        try:
+            build()
+        except Unusable as problem:
+            sys.exit(f"without any mutant, {problem}")
+        yield
+
+
+def main(words):
+    mutants = tomllib.loads(TABLE.read_text())
+    chosen = {name: mutants[name] for name in mutants if not words or any(word in name for word in words)}
+    if not chosen:
+        sys.exit(f"no mutant is named so: {' '.join(words)}; {TABLE.relative_to(ROOT)} has {len(mutants)}")
+    with copied():
         return judge(chosen)
 
 
 def judge(chosen):
     """Print a verdict on each of these mutants; returns whether one is not caught."""
-    shutil.rmtree(COPY, ignore_errors=True)
-    shutil.copytree(ROOT, COPY, symlinks=True, ignore=NOT_COPIED)
-    try:
-        build()
-    except Unusable as problem:
-        sys.exit(f"without any mutant, {problem}")
     broken, wrong = unsound(chosen.values()), 0
     for name, mutant in chosen.items():
         start = time.monotonic()

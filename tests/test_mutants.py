@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The table of mutants (mutants.toml) fits the tree, and their script survives an entry that does not."""
 
+import importlib
 import importlib.util
 import tomllib
 from pathlib import Path
@@ -40,6 +41,18 @@ def test_they_are_near_the_file_that_they_change(monkeypatch):
         text = (ROOT / path).read_text() if Path(path).suffix in near.SOURCES else ""
         named = {tests for one in MUTANTS.values() if one["pattern"] in text for tests in one["tests"]}
         assert not named or named <= set(near.nearest(path, rows)), path
+
+
+def test_generated_ones_change_a_line_of_code_and_are_the_same_in_every_run(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    script = importlib.import_module("generated-mutants")
+    found = script.all_of(["csrc/base", "spcomm/text.py"])
+    assert found == script.all_of(["csrc/base", "spcomm/text.py"]) and len(found) > 100
+    for mutant in found:
+        assert (
+            (ROOT / mutant["file"]).read_text().splitlines()[mutant["line"]] == mutant["from"] != mutant["to"]
+        )
+    assert [one["from"] for one in found if one["from"].lstrip().startswith(("/*", "#", '"""'))] == []
 
 
 SMALL_TREE = {

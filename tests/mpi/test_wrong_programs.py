@@ -80,7 +80,7 @@ PYTHON, C = all_of("python"), all_of("c")
 
 
 def in_order(found):
-    """Some of them for `make test`, always the same ones; the others are slow tests."""
+    """Some of them for `make test`, always the same ones; the others are slow tests, as NumPy takes time to import."""
     marks = [() if number % IN_ORDER == 0 else pytest.mark.slow for number in range(len(found))]
     return [
         pytest.param(entry, id=f"{entry.kind}-{entry.name}", marks=mark)
@@ -133,7 +133,7 @@ def executable(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("entry", in_order(C))
+@pytest.mark.parametrize("entry", C, ids=lambda entry: f"{entry.kind}-{entry.name}")
 def test_programs_in_c(launch, executable, entry):
     result = launch(*entry.options, executable, entry.name)
     assert entry.problems(result, f"{entry.name}.c") == [], result
