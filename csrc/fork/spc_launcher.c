@@ -135,7 +135,9 @@ static bool is_alone(const launcher_t *launcher, const char *program, char *note
             "N nodes: spcomm run -n N %s",
             program);
     }
-    return launcher == NULL || number(launcher->size) < 2;
+    /* One process of `srun` may be a shell (`--pty`), which starts one program after the other. */
+    const bool is_one_of_mpiexec = launcher != NULL && number(launcher->local_size) == 1;
+    return launcher == NULL || number(launcher->size) < (is_one_of_mpiexec ? 1 : 2);
 }
 
 static void write_place(const spc_launcher_place_t *place, char *text, uint64_t bytes) {

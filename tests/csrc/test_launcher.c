@@ -77,6 +77,8 @@ TEST(each_launcher_gives_a_place) {
     CHECK_OK(find(SLURM));
     expect(5, 7, 0, 2, "srun", "-12.3");
     CHECK(place.is_slurm);
+    CHECK_OK(find("PMI_RANK=0 PMI_SIZE=1 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1"));
+    expect(0, 1, 0, 1, "mpiexec", parent);
 }
 
 /* From inside nobody sees which one starts the processes of the other; those of MPI are the nearer ones. */
@@ -117,6 +119,7 @@ TEST(others_are_alone) {
     alone("PMI_RANK=0 PMI_SIZE=4x", "", 0);
     alone("PMI_RANK=0 PMI_SIZE=", "", 0);
     alone("PMI_RANK=0 PMI_SIZE=1", "", 1);
+    alone("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0 SLURM_GTIDS=0", "", 1); /* perhaps a shell */
     alone(HYDRA "3 SPCOMM_ALONE=1", "", 1);
     CHECK_OK(find(HYDRA "3 SPCOMM_ALONE=0"));
 }

@@ -34,10 +34,11 @@ def test_nodes_talk(launched, nodes):
     assert (result.codes, sorted(result.lines), result.err) == ({0}, ring(nodes), ""), result
 
 
-def test_a_deadlock_is_reported_once(launched):
-    result = launched.run(3, HEAD + "comm.recv()\n")
+@pytest.mark.parametrize(("nodes", "who"), [(1, "node 0"), (3, "nodes 0-2")])
+def test_a_deadlock_is_reported_once(launched, nodes, who):
+    result = launched.run(nodes, HEAD + "comm.recv()\n")
     assert result.codes == {99} and result.said("spcomm: DEADLOCK") == 1, result
-    assert "nodes 0-2  recv(source=ANY, tag=ANY)  program.py:5" in result.err, result
+    assert f"{who}  recv(source=ANY, tag=ANY)  program.py:5" in result.err, result
 
 
 def test_messages_that_nobody_received(launched):
