@@ -25,9 +25,9 @@ typedef struct spc_launcher_place {
     char name[SPC_LAUNCHER_NAME_BYTES]; /* of an abstract socket: user, machine and job */
 } spc_launcher_place_t;
 
-/* SPC_OK: this process is one of a launcher's. SPC_EAGAIN: there is none, or it is Slurm and has started one process, or
- * the user does not want it (SPCOMM_ALONE=1): place->size is 1 if there is one, and `note` is a sentence about it, or
- * empty. SPC_EINVAL: its processes cannot be one run; `note` has a sentence without full stop. `program` is the text
+/* SPC_OK: this process is one of a launcher's. SPC_EAGAIN: there is none, or it is Slurm and has started one process,
+ * or the user does not want it (SPCOMM_ALONE=1): place->size is 1 if there is one, and `note` is a sentence about it,
+ * or empty. SPC_EINVAL: its processes cannot be one run; `note` has a sentence without full stop. `program` is the text
  * after `spcomm run -n N` in the suggested command. */
 int spc_launcher_find(spc_launcher_place_t *place, const char *program, char *note, uint64_t note_bytes);
 
