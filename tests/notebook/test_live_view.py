@@ -42,7 +42,8 @@ class Watcher:
             self.path.touch()
 
     def is_met(self, html):
-        return all(row(html, node)[2:3] == ["waits"] for node in self.waiting)
+        rows = [row(html, node) for node in self.waiting]
+        return all(cells[2:3] == ["waits"] and cells[4] for cells in rows)  # where it waits is known a little later
 
 
 def row(html, node):
