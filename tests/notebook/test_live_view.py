@@ -43,7 +43,9 @@ class Watcher:
 
     def is_met(self, html):
         rows = [row(html, node) for node in self.waiting]
-        return all(cells[2:3] == ["waits"] and cells[4] for cells in rows)  # where it waits is known a little later
+        return all(
+            cells[2:3] == ["waits"] and cells[4] for cells in rows
+        )  # where it waits is known a little later
 
 
 def row(html, node):
