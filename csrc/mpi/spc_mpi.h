@@ -9,8 +9,7 @@
  *   spc_mpi_session.c     sessions
  *   spc_mpi_attribute.c   attributes and info
  *   spc_mpi_group.c       groups
- *   spc_mpi_comm.c        communicators; spc_mpi_intercomm.c: those of two groups; spc_mpi_idup.c: duplicates that a
- *                         request completes
+ *   spc_mpi_comm.c        communicators; spc_mpi_intercomm.c: those of two groups
  *   spc_mpi_builtin.c     predefined datatypes
  *   spc_mpi_type.c        those that programs make; spc_mpi_pack.c moves data by them
  *   spc_mpi_op.c          operators
@@ -296,9 +295,6 @@ void spc_mpi_comm_discard(spc_mpi_comm_t *comm);
 int spc_mpi_comm_of_group(spc_mpi_comm_t *comm, const spc_mpi_group_t *group, uint32_t tag,
                           spc_mpi_comm_t **made);
 uint32_t spc_mpi_hash_tag(const char *text); /* NULL is allowed */
-
-/* Gives a duplicate the topology and the attributes of the communicator, and hints of its own. */
-int spc_mpi_comm_copy_extras(const spc_mpi_comm_t *from, MPI_Info info, spc_mpi_comm_t *to);
 
 /* Gives an intercommunicator the local group's own communicator, with this core, which is closed after an error. */
 int spc_mpi_intercomm_give_local(spc_mpi_comm_t *comm, spc_comm_t *own);

@@ -160,20 +160,21 @@ int spc_mpi_note_mismatch(const spc_mpi_mismatch_t *mismatch) {
 }
 
 int spc_mpi_note_short(const spc_mpi_comm_t *comm, int source, MPI_Count bytes, MPI_Count room) {
-    static const char words[] =
-        "rank %d gave %lld bytes, and this call takes %lld: counts and datatypes of the two do "
-        "not match";
-    char sentence[sizeof(words) + 64], here[SPC_MPI_PLACE_BYTES];
+#define SHORT \
+    "rank %d gave %lld bytes, and this call takes %lld: counts and datatypes of the two do not match"
     if (spc_mpi.is_strict) {
-        return spc_mpi_fail(comm, MPI_ERR_TRUNCATE, words, source, (long long)bytes, (long long)room);
+        return spc_mpi_fail(comm, MPI_ERR_TRUNCATE, SHORT, source, (long long)bytes, (long long)room);
     }
     if (is_new_pair("short", spc_mpi_call)) {
         spc_mpi_place_t own;
+        char here[SPC_MPI_PLACE_BYTES];
         spc_mpi_place_note(&own, true);
-        (void)snprintf(sentence, sizeof(sentence), words, source, (long long)bytes, (long long)room);
-        fprintf(stderr, "spcomm: warning: rank %d in %s%s: %s; the rest of the buffer stays as it was\n",
-                comm->rank, spc_mpi_call_word(spc_mpi_call), spc_mpi_place_text(&own, here), sentence);
+        fprintf(stderr,
+                "spcomm: warning: rank %d in %s%s: " SHORT "; the rest of the buffer stays as it was\n",
+                comm->rank, spc_mpi_call_word(spc_mpi_call), spc_mpi_place_text(&own, here), source,
+                (long long)bytes, (long long)room);
     }
+#undef SHORT
     return MPI_SUCCESS;
 }
 

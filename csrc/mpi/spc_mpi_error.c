@@ -224,10 +224,6 @@ int spc_mpi_check_as(const spc_mpi_comm_t *comm, int status, const char *call, c
     char text[MPI_MAX_ERROR_STRING];
     const spc_mpi_comm_t *known = comm != NULL ? comm : spc_mpi.world;
     spc_api_binding_explain(known != NULL ? known->core : NULL, status, call, text, sizeof(text));
-    if (status == SPC_ENOMEM && text[0] == '\0') {
-        (void)snprintf(text, sizeof(text),
-                       "there is no memory, or no room in the arena; a larger one: --arena");
-    }
     return spc_mpi_fail(comm, class_of_status(status), "%s%s", text, more);
 }
 

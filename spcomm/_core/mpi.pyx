@@ -36,6 +36,8 @@ cdef str sentence(spc_comm_t *core, int status, str call):
         if status == SPC_EMISMATCH:
             world.doing = name_call(core, call.removeprefix("MPI_"))
         fail(world, status, call)
+    except MemoryError as error:
+        return str(error) or "there is no memory, or no room in the arena; a larger one: --arena"
     except Exception as error:
         return str(error).removeprefix(f"{call}: ")
     finally:
