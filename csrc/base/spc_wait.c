@@ -14,7 +14,7 @@ enum {
     SPC_WAIT_YIELD_LONG_NS = 100000,
     SPC_WAIT_YIELD_TURN_NS = 20000, /* of one node that looks, drains and yields, on a slow machine */
     SPC_WAIT_YIELD_LONG_MAX_NS = 500000, /* the time slice of a computing process is longer */
-    SPC_WAIT_PENALTY_MIN = 32,
+    SPC_WAIT_PENALTY_MIN = 1, /* one long yield may be chance, and a sleep costs as much as many yields */
     SPC_WAIT_PENALTY_MAX = 1024,
     SPC_WAIT_TOGETHER_MIN = 64,
     SPC_WAIT_TOGETHER_MAX = 65536,

@@ -58,7 +58,7 @@ typedef struct spc_waiter {
     uint64_t slice_ns; /* longest sleep before looking around */
     spc_clock_fn now_ns;
     uint32_t sleep_at_once; /* waits left that sleep without yielding first */
-    uint32_t penalty; /* cost of the next long yield, in waits: 32, doubling to 1024, decaying */
+    uint32_t penalty; /* cost of the next long yield, in waits: 1, doubling to 1024, decaying */
     uint32_t together; /* waits in a row that the first yield ended: the other node is on this core */
     uint32_t together_limit; /* so many make one wait sleep, to wake on a free core; 64, doubling to 65536 */
     uint64_t yield_count; /* statistics */

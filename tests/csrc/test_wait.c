@@ -247,17 +247,14 @@ TEST(long_yield_makes_sleepers) {
     spc_waiter_t waiter = fake_waiter(0, 50);
     wait_with_long_yield(&waiter, 100001);
     CHECK_EQ_U(waiter.yield_count, 1);
-    CHECK_EQ_U(waiter.sleep_at_once, 32);
-    CHECK_EQ_U(waiter.penalty, 64);
-    for (int i = 32; i > 0; i--) {
-        CHECK_EQ_U(waiter.sleep_at_once, i);
-        wait_with_long_yield(&waiter, 10);
-        CHECK_EQ_U(waiter.yield_count, 1);
-    }
+    CHECK_EQ_U(waiter.sleep_at_once, 1);
+    CHECK_EQ_U(waiter.penalty, 2);
+    wait_with_long_yield(&waiter, 10);
+    CHECK_EQ_U(waiter.yield_count, 1); /* slept */
     CHECK_EQ_U(waiter.sleep_at_once, 0);
     wait_with_long_yield(&waiter, 10);
     CHECK_EQ_U(waiter.yield_count, 5); /* yields again */
-    CHECK_EQ_U(waiter.penalty, 32);    /* and is forgiven */
+    CHECK_EQ_U(waiter.penalty, 1);     /* and is forgiven */
 }
 
 TEST(short_yields_teach_nothing) {
@@ -265,7 +262,7 @@ TEST(short_yields_teach_nothing) {
     wait_with_long_yield(&waiter, 100000);
     CHECK_EQ_U(waiter.yield_count, 4);
     CHECK_EQ_U(waiter.sleep_at_once, 0);
-    CHECK_EQ_U(waiter.penalty, 32);
+    CHECK_EQ_U(waiter.penalty, 1);
 }
 
 TEST(many_nodes_have_a_turn_each_before_a_yield_returns) {
@@ -274,11 +271,11 @@ TEST(many_nodes_have_a_turn_each_before_a_yield_returns) {
     wait_with_long_yield(&waiter, 260000);
     CHECK_EQ_U(waiter.sleep_at_once, 0);
     wait_with_long_yield(&waiter, 260001);
-    CHECK_EQ_U(waiter.sleep_at_once, 32);
+    CHECK_EQ_U(waiter.sleep_at_once, 1);
     waiter = fake_waiter(0, 50);
     spc_waiter_expect_turns(&waiter, 4096); /* a time slice is no turn, however many there are */
     wait_with_long_yield(&waiter, 700000);
-    CHECK_EQ_U(waiter.sleep_at_once, 32);
+    CHECK_EQ_U(waiter.sleep_at_once, 1);
 }
 
 static void work_for_long(void *argument) {
@@ -299,7 +296,7 @@ TEST(long_work_is_no_long_yield) {
 
 TEST(penalty_doubles_and_decays) {
     spc_waiter_t waiter = fake_waiter(0, 50);
-    for (uint32_t expected = 32; expected <= 1024; expected *= 2) {
+    for (uint32_t expected = 1; expected <= 1024; expected *= 2) {
         waiter.sleep_at_once = 0;
         wait_with_long_yield(&waiter, 200000);
         CHECK_EQ_U(waiter.sleep_at_once, expected);
@@ -311,7 +308,7 @@ TEST(penalty_doubles_and_decays) {
     for (int i = 0; i < 12; i++) {
         wait_with_long_yield(&waiter, 10);
     }
-    CHECK_EQ_U(waiter.penalty, 32);
+    CHECK_EQ_U(waiter.penalty, 1);
 }
 
 TEST(polling_shrinks_where_yielding_helps) {
