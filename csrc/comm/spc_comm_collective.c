@@ -33,7 +33,7 @@ int spc_comm_run_collective(spc_comm_t *comm, spc_comm_inside_t *inside, void *c
     }
     status = inside(comm, call);
     spc_comm_leave(comm);
-    if (passed == SPC_EAGAIN) {
+    if (passed == SPC_PERTURBED) {
         spc_comm_perturb_after(comm);
     }
     return status;
@@ -176,7 +176,7 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
     collective_call_t call = {signature, fields, value, length_bytes, result, SPC_NO_DEADLINE};
     int status = spc_comm_check_callable(comm);
     if (status != SPC_OK) {
-        return status;
+        return spc_comm_leave_perturbed(status);
     }
     if (!spc_comm_enter(comm)) {
         return SPC_EBUSY;
@@ -324,8 +324,8 @@ static int fuzzy_leave(spc_comm_t *comm, uint64_t phase) {
 
 int spc_comm_fuzzy_done(spc_comm_t *comm, uint64_t phase) {
     int status = spc_comm_check_callable(comm);
-    if (status == SPC_EAGAIN && !spc_comm_perturb_blinds(comm)) {
-        status = SPC_OK;
+    if (status == SPC_PERTURBED) {
+        status = spc_comm_perturb_blinds(comm) ? SPC_EAGAIN : SPC_OK;
     }
     if (status != SPC_OK) {
         return status;

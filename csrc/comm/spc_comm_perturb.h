@@ -12,8 +12,8 @@
  * same seed gives the same choices. (With several threads the numbers depend on the order of their calls; and the
  * alternatives of a choice depend on the other nodes.)
  *
- * Calls ask from their slow paths (spc_comm_send.c, spc_comm_recv.c): spc_comm_check_callable returns SPC_EAGAIN, which
- * elsewhere means "the call that never waits has not done it". An unperturbed run pays nothing.
+ * Calls ask it where they begin: spc_comm_check_callable returns SPC_PERTURBED. Most calls that never wait leave the
+ * operation to the one that waits then, with SPC_EAGAIN. An unperturbed run pays nothing.
  *
  * Any thread, no lock held. Delays are no waits: the node makes no progress in them, as if it computed.
  */
@@ -29,10 +29,10 @@ static inline bool spc_comm_is_perturbed(const spc_comm_t *comm) {
 
 void spc_comm_perturb_before(spc_comm_t *comm);
 
-/* The status of check_callable, in a call that may take its time: SPC_EAGAIN becomes SPC_OK, after a delay. Any other
+/* The status of check_callable, in a call that may take its time: SPC_PERTURBED becomes SPC_OK, after a delay. Another
  * status stays. */
 static inline int spc_comm_perturb(spc_comm_t *comm, int status) {
-    if (__builtin_expect(status == SPC_EAGAIN, 0)) {
+    if (__builtin_expect(status == SPC_PERTURBED, 0)) {
         spc_comm_perturb_before(comm);
         return SPC_OK;
     }

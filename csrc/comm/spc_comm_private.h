@@ -141,18 +141,26 @@ static inline int spc_comm_check_usable(const spc_comm_t *comm) {
     return status;
 }
 
-/* The same where calls begin. SPC_EAGAIN: calls are allowed, but their schedule is perturbed. So calls that never wait
- * send their callers to calls that may wait, and these handle the perturbation; an unperturbed run pays nothing for the
- * check. */
+/* A status that no caller of the communicator sees, beside those of spc_error.h: the call is allowed, and the perturber
+ * has a part in it (spc_comm_perturb.h). */
+enum { SPC_PERTURBED = 1 };
+
+/* The same where calls begin: or SPC_PERTURBED. An unperturbed run pays nothing for the difference. */
 static inline int spc_comm_check_callable(const spc_comm_t *comm) {
     int status = spc_node_check_usable(comm->node);
     if (status == SPC_OK) {
         uint32_t gate = atomic_load_explicit(&comm->gate, memory_order_acquire);
         if (__builtin_expect(gate != 0, 0)) {
-            return (gate & SPC_GATE_CLOSED) != 0 ? SPC_ECLOSED : SPC_EAGAIN;
+            return (gate & SPC_GATE_CLOSED) != 0 ? SPC_ECLOSED : SPC_PERTURBED;
         }
     }
     return status;
+}
+
+/* The status of check_callable, in a call that returns rather than wait: its caller goes on with the call that waits,
+ * and the perturber has its part in that. */
+static inline int spc_comm_leave_perturbed(int status) {
+    return status == SPC_PERTURBED ? SPC_EAGAIN : status;
 }
 
 /* ---- messages ---- */
@@ -170,8 +178,8 @@ typedef struct spc_send_call {
         *asking; /* NULL, or the call that waits for its receipts; not with counted_by */
 } spc_send_call_t;
 
-/* Prepares a message of this kind. Checks the destinations, and whether the communicator may be used; SPC_EAGAIN: it
- * may, and all is prepared, but see spc_comm_check_callable. */
+/* Prepares a message of this kind. Checks the destinations, and whether the communicator may be used;
+ * SPC_PERTURBED: it may, and all is prepared. */
 int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind);
 int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
 int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);
@@ -206,7 +214,7 @@ typedef struct spc_synchronous_call {
 /* Whether the message has been taken. Without the lock. */
 bool spc_comm_is_taken(const spc_comm_t *comm, const spc_awaited_t *awaited);
 
-/* Checks a receive, and determines its match for the inbox. SPC_EAGAIN: see spc_comm_check_callable. */
+/* Checks a receive, and determines its match for the inbox; or SPC_PERTURBED. */
 int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match);
 
 /* For spc_node_wait_t.doomed: whether a message that matches may still come. */

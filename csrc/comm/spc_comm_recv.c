@@ -256,7 +256,7 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
     int status = find_match(comm, source, tag, context, &call.match);
     if (status == SPC_OK) {
         status = try_to_take(comm, &call, 1);
-    } else if (status == SPC_EAGAIN) {
+    } else if (status == SPC_PERTURBED) {
         status = spc_comm_name_source(comm, perturbed_try_recv(comm, &call), message);
     }
     if (status == SPC_EAGAIN) {
@@ -271,7 +271,7 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
     spc_recv_call_t call = {.message = message};
     int status = find_match(comm, source, tag, context, &call.match);
     if (status != SPC_OK) {
-        return status; /* spc_comm_recv handles SPC_EAGAIN, too */
+        return spc_comm_leave_perturbed(status);
     }
     status = try_to_take(comm, &call, 1);
     uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
@@ -285,7 +285,7 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
 /* `prepared`: the status of spc_comm_match. */
 static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, uint64_t deadline_ns) {
     if (prepared != SPC_OK) {
-        return prepared != SPC_EAGAIN ? prepared : perturbed_recv(comm, call, deadline_ns);
+        return prepared != SPC_PERTURBED ? prepared : perturbed_recv(comm, call, deadline_ns);
     }
     return wait_until(comm, test_recv, call, deadline_ns);
 }
@@ -302,7 +302,7 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
     spc_node_t *node = comm->node;
     spc_recv_call_t call = {.message = message};
     int status = find_match(comm, source, tag, context, &call.match);
-    if (status != SPC_OK && status != SPC_EAGAIN) {
+    if (status != SPC_OK && status != SPC_PERTURBED) {
         return status;
     }
     spc_posted_t posted;
@@ -319,7 +319,8 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
     int status = find_match(comm, source, tag, context, &call.match);
-    if (status != SPC_OK && status != SPC_EAGAIN) { /* it looks only at messages here: nothing to perturb */
+    if (status != SPC_OK
+        && status != SPC_PERTURBED) { /* it looks only at messages here: nothing to perturb */
         return status;
     }
     pthread_mutex_lock(&comm->node->lock);
@@ -434,7 +435,7 @@ int spc_comm_try_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32
                        int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
     int status = find_match(comm, source, tag, context, &call.match);
-    if (status == SPC_EAGAIN) {
+    if (status == SPC_PERTURBED) {
         status = spc_comm_perturb_blinds(comm) ? SPC_EAGAIN : SPC_OK;
     }
     if (status != SPC_OK) {

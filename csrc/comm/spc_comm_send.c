@@ -480,38 +480,36 @@ static int perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait
 
 /* ---- the calls */
 
+/* `may_wait`: a send that the perturber makes wait for its receiver may do so. */
+static int prepare_and_send(spc_comm_t *comm, spc_send_call_t *call, uint16_t kind, bool may_wait,
+                            uint64_t deadline_ns) {
+    int status = spc_comm_prepare_send(comm, call, kind);
+    if (status == SPC_PERTURBED) {
+        return perturbed_send(comm, call, may_wait, deadline_ns);
+    }
+    return status != SPC_OK ? status : spc_comm_send_call(comm, call, deadline_ns);
+}
+
 int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                       uint16_t context, int32_t tag, const spc_payload_t *payload) {
     spc_send_call_t call = {
         .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
     int status = spc_comm_prepare_send(comm, &call, context);
-    if (status != SPC_OK) {
-        return status;
-    }
-    return spc_comm_try_send_call(comm, &call);
+    return status != SPC_OK ? spc_comm_leave_perturbed(status) : spc_comm_try_send_call(comm, &call);
 }
 
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
     spc_send_call_t call = {
         .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
-    int status = spc_comm_prepare_send(comm, &call, context);
-    if (status != SPC_OK) {
-        bool may_wait = context == SPC_CONTEXT_USER;
-        return status != SPC_EAGAIN ? status : perturbed_send(comm, &call, may_wait, deadline_ns);
-    }
-    return spc_comm_send_call(comm, &call, deadline_ns);
+    return prepare_and_send(comm, &call, context, context == SPC_CONTEXT_USER, deadline_ns);
 }
 
 int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                         uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
     spc_send_call_t call = {
         .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
-    int status = spc_comm_prepare_send(comm, &call, context);
-    if (status == SPC_EAGAIN) {
-        return perturbed_send(comm, &call, false, deadline_ns);
-    }
-    return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
+    return prepare_and_send(comm, &call, context, false, deadline_ns);
 }
 
 /* Once a block has been announced it is another node's: so a call that fails after that (a wait for the receiver that
@@ -520,11 +518,7 @@ int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context,
                         const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block) {
     spc_send_call_t call = {
         .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload, .block = block};
-    int status = spc_comm_prepare_send(comm, &call, context);
-    if (status == SPC_EAGAIN) {
-        return perturbed_send(comm, &call, context == SPC_CONTEXT_USER, deadline_ns);
-    }
-    return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
+    return prepare_and_send(comm, &call, context, context == SPC_CONTEXT_USER, deadline_ns);
 }
 
 int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,

@@ -181,11 +181,7 @@ static void begin(spc_comm_t *comm, spc_request_kind_t kind, spc_request_t *requ
 int spc_request_receive(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                         spc_request_t *request) {
     spc_node_t *node = comm->node;
-    int status = spc_comm_match(comm, source, tag, context, &request->match);
-    if (status == SPC_EAGAIN) { /* the perturber may change its order, but not its outcome */
-        spc_comm_perturb_before(comm);
-        status = SPC_OK;
-    }
+    int status = spc_comm_perturb(comm, spc_comm_match(comm, source, tag, context, &request->match));
     if (status != SPC_OK) {
         return status;
     }
