@@ -174,8 +174,7 @@ typedef struct spc_send_call {
     const spc_payload_t *payload;
     spc_block_shared_t **block; /* NULL, or the payload's block: it is moved, and NULL here afterwards */
     spc_comm_t *counted_by; /* NULL, or the communicator whose cycle counts and tags the message */
-    struct spc_synchronous_call
-        *asking; /* NULL, or the call that waits for its receipts; not with counted_by */
+    struct spc_synchronous_call *asking; /* NULL, or what waits for its receipts; not with counted_by */
 } spc_send_call_t;
 
 /* Prepares a message of this kind. Checks the destinations, and whether the communicator may be used;

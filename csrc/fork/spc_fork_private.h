@@ -65,8 +65,8 @@ typedef struct spc_fork_node {
     bool is_caller;
     bool is_over; /* a caller is gone, or waits for the supervisor */
     bool has_joined; /* a caller that another launcher has started */
-    bool
-        is_unseen; /* it runs, in a process-id namespace of its own: it has no number here, and gets no signals */
+    /* It runs, in a process-id namespace of its own: it has no number here, and gets no signals. */
+    bool is_unseen;
 } spc_fork_node_t;
 
 /* The supervisor's start: forks the other nodes of this box. Returns in each of them, with fork->rank set, and in the

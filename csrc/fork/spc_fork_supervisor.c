@@ -50,8 +50,7 @@ typedef struct spc_fork_supervisor {
     uint64_t settle_ns, told_ns, kill_ns, look_ns, join_ns, orphan_ns; /* deadlines; SPC_NO_DEADLINE: none */
     uint64_t proof_ns; /* when the first of the looks that prove it was; SPC_NO_DEADLINE: nothing is proven */
     spc_deadlock_t *deadlock; /* NULL: there was no memory for it */
-    spc_deadlock_t
-        *stall; /* the same, whatever threads and timers of the program may do; NULL: warned already */
+    spc_deadlock_t *stall; /* the same, whatever threads and timers may do; NULL: warned already */
     char *deadlock_text; /* the report of the deadlock that ends the run; else NULL */
     size_t deadlock_text_bytes;
     bool has_told; /* the box process: that all nodes here have ended well */
