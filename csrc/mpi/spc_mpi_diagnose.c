@@ -19,8 +19,10 @@ const char *spc_mpi_place_text(const spc_mpi_place_t *place, char text[SPC_MPI_P
     text[0] = '\0';
     if (place->file != NULL) {
         const char *slash = strrchr(place->file, '/');
-        (void)snprintf(text, SPC_MPI_PLACE_BYTES, " at %s:%d", slash != NULL ? slash + 1 : place->file,
-                       place->line);
+        /* A long name is cut, so that the line stays. */
+        const int most = SPC_MPI_PLACE_BYTES - (int)sizeof(" at :-2147483648");
+        (void)snprintf(text, SPC_MPI_PLACE_BYTES, " at %.*s:%d", most,
+                       slash != NULL ? slash + 1 : place->file, place->line);
     }
     return text;
 }
