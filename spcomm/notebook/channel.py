@@ -10,7 +10,7 @@ import json
 import marshal
 import os
 
-from spcomm.launch.base.wire import LENGTH_BYTES, NOSIGNAL, Wire, encoded_descriptor
+from spcomm.launch.base.wire import LENGTH_BYTES, NOSIGNAL, Wire, rights
 from spcomm.text import printable
 
 _READ = 1 << 20
@@ -37,7 +37,7 @@ class Channel:
         os.set_inheritable(self._sock.fileno(), False)
         self.theirs = theirs.detach()
         os.set_inheritable(self.theirs, False)
-        self._queue: list[tuple[memoryview, bytes]] = []  # data to send, and descriptors as bytes
+        self._queue: list[tuple[memoryview, list]] = []  # data to send, and the descriptors beside it
         self._data = bytearray()
         self.ended = False  # the node has closed its end
 
@@ -63,15 +63,13 @@ class Channel:
 
         The descriptor stays the caller's, and has to stay open until all is sent.
         """
-        right = encoded_descriptor(descriptor) if descriptor >= 0 else b""
-        self._queue.append((memoryview(data), right))
+        self._queue.append((memoryview(data), rights(descriptor) if descriptor >= 0 else []))
         self.flush()
 
     def flush(self) -> None:
         """Send as much as the node takes now."""
         while self._queue:
-            data, right = self._queue[0]
-            extra = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, right)] if right else []
+            data, extra = self._queue[0]
             try:
                 count = self._sock.sendmsg([data[:_READ]], extra, NOSIGNAL)
             except BlockingIOError:
@@ -81,7 +79,7 @@ class Channel:
                 return
             rest = data[count:]
             if rest:
-                self._queue[0] = (rest, b"")
+                self._queue[0] = (rest, [])
             else:
                 self._queue.pop(0)
 

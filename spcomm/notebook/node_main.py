@@ -22,7 +22,7 @@ import traceback
 from spcomm import config, joining, mpi
 from spcomm._core import exit_text
 from spcomm._core.errors import WaitTimeoutError, shown
-from spcomm.launch.base import report
+from spcomm.launch.base import nothing, report
 from spcomm.notebook import channel, pickling
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ current: "Worker | None" = None  # this node
 
 def serve() -> None:
     """The top level of a node. Returns when the caller closes the cluster."""
-    _signal.signal(_signal.SIGINT, _nothing)
+    _signal.signal(_signal.SIGINT, nothing)
     # Until now it was blocked: an earlier signal would have ended the node.
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})
     global current
@@ -113,7 +113,7 @@ class Worker:
             answer = "done", result
             self._comm = None
         except BaseException as error:
-            _signal.signal(_signal.SIGINT, _nothing)
+            _signal.signal(_signal.SIGINT, nothing)
             answer = "failed", *_told_safely(error)
         _flush()
         if os.getpid() != self._process:
@@ -139,7 +139,7 @@ class Worker:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
             return work()
         finally:
-            _signal.signal(_signal.SIGINT, _nothing)
+            _signal.signal(_signal.SIGINT, nothing)
 
     def _finished(self, work: "Callable", arguments: tuple) -> object:
         """Do the work to its end. Its messages may still wait for room then, as at the end of a program."""
@@ -213,7 +213,7 @@ class Worker:
 
     def _map(self, work: bytes, lines: "dict[str, list[str]]") -> None:
         """Items come one at a time. Between them Ctrl-C has nothing to end."""
-        _signal.signal(_signal.SIGINT, _nothing)
+        _signal.signal(_signal.SIGINT, nothing)
         _remember(lines)
         function = pickling.unpacked(work)
         while (found := self.wire.receive()) is not None and found[0][0] == "item":
@@ -325,7 +325,3 @@ def _flush() -> None:
             stream.flush()
         except (AttributeError, OSError, ValueError):
             pass  # the program has closed it, or put something else in its place
-
-
-def _nothing(*_arguments: object) -> None:
-    pass

@@ -12,7 +12,7 @@ import time
 
 from spcomm._core import segments
 from spcomm._core.errors import ConfigError, SpcommError
-from spcomm.launch.base import report
+from spcomm.launch.base import nothing, report
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.process import WHERE_SIGNAL, open_standard_streams, signal_name
 from spcomm.launch.base.usage import UsageError
@@ -312,7 +312,7 @@ class Nodes:
 
     def catch_up(self) -> None:
         """Receive the events since the last call."""
-        self.loop.at("now", 0.0, _nothing)
+        self.loop.at("now", 0.0, nothing)
         while self.loop.waits("now"):
             self.loop.turn()
         for node, channel in enumerate(self.channels):
@@ -428,7 +428,3 @@ def _too_few(size: int, number: int) -> str:
 
     advice = resource_limits.advice(number)
     return f"not all of {size} nodes could be started ({os.strerror(number)}); try fewer, or {advice}"
-
-
-def _nothing() -> None:
-    pass

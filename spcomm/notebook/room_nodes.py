@@ -13,7 +13,7 @@ import time
 
 from spcomm._core import segments
 from spcomm._core.errors import ConfigError, ConnectionLostError, SpcommError
-from spcomm.launch.base import report
+from spcomm.launch.base import nothing, report
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
@@ -67,7 +67,7 @@ class RoomNodes(Nodes):
         self._awaited: set[int] = set()  # boxes whose answer to a call is outstanding
         self._job = 0  # the call's job at the server; one box needs none
         self._grant: list[bytes] | None = None  # the secrets of its boxes
-        self._tell_transport: Callable[[tuple | None], None] = _nothing
+        self._tell_transport: Callable[[tuple | None], None] = nothing
         self._is_in_call = False
         super().__init__(wanted or 1)
 
@@ -186,7 +186,7 @@ class RoomNodes(Nodes):
         if not self._is_in_call:
             return
         self._is_in_call = False
-        self._tell_transport = _nothing
+        self._tell_transport = nothing
         self._awaited = {box for box, one in enumerate(self._fork_clients) if not one.gone}
         for box in self._awaited:
             self._fork_clients[box].uncall()
@@ -298,7 +298,3 @@ def _key(where: "tuple[str, int]") -> bytes:
 
 def _room_error(error: UsageError) -> SpcommError:
     return ConnectionLostError(str(error).replace("spcomm run: ", f"{_CALL}: ", 1))
-
-
-def _nothing(_message: "tuple | None") -> None:
-    pass

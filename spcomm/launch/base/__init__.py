@@ -9,3 +9,7 @@
 `usage`    the error of a run that cannot be started as requested
 =========  =====================================================================================
 """
+
+
+def nothing(*_arguments: object) -> None:
+    """Do nothing: a callback where none is needed, and a handler for a signal that only has to wake up."""

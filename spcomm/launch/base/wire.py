@@ -29,9 +29,10 @@ def encoded(message: object) -> bytes:
     return len(body).to_bytes(LENGTH_BYTES, "little") + body
 
 
-def encoded_descriptor(descriptor: int) -> bytes:
-    """A descriptor as it travels."""
-    return descriptor.to_bytes(_INT, sys.byteorder)
+def rights(*descriptors: int) -> "list[tuple[int, int, bytes]]":
+    """Descriptors as they travel, beside the bytes of a `sendmsg`."""
+    data = b"".join(descriptor.to_bytes(_INT, sys.byteorder) for descriptor in descriptors)
+    return [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)] if data else []
 
 
 def opened(call: "Callable", *arguments: object) -> "tuple | _socket.socket":
@@ -83,9 +84,7 @@ class Wire:
     def send(self, message: object, descriptors: "tuple[int, ...]" = ()) -> None:
         """Send one message. Blocks while the socket is full; `OSError` when the other end is gone."""
         data = memoryview(encoded(message))
-        rights = b"".join(map(encoded_descriptor, descriptors))
-        extra = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)] if rights else []
-        sent = self._sock.sendmsg([data], extra, NOSIGNAL)
+        sent = self._sock.sendmsg([data], rights(*descriptors), NOSIGNAL)
         if sent < len(data):
             self._sock.sendall(data[sent:], NOSIGNAL)
 

@@ -5,6 +5,7 @@ import os
 import select
 from collections.abc import Callable
 
+from spcomm.launch.base import nothing
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.local.display import Display
 from spcomm.launch.local.output import Stream, sinks
@@ -53,7 +54,7 @@ class Forwarder:
             waits = not sink.flush() and sink.head()
             for fd in (1, 2) if self._sinks[0] is self._sinks[1] else (target,):
                 if fd == waits:
-                    self._loop.add(fd, _nothing, write=True)
+                    self._loop.add(fd, nothing, write=True)
                 else:
                     self._loop.remove(fd)
             full = full or sink.full
@@ -61,7 +62,7 @@ class Forwarder:
             if window.flush():
                 self._loop.remove(window.fd)
             else:
-                self._loop.add(window.fd, _nothing, write=True)
+                self._loop.add(window.fd, nothing, write=True)
                 full = full or window.full
         self._tell()
         if full != self._paused:
@@ -135,7 +136,3 @@ class Forwarder:
         for stream in self._streams.values():
             if stream.unfinished:
                 stream.show()
-
-
-def _nothing() -> None:
-    pass

@@ -13,6 +13,7 @@ again. Lines that a smaller terminal breaks in two are counted as two, as nearly
 import os
 from collections.abc import Callable
 
+from spcomm.launch.base import nothing
 from spcomm.launch.local.output import Sink
 
 _HELD = 32 * 1024  # bytes that wait for the next drawing at most
@@ -27,7 +28,7 @@ class Screen(Sink):
     def __init__(self, fd: int) -> None:
         super().__init__()
         self.fd = fd
-        self.later: Callable[[], None] = _nothing  # called when output begins to wait for `renew`
+        self.later: Callable[[], None] = nothing  # called when output begins to wait for `renew`
         self._echo = Echo(fd)
         self._widths: list[int] = []  # of the table's lines on the terminal
         self._table: list[tuple[bytes, int]] = []  # the lines to be shown; each with its width
@@ -124,7 +125,3 @@ class Echo:
             self._is_ours = not on and was_on
         except termios.error:
             pass  # the terminal is gone
-
-
-def _nothing() -> None:
-    pass

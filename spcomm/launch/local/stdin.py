@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from spcomm.launch.base import process
+from spcomm.launch.base import nothing, process
 from spcomm.launch.base.loop import Loop
 
 MOST = 64 << 20  # bytes that are kept for the slowest node
@@ -80,7 +80,7 @@ class Stdin:
         self._opened: dict[int, int] = {}  # a file, again
         self._left = len(chosen)  # nodes that have not been sent their input descriptor
         self._ended = False
-        self.typed: Callable[[bytes], None] = _nothing  # called with input from a terminal
+        self.typed: Callable[[bytes], None] = nothing  # called with input from a terminal
 
     def use(self, loop: Loop) -> None:
         """Prepare before any node is started."""
@@ -259,7 +259,3 @@ def _set_terminal(modes: "list | None") -> None:
             termios.tcsetattr(0, termios.TCSADRAIN, modes)
     except termios.error:
         pass  # the terminal is gone
-
-
-def _nothing(_data: bytes) -> None:
-    pass

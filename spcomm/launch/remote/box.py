@@ -11,6 +11,7 @@ import _signal
 import os
 import sys
 
+from spcomm.launch.base import nothing
 from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet
 
 TYPE_CHECKING = False
@@ -47,7 +48,7 @@ def withdraw() -> None:
     os.close(null)
     for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input replaces them
         if _signal.getsignal(number) != _signal.SIG_IGN:
-            _signal.signal(number, _nothing)  # not ignored: the nodes would inherit that
+            _signal.signal(number, nothing)  # not ignored: the nodes would inherit that
 
 
 class Box:
@@ -94,7 +95,7 @@ class Box:
         for fd in (self._signals, write):
             os.set_blocking(fd, False)
         _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        _signal.signal(_signal.SIGTERM, _nothing)
+        _signal.signal(_signal.SIGTERM, nothing)
         self._loop.add(self._signals, self._signalled)
 
     def _signalled(self) -> None:
@@ -429,7 +430,7 @@ class Box:
         if self._frames.flush():
             self._loop.remove(self._frames.writing)
         else:
-            self._loop.add(self._frames.writing, _nothing, write=True)
+            self._loop.add(self._frames.writing, nothing, write=True)
         if self._frames.broken:
             self._leave()
         if (self._frames.kept > MOST) != self._paused:
@@ -444,7 +445,7 @@ class Box:
             if taken:
                 self._frames.send(["taken", index, taken])
             if outlet.kept:
-                self._loop.add(outlet.fd, _nothing, write=True)
+                self._loop.add(outlet.fd, nothing, write=True)
                 continue
             self._loop.remove(outlet.fd)
             if taken is None or outlet.ending:
@@ -533,7 +534,3 @@ class Box:
 
     def _tidy(self) -> None:
         """Clean up after all processes are gone; a subclass may have more to remove."""
-
-
-def _nothing(*_arguments: object) -> None:
-    pass

@@ -10,6 +10,7 @@ At its end the box reports unasked what its nodes have left.
 import time
 from collections.abc import Callable
 
+from spcomm.launch.base import nothing
 from spcomm.launch.base.process import state_of
 from spcomm.launch.remote.clocks import Clock
 
@@ -87,7 +88,7 @@ class RemoteBox:
         self.lines: dict[int, str] = {}
         self.asked = 0  # the number of the last question
         self.answered = 0
-        self.told: Callable[[], None] = _nothing  # called when it has answered
+        self.told: Callable[[], None] = nothing  # called when it has answered
         self._clock_ns: int | None = None  # our clock minus theirs, for waits
         self.clock = Clock()  # the same more exactly, for traces
         self._clock_asked_ns = 0  # 0: not asked
@@ -242,7 +243,3 @@ class RemoteSegment:
 
     def times(self, _ranks: "list[int] | None" = None) -> "list[dict[str, int] | None]":
         return self.known.get("times") or [None] * self._size
-
-
-def _nothing() -> None:
-    pass

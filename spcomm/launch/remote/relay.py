@@ -18,7 +18,7 @@ import stat
 import subprocess
 import sys
 
-from spcomm.launch.base import process
+from spcomm.launch.base import nothing, process
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.report import EXITING, KINDS
 from spcomm.launch.base.wire import Wire
@@ -351,7 +351,7 @@ class Relay:
                 continue
             outlet.flush()
             if outlet.kept:
-                self._loop.add(outlet.fd, _nothing, write=True)
+                self._loop.add(outlet.fd, nothing, write=True)
                 continue
             self._loop.remove(outlet.fd)
             if outlet.ending:
@@ -372,7 +372,7 @@ class Relay:
         if self._frames.flush():
             self._loop.remove(self._frames.writing)
         else:
-            self._loop.add(self._frames.writing, _nothing, write=True)
+            self._loop.add(self._frames.writing, nothing, write=True)
 
     def _has_output(self, index: int) -> bool:
         return any(
@@ -384,7 +384,3 @@ def _die_together() -> None:
     from spcomm._core import net
 
     net.die_with_parent(_signal.SIGTERM)
-
-
-def _nothing() -> None:
-    pass

@@ -21,6 +21,7 @@ import time
 from collections import deque
 
 from spcomm._core.errors import SpcommError
+from spcomm.launch.base import nothing
 from spcomm.launch.remote import versions
 from spcomm.launch.remote.control_link import LinkError
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
@@ -716,7 +717,7 @@ class Broker:
     def part(self) -> None:
         """Disconnect all, runs first: a member ends its boxes, and a run would blame the member."""
         late: list[bool] = []
-        self._say = _nothing  # that they leave is no news now
+        self._say = nothing  # that they leave is no news now
         self._is_parting = True
         ended = ["ended", 125, "the server was ended", "", False]
         for role, message in (("run", ["over", "the server was ended"]), ("meet", ended), ("join", ["bye"])):
@@ -753,7 +754,3 @@ def _with_names(sentence: str, run: Run, job: GroupJob) -> str:
         if number < len(run.members) and f"box {box} " in sentence
     ]
     return f"{sentence} ({', '.join(names)})" if names else sentence
-
-
-def _nothing(_text: str) -> None:
-    pass

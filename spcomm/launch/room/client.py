@@ -6,6 +6,7 @@ A `Cluster` of a room has such a run, too: its calls follow each other in the sa
 
 import os
 
+from spcomm.launch.base import nothing
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.values import MOST_NODES
@@ -108,7 +109,7 @@ class Session:
             "cluster": self._is_cluster,
         }
         self.link = ClientLink(self._loop, self.where, self.key, "run", about)
-        self.link.listen(self._loop, _nothing)
+        self.link.listen(self._loop, nothing)
         while (message := self._next())[0] != "members":
             if message[0] == "waiting":
                 text = one_line(f"waiting for members: {message[1]} of {message[2]} are there")
@@ -243,7 +244,7 @@ class Server:
 
     def leave(self, loop: Loop) -> None:
         """Stop listening to it; it is still there, for its end."""
-        self.session.link.listen(loop, _nothing)
+        self.session.link.listen(loop, nothing)
 
     def receive(self) -> "tuple | None":
         """Return why the run cannot go on; None when all has been carried, or the server is gone."""
@@ -309,7 +310,3 @@ class ServerTransport:
 
 def _write(text: str) -> None:
     os.write(2, text.encode())
-
-
-def _nothing() -> None:
-    pass

@@ -13,6 +13,8 @@ import os
 import sys
 import time
 
+from spcomm.launch.base import nothing
+from spcomm.launch.base.wire import rights
 from spcomm.launch.remote.box import withdraw
 from spcomm.launch.remote.framing import one_line
 from spcomm.launch.room import connect
@@ -212,7 +214,7 @@ class BoxProcess:
             raise MeetError(connect.EINVAL, f"{error} (in {where})") from None
 
     def _wait(self) -> None:
-        self._link.listen(self._loop, _nothing)
+        self._link.listen(self._loop, nothing)
         self._loop.add(self._sock.fileno(), self._leave)  # the program is gone
         self._loop.at("timeout", self._timeout_s, self._too_late)
         while not self._granted:
@@ -289,9 +291,8 @@ class BoxProcess:
         name, label = f"the gateway of box {box}", f"spcomm gw {box}"
         self._gateway = TransportProcess(name, box, label, carry, self._segment.fd, [], reports=True)
         ranks = b"".join(rank.to_bytes(4, sys.byteorder) for rank in about["ranks"])
-        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, self._segment.fd.to_bytes(4, sys.byteorder))]
         try:
-            self._sock.sendmsg([_header(0, ranks) + ranks], rights)
+            self._sock.sendmsg([_header(0, ranks) + ranks], rights(self._segment.fd))
         except OSError:  # the program is gone
             self._leave()
 
@@ -428,10 +429,6 @@ def _serve_step(
         return not count and bool(had or left)
 
     serve(loop, listener, code, about, lambda _text: None, 1024, is_over)
-
-
-def _nothing() -> None:
-    pass
 
 
 def _header(code: int, data: bytes) -> bytes:

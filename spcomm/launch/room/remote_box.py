@@ -21,7 +21,7 @@ import tempfile
 from spcomm._core import net
 from spcomm.launch.base import report
 from spcomm.launch.base.loop import Loop
-from spcomm.launch.base.wire import NOSIGNAL, encoded, encoded_descriptor
+from spcomm.launch.base.wire import NOSIGNAL, encoded, rights
 from spcomm.launch.remote.box import Box, withdraw
 from spcomm.launch.remote.framing import MOST, Outlet
 from spcomm.launch.room import connect, fetch, folder
@@ -190,8 +190,7 @@ class ClusterBox(RoomBox):
         """Send the memory's descriptor to a node, which has read everything that was sent to it before."""
         segment, _ranks = self._memory
         message = encoded(("memory", segment.device, segment.inode))
-        right = encoded_descriptor(segment.fd)
-        sock.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, right)], NOSIGNAL)
+        sock.sendmsg([message], rights(segment.fd), NOSIGNAL)
 
     def _mark(self, rank: int, code: int) -> None:
         segment, ranks = self._memory

@@ -26,6 +26,7 @@ import select
 import time
 from collections import deque
 
+from spcomm.launch.base import nothing
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.remote import versions
 from spcomm.launch.remote.control_link import ControlLink, LinkError
@@ -61,7 +62,7 @@ class RoomLink:
         self._core = ControlLink(timeout_s, time.monotonic())
         self._frames: MacFrames | None = None
         self._messages: deque[bytes] = deque()
-        self._call: Callable[[], None] = _nothing
+        self._call: Callable[[], None] = nothing
         self.is_gone = False  # it is over, and not because the other end has finished
         self.broken = False  # it makes no more calls to its owner
 
@@ -147,7 +148,7 @@ class RoomLink:
         loop, late = Loop(), []
         if patience_s is not None:
             loop.at("patience", patience_s, lambda: late.append(True))
-        self.listen(loop, _nothing)
+        self.listen(loop, nothing)
         self.hold(True)  # the owner ignores later messages
         while not (self.has_arrived or self.broken or late):
             loop.turn()
@@ -157,7 +158,7 @@ class RoomLink:
     def close(self) -> None:
         """Give up the link without a message."""
         self.is_gone = True
-        self._call = _nothing
+        self._call = nothing
         self._drop()
 
     def _end(self) -> None:
@@ -171,7 +172,7 @@ class RoomLink:
         if self._messages:
             self._call()
         if self._has_ended and not self._messages:
-            call, self._call = self._call, _nothing
+            call, self._call = self._call, nothing
             call()
 
     # Connections
@@ -496,7 +497,3 @@ class ClientLink(RoomLink):
         if frame is None:
             raise EntryError(f"what listens at {spelt(self._place)} sent a malformed message")
         return frame[0]
-
-
-def _nothing() -> None:
-    pass
