@@ -5,6 +5,7 @@ import os
 import sys
 
 from spcomm.command_help import CommandHelp
+from spcomm.text import ranges_text, rounded_size
 
 
 def command_help() -> CommandHelp:
@@ -111,21 +112,10 @@ def _processors(usable: float) -> "dict[str, object]":
     allowed = len(affinity) if affinity is not None else os.cpu_count() or 1
     return {
         "online": os.cpu_count(),
-        "affinity": _ranges(affinity) if affinity is not None else None,
+        "affinity": ranges_text(affinity).replace(", ", ",") if affinity is not None else None,
         "quota": usable if usable < allowed else None,
         "usable": usable,
     }
-
-
-def _ranges(numbers: "list[int]") -> str:
-    """Return `0-3,8` for 0, 1, 2, 3, 8."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][1] == number - 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
 def _memory(usable: int) -> "dict[str, object]":
@@ -186,9 +176,4 @@ def _in_path(name: str) -> "str | None":
 
 
 def _size(value: object) -> str:
-    if not isinstance(value, int):
-        return "unknown"
-    for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
-        if value >= 1 << shift:
-            return f"{value / (1 << shift):.1f}".removesuffix(".0") + letter
-    return str(value)
+    return rounded_size(value) if isinstance(value, int) else "unknown"

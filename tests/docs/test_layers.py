@@ -92,7 +92,7 @@ IMPORTS = {
     },
     "demo": PUBLIC | {"argument_parser", "command_help", "launch", "config"},
     "compiling": {"command_help", "mpi"},
-    "info": {"_core.segments", "command_help", "config", "launch.cmdline.allocation"},
+    "info": {"_core.segments", "command_help", "config", "launch.cmdline.allocation", "text"},
     "completion": {"cli", "command_help"},
     "cli": PUBLIC | {"command_help", "config", "launch.base.process"},
     "__main__": {"cli"},
@@ -278,7 +278,8 @@ def imports_of(package):
 
 def package_of(module):
     """spcomm.launch.local.fork_server -> local; spcomm.launch.command -> "" """
-    return module.split(".")[2] if module.count(".") > 2 else ""
+    name = "".join(module.split(".")[2:3])
+    return name if name in LAUNCH else ""
 
 
 def test_packages_of_the_launcher():

@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from spcomm import info
 from spcomm._core import segments
 
@@ -72,10 +70,3 @@ def test_unknown_arguments_and_help(launch):
     done = run(launch, "--yaml")
     assert done.returncode == 125 and done.stderr.startswith("spcomm info: unknown argument --yaml; usage: ")
     assert run(launch, "--help").stdout.startswith("usage: spcomm info")
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"), [([0], "0"), ([0, 1, 2, 3, 8], "0-3,8"), ([1, 3, 4], "1,3-4"), ([], "")]
-)
-def test_ranges(numbers, text):
-    assert info._ranges(numbers) == text
