@@ -135,11 +135,11 @@ static void forget_groupings(spc_comm_t *comm) {
 }
 
 /* Tells the members, this node included, that it sends nothing more in this communicator: no call is inside it now.
- * With members in other boxes, nobody could know when the last frame of the others has come: then the number stays
- * taken. Without memory or after the node's end, too. */
+ * Without memory or after the node's end the number stays taken. */
 static void give_up_number(spc_comm_t *comm) {
     spc_node_t *node = comm->node;
-    if (comm->number == 0 || spc_comm_spans(comm) || spc_node_check_usable(node) != SPC_OK) {
+    const bool is_made = comm->reduce != NULL; /* else it may have no list of members either */
+    if (comm->number == 0 || !is_made || spc_node_check_usable(node) != SPC_OK) {
         return;
     }
     pthread_mutex_lock(&node->lock);

@@ -57,6 +57,7 @@ spc_payload_t spc_making_payload(const spc_comm_t *comm, const spc_splitting_t *
 
 static void write_table(const spc_comm_t *comm, const spc_splitting_t *splitting, spc_comm_table_t *table) {
     table->size = splitting->size;
+    table->making = splitting->making;
     for (uint32_t i = 0; i < splitting->size; i++) {
         table->member[i] = (uint16_t)spc_comm_member(comm, splitting->members[i]);
     }
@@ -107,7 +108,7 @@ static int make_tables(spc_comm_t *part, const spc_comm_t *parent, const spc_spl
 static void take_number(spc_comm_t *part) {
     spc_node_t *node = part->node;
     pthread_mutex_lock(&node->lock);
-    spc_numbers_note_made(node->numbers, part->number, spc_comm_spans(part) ? SPC_NUMBER_TAKEN : part->size);
+    spc_numbers_note_made(node->numbers, part->number, part->size);
     spc_comm_forget_call(part);
     pthread_mutex_unlock(&node->lock);
 }
@@ -139,13 +140,10 @@ static int make_half(spc_comm_t *parent, spc_splitting_t *splitting, spc_comm_t 
     return SPC_OK;
 }
 
-/* The gateway of a box that has room may know the number, so it stays reserved then. */
 static int make_nothing(spc_comm_t *comm, spc_splitting_t *splitting) {
-    if (splitting->memory == SPC_OK || comm->config->boxes == 1) {
-        pthread_mutex_lock(&comm->node->lock);
-        spc_making_give_back(comm, splitting);
-        pthread_mutex_unlock(&comm->node->lock);
-    }
+    pthread_mutex_lock(&comm->node->lock);
+    spc_making_give_back(comm, splitting);
+    pthread_mutex_unlock(&comm->node->lock);
     return splitting->memory;
 }
 

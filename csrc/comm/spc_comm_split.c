@@ -58,6 +58,7 @@ static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t numbe
     (void)spc_inbox_drain(node->inbox); /* last messages that make numbers free */
     spc_making_give_back(comm, splitting);
     splitting->reserved = spc_numbers_reserve(node->numbers, number != 0 ? number : node->numbers->next);
+    splitting->making = node->numbers->making;
     spc_node_unlock(node);
 }
 
@@ -85,7 +86,7 @@ static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, v
         reserve(comm, splitting, 0);
     }
     while (all.differs != 0) {
-        const spc_offer_t own = {.number = splitting->reserved};
+        const spc_offer_t own = {.number = splitting->reserved, .making = splitting->making};
         int status = round(comm, call, &own, &all, deadline_ns);
         if (status != SPC_OK) {
             return status;
@@ -104,6 +105,7 @@ static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, v
         }
     }
     splitting->number = splitting->reserved;
+    splitting->making = all.making;
     return SPC_OK;
 }
 
@@ -160,6 +162,9 @@ static int find_members(spc_comm_t *comm, spc_splitting_t *splitting, int64_t co
     for (uint32_t i = 0; i < splitting->size; i++) {
         splitting->members[i] = candidates[i].rank;
         splitting->rank = candidates[i].rank == comm->rank ? i : splitting->rank;
+    }
+    if (splitting->size != 0) {
+        splitting->making = told_by(comm, splitting->members[0]).offer.making;
     }
     free(candidates);
     return SPC_OK;

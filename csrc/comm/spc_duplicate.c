@@ -35,6 +35,7 @@ typedef enum verdict {
 typedef struct answer {
     uint32_t verdict;
     uint32_t number;
+    uint32_t making; /* of AGREED */
     uint32_t lacks_memory;
 } answer_t;
 
@@ -228,7 +229,7 @@ static uint32_t choose(const spc_duplicate_t *duplicate) {
 static answer_t judge(const spc_duplicate_t *duplicate) {
     const offer_t *all = &duplicate->all;
     if (!duplicate->differs && all->number != 0) {
-        return (answer_t){.verdict = AGREED, .number = all->number};
+        return (answer_t){.verdict = AGREED, .number = all->number, .making = duplicate->splitting.making};
     }
     if (duplicate->round == 0) {
         return (answer_t){.verdict = TRY};
@@ -248,6 +249,7 @@ static void follow(spc_duplicate_t *duplicate, const answer_t *answer) {
     offer_t offer;
     switch ((verdict_t)answer->verdict) {
     case AGREED:
+        duplicate->splitting.making = answer->making;
         begin_memory(duplicate);
         break;
     case NO_NUMBER:
@@ -362,6 +364,7 @@ static void start(spc_duplicate_t *duplicate) {
     spc_comm_t *comm = duplicate->comm;
     duplicate->tag = TAG_FIRST + (int32_t)(comm->duplicates++ % TAGS);
     duplicate->splitting.reserved = reserve_next(comm->node->numbers);
+    duplicate->splitting.making = comm->node->numbers->making;
     if (comm->rank == 0) {
         begin_round(duplicate);
         lead(duplicate);

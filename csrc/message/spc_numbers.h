@@ -6,10 +6,13 @@
  * communicator can arrive here any more. Each member that has destroyed a communicator sends its last message in it
  * (SPC_SLOT_LAST) to every member in turn, itself included. Rows are in order, so the number is free once as many of
  * these have arrived as the communicator has members. docs/internals/comm.md has the argument,
- * tests/models/number_reuse.pml the model.
+ * tests/models/number_reuse.pml and number_reuse_boxes.pml the models.
  *
- * A number whose communicator has members in several boxes is never free again, nor is that of a communicator that a
- * member did not destroy before it ended.
+ * The number of a communicator that a member did not destroy before it ended is never free again.
+ *
+ * Rows go on through gateways, so between boxes the same holds. But what gateways and the server tell each other of a
+ * communicator takes other ways, and may be late: so there a number is not enough, and each making of a communicator
+ * has a second one, which its first member gives it and never gives again.
  *
  * Private to the node; used under its lock. Nothing waits.
  */
@@ -23,6 +26,7 @@
 
 typedef struct spc_numbers {
     uint32_t next; /* where the next search begins: all numbers have their turn */
+    uint32_t making; /* of the last reservation: each has another one */
     struct {
         uint16_t members; /* 0: free; SPC_NUMBER_TAKEN: not known (yet) */
         uint16_t lasts; /* members whose last message has come, perhaps before `members` is known */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers of communicators are used again, and no message of a former communicator comes into a later one. */
 #include "split_box.h"
+#include "wide_box.h"
 
 #include <pthread.h>
 
 #define NODES 3
+
 #define FEW 7
 #define ROUNDS 400
 
@@ -42,6 +44,7 @@ static void few_numbers_are_enough_of(spc_comm_t *comm) {
 }
 
 ON_ALL(few_numbers_are_enough, WITH(.queue_limit_bytes = 1024, .slots = 2, .ring_bytes = 4096))
+OVER_BOXES(few_numbers_are_enough, WITH(.queue_limit_bytes = 1024, .slots = 2, .ring_bytes = 4096))
 
 /* Members have different histories, and a node that is not in a group goes on meanwhile. */
 static void groups_with_few_numbers_of(spc_comm_t *comm) {
@@ -59,6 +62,7 @@ static void groups_with_few_numbers_of(spc_comm_t *comm) {
 }
 
 ON_ALL(groups_with_few_numbers, WITH(.slots = 2))
+OVER_BOXES(groups_with_few_numbers, WITH(.slots = 2))
 
 /* ---- several at once */
 
@@ -83,6 +87,7 @@ static void two_threads_with_few_numbers_of(spc_comm_t *comm) {
 }
 
 ON_ALL(two_threads_with_few_numbers, WITH(.slots = 2))
+OVER_BOXES(two_threads_with_few_numbers, WITH(.slots = 2))
 
 /* ---- all are taken */
 
@@ -107,6 +112,7 @@ static void all_numbers_in_use_of(spc_comm_t *comm) {
 }
 
 ON_ALL(all_numbers_in_use, WITH(.slots = 0))
+OVER_BOXES(all_numbers_in_use, WITH(.slots = 0))
 
 /* As long as one member has the communicator, none of the others uses its number. */
 static void one_member_keeps_it_of(spc_comm_t *comm) {
@@ -131,6 +137,7 @@ static void one_member_keeps_it_of(spc_comm_t *comm) {
 }
 
 ON_ALL(one_member_keeps_it, WITH(.slots = 0))
+OVER_BOXES(one_member_keeps_it, WITH(.slots = 0))
 
 static void no_memory_takes_no_number_of(spc_comm_t *comm) {
     spc_comm_t *none;
@@ -141,6 +148,7 @@ static void no_memory_takes_no_number_of(spc_comm_t *comm) {
 }
 
 ON_ALL(no_memory_takes_no_number, WITH(.arena_bytes = 1))
+OVER_BOXES(no_memory_takes_no_number, WITH(.arena_bytes = 1))
 
 /* ---- what a closed communicator leaves behind */
 
@@ -164,6 +172,7 @@ static void nothing_is_handed_on_of(spc_comm_t *comm) {
 }
 
 ON_ALL(nothing_is_handed_on, WITH(.slots = 0))
+OVER_BOXES(nothing_is_handed_on, WITH(.slots = 0))
 
 /* The notices of the end are no messages, neither those that were read nor those that were not. */
 static void notices_are_not_counted_of(spc_comm_t *comm) {
@@ -188,12 +197,19 @@ ON_ALL(notices_are_not_counted, WITH(.slots = 0))
 
 int main(void) {
     RUN(few_numbers_are_enough);
+    RUN(few_numbers_are_enough_over_boxes);
     RUN(groups_with_few_numbers);
+    RUN(groups_with_few_numbers_over_boxes);
     RUN(two_threads_with_few_numbers);
+    RUN(two_threads_with_few_numbers_over_boxes);
     RUN(all_numbers_in_use);
+    RUN(all_numbers_in_use_over_boxes);
     RUN(one_member_keeps_it);
+    RUN(one_member_keeps_it_over_boxes);
     RUN(no_memory_takes_no_number);
+    RUN(no_memory_takes_no_number_over_boxes);
     RUN(nothing_is_handed_on);
+    RUN(nothing_is_handed_on_over_boxes);
     RUN(notices_are_not_counted);
     return check_done();
 }

@@ -2,6 +2,7 @@
 /* Duplicates of communicators are made without waiting, and never get the same number. */
 #include "comm/spc_duplicate.h"
 #include "split_box.h"
+#include "wide_box.h"
 
 #define NODES 3
 #define SEVERAL 4
@@ -70,6 +71,7 @@ static void begin_and_end_in_other_orders_of(spc_comm_t *comm) {
 }
 
 ON_ALL(begin_and_end_in_other_orders, WITH(.slots = 2))
+OVER_BOXES(begin_and_end_in_other_orders, WITH(.slots = 2))
 
 /* Members that have other numbers free agree on one of those that are left. */
 static void few_numbers_are_enough_of(spc_comm_t *comm) {
@@ -97,6 +99,7 @@ static void few_numbers_are_enough_of(spc_comm_t *comm) {
 }
 
 ON_ALL(few_numbers_are_enough, WITH(.slots = 2, .ring_bytes = 4096))
+OVER_BOXES(few_numbers_are_enough, WITH(.slots = 2, .ring_bytes = 4096))
 
 static void all_numbers_in_use_of(spc_comm_t *comm) {
     spc_comm_t *parts[3], *none;
@@ -116,10 +119,14 @@ static void all_numbers_in_use_of(spc_comm_t *comm) {
 }
 
 ON_ALL(all_numbers_in_use, WITH(.slots = 0))
+OVER_BOXES(all_numbers_in_use, WITH(.slots = 0))
 
 int main(void) {
     RUN(begin_and_end_in_other_orders);
+    RUN(begin_and_end_in_other_orders_over_boxes);
     RUN(few_numbers_are_enough);
+    RUN(few_numbers_are_enough_over_boxes);
     RUN(all_numbers_in_use);
+    RUN(all_numbers_in_use_over_boxes);
     return check_done();
 }

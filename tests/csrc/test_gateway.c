@@ -3,6 +3,7 @@
 #include "any_frame.h"
 #include "wide_box.h"
 
+#include "comm/spc_comm_private.h"
 #include "net/gateway/spc_gateway_private.h"
 
 static const uint16_t interleaved[] = {0, 0, 1, 0, 1}; /* the paper's Table 1 */
@@ -523,6 +524,13 @@ static uint64_t count_left(const wide_box_t *wide, uint32_t destination, int32_t
     return count;
 }
 
+/* Counts what node 0 has sent node 2 in the other box, as --stats does. */
+static uint32_t count_sent(const wide_box_t *wide) {
+    return spc_mailbox_count(spc_segment_part(&wide->box[0].segment, SPC_REGION_MAILBOX, 2), 0,
+                             wide->box[0].segment.config->slots)
+        .messages;
+}
+
 static void to_the_ended_with(spc_config_t config) {
     wide_box_t wide;
     config.nodes = 4;
@@ -560,8 +568,63 @@ TEST(parts_to_the_ended) {
         CHECK_OK(spc_comm_poll(comm, SPC_CONTEXT_USER, &(uint64_t){0}));
     }
     CHECK_EQ_U(count_left(&wide, 2, 0), 1);
+    CHECK_EQ_U(count_sent(&wide), 1);
     spc_comm_destroy(comm);
     wide_free(&wide);
+}
+
+/* That a sender has destroyed a communicator is no message: dropped, it is not counted. */
+TEST(last_messages_to_the_ended) {
+    wide_box_t wide;
+    wide_open(&wide, (spc_config_t){.nodes = 4}, NULL);
+    const spc_frame_t end = {.kind = SPC_FRAME_STATUS, .source = 2, .total_bytes = SPC_NODE_FINISHED};
+    CHECK_OK(wide.gateway[0]->deliver(wide.gateway[0], &end, NULL));
+    spc_comm_t *comm = wide_join(&wide, 0);
+    spc_outbox_send_last(comm->node->outbox, &(uint32_t){2}, 1, SPC_CONTEXT_KINDS + SPC_CONTEXT_INTERNAL);
+    CHECK(!spc_gateway_send_are_empty(wide.gateway[0], 0));
+    (void)spc_gateway_send_progress(wide.gateway[0]);
+    CHECK(spc_gateway_send_are_empty(wide.gateway[0], 0));
+    CHECK_EQ_U(count_left(&wide, 2, 0), 0);
+    CHECK_EQ_U(count_sent(&wide), 0);
+    spc_comm_destroy(comm);
+    wide_free(&wide);
+}
+
+/* ---- what comes late, of a former communicator with that number and that first member */
+
+static void late_body(int rank, int size, void *argument) {
+    wide_box_t *wide = argument;
+    spc_comm_t *comm = wide_join(wide, rank), *part;
+    (void)size;
+    CHECK_OK(spc_comm_split(comm, 0, 0, SPC_NO_DEADLINE, &part));
+    if (rank == 0) {
+        spc_gateway_t *gateway = wide->gateway[0];
+        pthread_mutex_lock(&gateway->lock);
+        const spc_gateway_area_t *area = gateway->areas->next;
+        spc_frame_t frame = {.kind = SPC_FRAME_LEFT,
+                             .source = 1,
+                             .context = (uint16_t)part->number,
+                             .total_bytes = area->making - 1};
+        CHECK(area->making != 0);
+        CHECK_OK(gateway->deliver(gateway, &frame, NULL));
+        CHECK(!area->leaves[1]);
+        frame.kind = SPC_FRAME_ARRIVE;
+        frame.offset = area->phase[1] + 1; /* node 1 may have come to the barrier */
+        frame.length_bytes = 48;
+        CHECK_OK(gateway->deliver(gateway, &frame, (const unsigned char[48]){0}));
+        CHECK_EQ_U(area->phase[1], frame.offset - 1);
+        frame.total_bytes = area->making;
+        CHECK_EQ(gateway->deliver(gateway, &frame, (const unsigned char[48]){0}), SPC_EINVAL); /* nonsense */
+        pthread_mutex_unlock(&gateway->lock);
+    }
+    barrier(part);
+    CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
+    spc_comm_destroy(part);
+    comm_box_leave(comm);
+}
+
+TEST(news_of_a_former_communicator) {
+    wide_run(2, (spc_config_t){0}, NULL, late_body);
 }
 
 /* ---- what no gateway of ours sends */

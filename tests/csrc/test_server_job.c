@@ -261,6 +261,30 @@ TEST(a_phase_costs_one_frame_each_way) {
     end(record);
 }
 
+/* The first one leaves an arrival of box 0 behind: box 1 has left without coming to that phase. */
+TEST(communicators_of_one_number_are_told_apart) {
+    record_t *record = begin(BOXES, box_of_rank, RANKS, 2000);
+    spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .flags = LAST, .context = 7, .offset = 1};
+    unsigned char body[MASK];
+    put_u64(body, 3);
+    frame.length_bytes = sizeof body;
+    for (uint64_t making = 1; making <= 3; making++) {
+        frame.total_bytes = making;
+        frame.source = 0;
+        CHECK_OK(spc_server_job_take(record->job, 0, &frame, body));
+        CHECK_EQ(record->count, 0);
+        frame.source = 1;
+        if (making != 1) {
+            CHECK_OK(spc_server_job_take(record->job, 1, &frame, body));
+            CHECK_EQ(record->count, 2);
+            CHECK_EQ_U(record->lines[0].frame.total_bytes, making);
+            forget(record);
+        }
+    }
+    CHECK(spc_server_job_collected(record->job) != 0);
+    end(record);
+}
+
 TEST(an_urgent_arrival_is_handed_on) {
     record_t *record = begin(BOXES, box_of_rank, RANKS, 1000);
     CHECK_OK(arrive(record, 0, 1, 1, 7, "zero ", LAST));

@@ -121,4 +121,17 @@ static inline void wide_run(int n, spc_config_t config, const uint16_t *place, c
     wide_close(&wide);
 }
 
+/* A body of split_box.h over two boxes: nodes 0 and 1, and node 2. Ranks are threads. */
+#define OVER_BOXES(name, configuration)                                       \
+    static void name##_wide_body(int rank, int size, void *wide) {            \
+        spc_comm_t *comm = wide_join(wide, rank);                             \
+        CHECK_EQ(size, NODES);                                                \
+        name##_of(comm);                                                      \
+        barrier(comm);                                                        \
+        comm_box_leave(comm);                                                 \
+    }                                                                         \
+    static void name##_over_boxes(void) {                                     \
+        wide_run(NODES, (spc_config_t)configuration, NULL, name##_wide_body); \
+    }
+
 #endif

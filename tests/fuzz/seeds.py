@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import entries
 
 FOUND = Path(__file__).with_name("found.txt")
-VERSION = 10  # SPC_FRAME_VERSION; of another one a reader refuses everything
+VERSION = 11  # SPC_FRAME_VERSION; of another one a reader refuses everything
 # The first byte of an input: see fuzz_frame.c, fuzz_arrival.c and fuzz_handshake.c.
 START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
 OPERATION, TYPES, LENGTH, ROW, PLACE = 1, 2, 4, 8, 16

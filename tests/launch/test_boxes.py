@@ -351,6 +351,25 @@ def test_who_entered_a_barrier_and_ended_is_not_missed(launch, case, route):
     assert result.code == 0 and result.lines == ["over"] * size, result
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["relay", "direct"])
+def test_there_are_more_communicators_than_numbers(launch, route):
+    result = launch.program(
+        """
+        import spcomm
+        comm = spcomm.startup()
+        for i in range(16_500):
+            part = comm.split(i % 7 if comm.rank == i % 2 else 0)
+            part.send(i, (part.rank + 1) % part.size, tag=i % 2)
+            assert part.recv(tag=i % 2) == i
+            part.close()
+        print("over")
+        """,
+        options=("-n", 2, "--boxes", 2, "--route", route, "--strict"),
+    )
+    assert result.code == 0 and result.lines == ["over"] * 2, result
+
+
 def test_what_is_left_is_told_of_all_boxes(launch):
     result = launch.program(
         """

@@ -5,6 +5,10 @@
  * No communicator is unknown here because it is new: spc_comm_split returns only after every box has reported that it
  * has its memory, and a box reports so after its gateway has received that memory. So frames for an unknown
  * communicator concern one that all members here have left, or that has none here. The gateway drops them.
+ *
+ * A number is used again as soon as no node can get a message of its former communicator (spc_numbers.h). Frames about
+ * that one, and its area, may still be there: its members leave one by one, and their gateways announce it when they
+ * can. So the making, too, names a communicator here.
  */
 #include "net/gateway/spc_gateway_private.h"
 
@@ -106,9 +110,11 @@ void spc_gateway_areas_destroy(spc_gateway_t *gateway) {
     }
 }
 
-spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, uint32_t number, uint32_t first) {
+spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, const spc_frame_t *frame) {
     spc_gateway_area_t *area = gateway->areas;
-    while (area != NULL && (area->number != number || area->members[0] != first)) {
+    while (area != NULL
+           && (area->number != frame->context || area->members[0] != (uint32_t)frame->tag
+               || area->making != frame->total_bytes)) {
         area = area->next;
     }
     return area;
@@ -124,6 +130,7 @@ int spc_gateway_add_area(spc_gateway_t *gateway, uint32_t number, spc_block_shar
         return status;
     }
     made->block = block;
+    made->making = table->making;
     made->next = gateway->areas->next;
     gateway->areas->next = made;
     return SPC_OK;

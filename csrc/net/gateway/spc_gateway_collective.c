@@ -77,6 +77,7 @@ static void send_arrivals(spc_gateway_t *gateway, const spc_gateway_area_t *area
         .source = (uint16_t)gateway->box,
         .tag = (int32_t)area->members[0],
         .context = (uint16_t)area->number,
+        .total_bytes = area->making,
         .offset = phase,
     };
     spc_gateway_send(gateway, &frame, arrivals->body, arrivals->length_bytes);
@@ -246,7 +247,7 @@ static int take_ahead(spc_gateway_t *gateway, spc_gateway_area_t *area) {
 }
 
 int spc_gateway_on_arrive(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
-    spc_gateway_area_t *area = spc_gateway_find_area(gateway, frame->context, (uint32_t)frame->tag);
+    spc_gateway_area_t *area = spc_gateway_find_area(gateway, frame);
     if (frame->length_bytes < sizeof(area->boxes)) {
         return SPC_EINVAL;
     }
@@ -329,7 +330,7 @@ void spc_gateway_collective_flush(spc_gateway_t *gateway, uint32_t rank) {
 /* ---- nodes that close communicators */
 
 int spc_gateway_on_left(spc_gateway_t *gateway, const spc_frame_t *frame) {
-    spc_gateway_area_t *area = spc_gateway_find_area(gateway, frame->context, (uint32_t)frame->tag);
+    spc_gateway_area_t *area = spc_gateway_find_area(gateway, frame);
     for (uint32_t i = 0; area != NULL && area->block != NULL && i < area->size; i++) {
         area->leaves[i] = area->leaves[i] || area->members[i] == frame->source;
     }
@@ -354,7 +355,8 @@ static void tell_left(spc_gateway_t *gateway, spc_gateway_area_t *area, uint32_t
                                .flags = SPC_FRAME_OTHERS,
                                .source = (uint16_t)area->members[member],
                                .tag = (int32_t)area->members[0],
-                               .context = (uint16_t)area->number};
+                               .context = (uint16_t)area->number,
+                               .total_bytes = area->making};
     spc_gateway_send(gateway, &frame, NULL, 0);
     area->has_left[member] = true;
 }

@@ -215,6 +215,14 @@ static int announce(spc_gateway_t *gateway, const spc_frame_t *frame, const int3
     return status;
 }
 
+/* Behind all messages of its sender, as in one box. */
+static void announce_last(spc_gateway_t *gateway, const spc_frame_t *frame, const int32_t *destinations) {
+    for (uint32_t i = 0; i < frame->count; i++) {
+        const uint32_t rank = (uint32_t)destinations[i];
+        spc_outbox_send_last(gateway->sources[frame->source].outbox, &rank, 1, frame->context);
+    }
+}
+
 static int take_whole(spc_gateway_t *gateway, const spc_frame_t *frame, const int32_t *destinations,
                       const unsigned char *bytes) {
     spc_block_shared_t *block = NULL;
@@ -336,6 +344,10 @@ int spc_gateway_on_message(spc_gateway_t *gateway, const spc_frame_t *frame, con
         if (*owed > gateway->window) { /* more than its credit; memory here is bounded by that */
             return SPC_EINVAL;
         }
+    }
+    if ((frame->flags & SPC_FRAME_LAST) != 0) {
+        announce_last(gateway, frame, destinations);
+        return SPC_OK;
     }
     if ((frame->flags & SPC_FRAME_PART) != 0) {
         return take_part(gateway, frame, destinations, body + list_bytes, length);

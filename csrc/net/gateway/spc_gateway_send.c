@@ -77,6 +77,9 @@ static void give_back(spc_gateway_t *gateway, spc_gateway_row_t *row) {
         spc_block_unpin(piece.block, row->destination);
         spc_event_notify(&gateway->events[owner], features);
     }
+    if (piece.offset != 0 || (slot->flags & SPC_SLOT_LAST) != 0) {
+        spc_mailbox_count_part(&row->reader);
+    }
     if (spc_mailbox_consume(&row->reader)) {
         spc_event_notify(&gateway->events[row->source], features);
     }
@@ -209,11 +212,13 @@ static uint32_t spc_gateway_cast(spc_gateway_t *gateway, spc_gateway_row_t *row,
 
 /* ---- sending */
 
-/* Counts the head of a row that is dropped as a message that no node receives. Messages in parts count with their last
- * part: until it is in the row, their sender has the rest, and counts them when it drops that. */
+/* Counts the head of a row that is dropped as a message that no node receives, if it is one. Messages in parts count
+ * with their last part: until it is in the row, their sender has the rest, and counts them when it drops that. */
 static void count_dropped(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
                           const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece) {
-    if ((slot->flags & SPC_SLOT_PART) == 0 || piece->offset + piece->length_bytes == slot->length_bytes) {
+    const bool is_whole =
+        (slot->flags & SPC_SLOT_PART) == 0 || piece->offset + piece->length_bytes == slot->length_bytes;
+    if (is_whole && (slot->flags & SPC_SLOT_LAST) == 0) {
         spc_note_add_left(spc_gateway_notes(gateway, row->destination), slot->source, row->destination,
                           slot->tag, slot->context);
     }
@@ -245,7 +250,8 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
         .format = slot->format,
         .flags = (uint16_t)((length != slot->length_bytes ? SPC_FRAME_PART : 0)
                             | ((slot->flags & SPC_SLOT_ASKS) != 0 ? SPC_FRAME_ASKS : 0)
-                            | ((slot->flags & SPC_SLOT_ANSWER) != 0 ? SPC_FRAME_ANSWER : 0)),
+                            | ((slot->flags & SPC_SLOT_ANSWER) != 0 ? SPC_FRAME_ANSWER : 0)
+                            | ((slot->flags & SPC_SLOT_LAST) != 0 ? SPC_FRAME_LAST : 0)),
         .source = (uint16_t)row->source,
         .tag = slot->tag,
         .context = slot->context,

@@ -64,6 +64,7 @@ struct spc_server_phase {
     contribution_t *first, **end;
     uint16_t context;
     int32_t tag; /* the parts of a split communicator share a context, and differ in their first members */
+    uint64_t making; /* communicators of one context and first member follow each other, and differ in this */
     bool is_urgent;
 };
 
@@ -91,7 +92,7 @@ static spc_server_phase_t **place_of(spc_server_job_t *job, const spc_frame_t *f
     spc_server_phase_t **place = &job->phases[hash % SPC_SERVER_JOB_BUCKETS];
     while (*place != NULL
            && ((*place)->context != frame->context || (*place)->tag != frame->tag
-               || (*place)->number != frame->offset)) {
+               || (*place)->making != frame->total_bytes || (*place)->number != frame->offset)) {
         place = &(*place)->next;
     }
     return place;
@@ -133,6 +134,7 @@ static int begin_phase(spc_server_job_t *job, spc_server_phase_t **place, const 
     }
     phase->context = frame->context;
     phase->tag = frame->tag;
+    phase->making = frame->total_bytes;
     phase->number = frame->offset;
     phase->boxes = boxes;
     phase->end = &phase->first;
@@ -238,7 +240,7 @@ static int send_all_missing(spc_server_job_t *job, spc_server_phase_t *phase, co
 
 typedef struct reduction {
     spc_arrival_t like; /* the first arrival; all others match it */
-    bool is_wide;       /* some field has the type WIDE */
+    bool is_wide; /* some field has the type WIDE */
     uint32_t members;
     spc_subtree_t *subtrees; /* by first member */
 } reduction_t;

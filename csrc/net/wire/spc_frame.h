@@ -22,7 +22,7 @@
 
 #define SPC_FRAME_HEADER_BYTES 64
 #define SPC_FRAME_BODY_MAX (UINT32_C(1) << 18) /* longer messages go in parts */
-#define SPC_FRAME_VERSION 10
+#define SPC_FRAME_VERSION 11
 #define SPC_FRAME_FROM_SERVER UINT16_MAX /* source of an ARRIVE whose value the server has combined */
 
 /* X(name, number, purpose). */
@@ -52,7 +52,8 @@ enum { /* flags, a mask */
        SPC_FRAME_PART =
            1,  /* MESSAGE: one of several parts; `offset` is its beginning, `total_bytes` its end */
        SPC_FRAME_ASKS = 2,  /* MESSAGE: the sender wants a receipt */
-       SPC_FRAME_LAST = 4,  /* ARRIVE: all members of the box have arrived now; without it more follows */
+       /* ARRIVE: all members of the box have arrived now; without it more follows. MESSAGE: none, but SPC_SLOT_LAST */
+       SPC_FRAME_LAST = 4,
        SPC_FRAME_OTHERS = 8, /* for all other boxes of the job, not only for box `destination` */
        SPC_FRAME_URGENT = 16, /* ARRIVE: this phase and those before it are forwarded at once */
        SPC_FRAME_FORWARD = 32, /* ARRIVE: for box `destination` as it is; the server does not collect it */
@@ -75,7 +76,9 @@ typedef struct spc_frame {
     uint16_t meta_bytes;
     uint16_t count; /* MESSAGE: how many ranks (u16 each, padded to a multiple of 8 bytes) begin the body */
     uint64_t sequence; /* of this link and direction: 1, 2, 3 …; 0: not counted, nor repeated */
-    uint64_t total_bytes; /* MESSAGE: of the whole message; HELLO, ACKNOWLEDGE: the last sequence received */
+    /* MESSAGE: of the whole message; ARRIVE, LEFT: the communicator's making; HELLO, ACKNOWLEDGE: the last sequence
+     * received */
+    uint64_t total_bytes;
     /* MESSAGE: of this part; ARRIVE: the phase; RECEIPT: the number; ACKNOWLEDGE: the last sequence sent */
     uint64_t offset;
     uint32_t length_bytes; /* of the body */
