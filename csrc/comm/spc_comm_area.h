@@ -41,8 +41,7 @@ uint64_t spc_comm_scratch_stride(const spc_config_t *config);
 /* Precedes the area of a split communicator with members in several boxes: for the gateways. */
 typedef struct spc_comm_table {
     uint32_t size;
-    uint32_t
-        making; /* with the first member it tells communicators of one number apart, for good (spc_numbers.h) */
+    uint32_t generation; /* with the first member it tells communicators of one number apart: spc_numbers.h */
     uint16_t member[]; /* ranks in the run, by rank */
 } spc_comm_table_t;
 

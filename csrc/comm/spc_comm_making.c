@@ -57,7 +57,7 @@ spc_payload_t spc_making_payload(const spc_comm_t *comm, const spc_splitting_t *
 
 static void write_table(const spc_comm_t *comm, const spc_splitting_t *splitting, spc_comm_table_t *table) {
     table->size = splitting->size;
-    table->making = splitting->making;
+    table->generation = splitting->generation;
     for (uint32_t i = 0; i < splitting->size; i++) {
         table->member[i] = (uint16_t)spc_comm_member(comm, splitting->members[i]);
     }

@@ -25,7 +25,7 @@ typedef struct spc_splitting {
                           SPC_COMMUNICATORS_MAX: there was no free one */
     uint8_t wraps; /* how often the search has begun again, at 1 */
     uint32_t number; /* once all nodes have reserved the same, and the members are known; else 0 */
-    uint32_t making; /* the reservation's; once there are members: the first member's */
+    uint32_t generation; /* the reservation's; once there are members: the first member's */
     uint32_t size; /* 0: this node belongs to none */
     uint32_t rank;
     uint32_t *members; /* ranks in the parent, by rank in the new communicator */
@@ -39,7 +39,7 @@ typedef struct spc_splitting {
 typedef struct spc_offer {
     uint32_t number; /* reserved by the node; the largest of all */
     uint32_t differs; /* 0: all have offered the same number */
-    uint32_t making; /* of the node, in a group: of the first member */
+    uint32_t generation; /* of the node, in a group: of the first member */
 } spc_offer_t;
 
 /* A call of spc_comm_create_group that an interruption has left, or that is under way. */

@@ -58,7 +58,7 @@ static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t numbe
     (void)spc_inbox_drain(node->inbox); /* last messages that make numbers free */
     spc_making_give_back(comm, splitting);
     splitting->reserved = spc_numbers_reserve(node->numbers, number != 0 ? number : node->numbers->next);
-    splitting->making = node->numbers->making;
+    splitting->generation = node->numbers->generation;
     spc_node_unlock(node);
 }
 
@@ -86,7 +86,7 @@ static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, v
         reserve(comm, splitting, 0);
     }
     while (all.differs != 0) {
-        const spc_offer_t own = {.number = splitting->reserved, .making = splitting->making};
+        const spc_offer_t own = {.number = splitting->reserved, .generation = splitting->generation};
         int status = round(comm, call, &own, &all, deadline_ns);
         if (status != SPC_OK) {
             return status;
@@ -105,7 +105,7 @@ static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, v
         }
     }
     splitting->number = splitting->reserved;
-    splitting->making = all.making;
+    splitting->generation = all.generation;
     return SPC_OK;
 }
 
@@ -164,7 +164,7 @@ static int find_members(spc_comm_t *comm, spc_splitting_t *splitting, int64_t co
         splitting->rank = candidates[i].rank == comm->rank ? i : splitting->rank;
     }
     if (splitting->size != 0) {
-        splitting->making = told_by(comm, splitting->members[0]).offer.making;
+        splitting->generation = told_by(comm, splitting->members[0]).offer.generation;
     }
     free(candidates);
     return SPC_OK;

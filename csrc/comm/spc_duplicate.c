@@ -35,7 +35,7 @@ typedef enum verdict {
 typedef struct answer {
     uint32_t verdict;
     uint32_t number;
-    uint32_t making; /* of AGREED */
+    uint32_t generation; /* of AGREED */
     uint32_t lacks_memory;
 } answer_t;
 
@@ -229,7 +229,8 @@ static uint32_t choose(const spc_duplicate_t *duplicate) {
 static answer_t judge(const spc_duplicate_t *duplicate) {
     const offer_t *all = &duplicate->all;
     if (!duplicate->differs && all->number != 0) {
-        return (answer_t){.verdict = AGREED, .number = all->number, .making = duplicate->splitting.making};
+        return (answer_t){
+            .verdict = AGREED, .number = all->number, .generation = duplicate->splitting.generation};
     }
     if (duplicate->round == 0) {
         return (answer_t){.verdict = TRY};
@@ -249,7 +250,7 @@ static void follow(spc_duplicate_t *duplicate, const answer_t *answer) {
     offer_t offer;
     switch ((verdict_t)answer->verdict) {
     case AGREED:
-        duplicate->splitting.making = answer->making;
+        duplicate->splitting.generation = answer->generation;
         begin_memory(duplicate);
         break;
     case NO_NUMBER:
@@ -364,7 +365,7 @@ static void start(spc_duplicate_t *duplicate) {
     spc_comm_t *comm = duplicate->comm;
     duplicate->tag = TAG_FIRST + (int32_t)(comm->duplicates++ % TAGS);
     duplicate->splitting.reserved = reserve_next(comm->node->numbers);
-    duplicate->splitting.making = comm->node->numbers->making;
+    duplicate->splitting.generation = comm->node->numbers->generation;
     if (comm->rank == 0) {
         begin_round(duplicate);
         lead(duplicate);

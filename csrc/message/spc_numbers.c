@@ -22,7 +22,7 @@ void spc_numbers_destroy(spc_numbers_t *numbers) {
 
 uint32_t spc_numbers_reserve(spc_numbers_t *numbers, uint32_t least) {
     uint32_t number = least;
-    numbers->making++;
+    numbers->generation++;
     while (number < SPC_COMMUNICATORS_MAX && numbers->number[number].members != 0) {
         number++;
     }

@@ -11,8 +11,8 @@
  * The number of a communicator that a member did not destroy before it ended is never free again.
  *
  * Rows go on through gateways, so between boxes the same holds. But what gateways and the server tell each other of a
- * communicator takes other ways, and may be late: so there a number is not enough, and each making of a communicator
- * has a second one, which its first member gives it and never gives again.
+ * communicator takes other ways, and may be late: there a number is not enough, and each communicator has a generation,
+ * too, which its first member gives it and never gives again.
  *
  * Private to the node; used under its lock. Nothing waits.
  */
@@ -26,7 +26,7 @@
 
 typedef struct spc_numbers {
     uint32_t next; /* where the next search begins: all numbers have their turn */
-    uint32_t making; /* of the last reservation: each has another one */
+    uint32_t generation; /* of the last reservation: each has its own */
     struct {
         uint16_t members; /* 0: free; SPC_NUMBER_TAKEN: not known (yet) */
         uint16_t lasts; /* members whose last message has come, perhaps before `members` is known */

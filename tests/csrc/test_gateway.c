@@ -604,8 +604,8 @@ static void late_body(int rank, int size, void *argument) {
         spc_frame_t frame = {.kind = SPC_FRAME_LEFT,
                              .source = 1,
                              .context = (uint16_t)part->number,
-                             .total_bytes = area->making - 1};
-        CHECK(area->making != 0);
+                             .total_bytes = area->generation - 1};
+        CHECK(area->generation != 0);
         CHECK_OK(gateway->deliver(gateway, &frame, NULL));
         CHECK(!area->leaves[1]);
         frame.kind = SPC_FRAME_ARRIVE;
@@ -613,7 +613,7 @@ static void late_body(int rank, int size, void *argument) {
         frame.length_bytes = 48;
         CHECK_OK(gateway->deliver(gateway, &frame, (const unsigned char[48]){0}));
         CHECK_EQ_U(area->phase[1], frame.offset - 1);
-        frame.total_bytes = area->making;
+        frame.total_bytes = area->generation;
         CHECK_EQ(gateway->deliver(gateway, &frame, (const unsigned char[48]){0}), SPC_EINVAL); /* nonsense */
         pthread_mutex_unlock(&gateway->lock);
     }

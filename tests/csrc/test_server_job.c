@@ -268,16 +268,16 @@ TEST(communicators_of_one_number_are_told_apart) {
     unsigned char body[MASK];
     put_u64(body, 3);
     frame.length_bytes = sizeof body;
-    for (uint64_t making = 1; making <= 3; making++) {
-        frame.total_bytes = making;
+    for (uint64_t generation = 1; generation <= 3; generation++) {
+        frame.total_bytes = generation;
         frame.source = 0;
         CHECK_OK(spc_server_job_take(record->job, 0, &frame, body));
         CHECK_EQ(record->count, 0);
         frame.source = 1;
-        if (making != 1) {
+        if (generation != 1) {
             CHECK_OK(spc_server_job_take(record->job, 1, &frame, body));
             CHECK_EQ(record->count, 2);
-            CHECK_EQ_U(record->lines[0].frame.total_bytes, making);
+            CHECK_EQ_U(record->lines[0].frame.total_bytes, generation);
             forget(record);
         }
     }

@@ -20,7 +20,7 @@
  * A number that never becomes free is an invalid end state.
  *
  * Variants that must fail; sleeps: a node waits for ever for the number
- *   -DWITHOUT_MAKING   fails: a gateway knows a communicator by its number and first member alone
+ *   -DNO_GENERATION   fails: a gateway knows a communicator by its number and first member alone
  *   -DSERVER_WITHOUT   fails: the server knows it so
  *   -DOVERTAKES        fails: a gateway sends last messages ahead of the messages in the rows
  *   -DDROPS_LASTS      sleeps: a gateway drops last messages of communicators that its box has given up
@@ -51,7 +51,7 @@ byte offers[COMMUNICATORS];
 
 bool is_area[NODES * COMMUNICATORS]; /* the gateway of the box knows it */
 bool has_left[NODES * COMMUNICATORS];
-byte kept = NONE; /* the arrival that the server keeps, without makings */
+byte kept = NONE; /* the arrival that the server keeps, without generations */
 
 inline hear_last(id) {
     lasts[id]++;
@@ -121,7 +121,7 @@ inline tell_server(which) {
     :: kept == NONE -> kept = which
     :: kept != NONE -> assert(kept == which); kept = NONE
 #else
-    :: skip /* one place for each making */
+    :: skip /* one place for each generation */
 #endif
     fi
 }
@@ -139,7 +139,7 @@ inline tell_left(id, which) {
 
 /* The newest communicator that is known under the number. */
 inline take_left(id) {
-#ifdef WITHOUT_MAKING
+#ifdef NO_GENERATION
     if
 #ifndef QUICK
     :: is_area[OF(id, 2)] -> assert(about == 2)

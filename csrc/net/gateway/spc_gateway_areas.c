@@ -8,7 +8,7 @@
  *
  * A number is used again as soon as no node can get a message of its former communicator (spc_numbers.h). Frames about
  * that one, and its area, may still be there: its members leave one by one, and their gateways announce it when they
- * can. So the making, too, names a communicator here.
+ * can. So the generation, too, names a communicator here.
  */
 #include "net/gateway/spc_gateway_private.h"
 
@@ -114,7 +114,7 @@ spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, const sp
     spc_gateway_area_t *area = gateway->areas;
     while (area != NULL
            && (area->number != frame->context || area->members[0] != (uint32_t)frame->tag
-               || area->making != frame->total_bytes)) {
+               || area->generation != frame->total_bytes)) {
         area = area->next;
     }
     return area;
@@ -130,7 +130,7 @@ int spc_gateway_add_area(spc_gateway_t *gateway, uint32_t number, spc_block_shar
         return status;
     }
     made->block = block;
-    made->making = table->making;
+    made->generation = table->generation;
     made->next = gateway->areas->next;
     gateway->areas->next = made;
     return SPC_OK;

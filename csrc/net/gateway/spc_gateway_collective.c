@@ -77,7 +77,7 @@ static void send_arrivals(spc_gateway_t *gateway, const spc_gateway_area_t *area
         .source = (uint16_t)gateway->box,
         .tag = (int32_t)area->members[0],
         .context = (uint16_t)area->number,
-        .total_bytes = area->making,
+        .total_bytes = area->generation,
         .offset = phase,
     };
     spc_gateway_send(gateway, &frame, arrivals->body, arrivals->length_bytes);
@@ -356,7 +356,7 @@ static void tell_left(spc_gateway_t *gateway, spc_gateway_area_t *area, uint32_t
                                .source = (uint16_t)area->members[member],
                                .tag = (int32_t)area->members[0],
                                .context = (uint16_t)area->number,
-                               .total_bytes = area->making};
+                               .total_bytes = area->generation};
     spc_gateway_send(gateway, &frame, NULL, 0);
     area->has_left[member] = true;
 }

@@ -28,13 +28,13 @@ typedef enum spc_gateway_board_tag {
     SPC_GATEWAY_BOARD_MARK, /* context: the judge's box */
     SPC_GATEWAY_BOARD_WAIT, /* to the judge: a claim of node `context` */
     /* To the judge: which members have arrived at which phase; context: the communicator, total_bytes: its first
-     * member, and from bit 32 on its making. */
+     * member, and from bit 32 on its generation. */
     SPC_GATEWAY_BOARD_TABLE,
     SPC_GATEWAY_BOARD_DONE, /* to the judge: end of report; total_bytes: 1: nothing sent since its mark */
 } spc_gateway_board_tag_t;
 
-/* A node that waits. On the wire `received` of a pair is SPC_GATEWAY_CLAIM_…, and `lines_offset` the making of the
- * communicator at a phase of which it waits. */
+/* A node that waits. On the wire `received` of a pair is SPC_GATEWAY_CLAIM_…, and `lines_offset` the generation of
+ * the communicator at a phase of which it waits. */
 typedef struct spc_gateway_claim {
     spc_board_entry_t entry;
     spc_board_pair_t pair[]; /* of each node, and of the gateway */
@@ -64,7 +64,7 @@ typedef struct spc_gateway_table {
     struct spc_gateway_table *next;
     uint32_t number;
     uint32_t first;
-    uint32_t making;
+    uint32_t generation;
     uint32_t count;
     spc_gateway_table_row_t row[];
 } spc_gateway_table_t;
@@ -245,7 +245,7 @@ static bool has_arrived(const spc_gateway_judge_t *judge, const spc_gateway_clai
                         uint32_t rank) {
     for (const spc_gateway_table_t *table = judge->tables; table != NULL; table = table->next) {
         const bool is_its = table->number == claim->entry.communicator && table->first == first
-                            && table->making == claim->entry.lines_offset;
+                            && table->generation == claim->entry.lines_offset;
         for (uint32_t i = 0; is_its && i < table->count; i++) {
             if (table->row[i].rank == rank) {
                 return table->row[i].last >= claim->entry.phase;
@@ -425,7 +425,7 @@ static int take_table(spc_gateway_t *gateway, const spc_frame_t *frame, const un
     *table = (spc_gateway_table_t){.next = judge->tables,
                                    .number = frame->context,
                                    .first = (uint32_t)frame->total_bytes,
-                                   .making = (uint32_t)(frame->total_bytes >> 32),
+                                   .generation = (uint32_t)(frame->total_bytes >> 32),
                                    .count = count};
     memcpy(table->row, body, frame->length_bytes);
     judge->tables = table;
@@ -638,7 +638,7 @@ static uint32_t making_of(const spc_gateway_t *gateway, uint64_t phase,
     while (area != NULL && spc_reduce_lines(area->reduce[0], phase) != lines) {
         area = area->next;
     }
-    return area != NULL ? area->making : 0;
+    return area != NULL ? area->generation : 0;
 }
 
 /* Facts about its nodes' waits that only this box knows. */
@@ -689,7 +689,7 @@ static void tell_tables(spc_gateway_t *gateway) {
         }
         const spc_frame_t frame = {.tag = SPC_GATEWAY_BOARD_TABLE,
                                    .context = (uint16_t)area->number,
-                                   .total_bytes = area->members[0] | (uint64_t)area->making << 32};
+                                   .total_bytes = area->members[0] | (uint64_t)area->generation << 32};
         give(gateway, frame, rows, count * (uint32_t)sizeof(rows[0]));
     }
 }

@@ -83,7 +83,7 @@ typedef struct spc_gateway_ahead {
 typedef struct spc_gateway_area {
     struct spc_gateway_area *next;
     uint32_t number;
-    uint32_t making;
+    uint32_t generation;
     uint32_t size;
     uint32_t here; /* how many members are in this box */
     uint64_t boxes; /* a bit for each box with members */
@@ -219,8 +219,8 @@ int spc_gateway_areas_create(spc_gateway_t *gateway);
 void spc_gateway_areas_destroy(spc_gateway_t *gateway);
 /* The first member here has sent the gateway a communicator's memory. SPC_ENOMEM. */
 int spc_gateway_add_area(spc_gateway_t *gateway, uint32_t number, spc_block_shared_t *block);
-/* Finds the one that an ARRIVE or LEFT is about, by number, first member and making: parts of a split communicator have
- * the same number, and so have communicators one after the other. NULL: no node here has it. */
+/* Finds the one that an ARRIVE or LEFT is about, by number, first member and generation: parts of a split communicator
+ * have the same number, and so have communicators one after the other. NULL: no node here has it. */
 spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, const spc_frame_t *frame);
 /* Frees a communicator that is in no list any more. */
 void spc_gateway_destroy_area(spc_gateway_t *gateway, spc_gateway_area_t *area);

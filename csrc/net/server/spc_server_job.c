@@ -64,7 +64,8 @@ struct spc_server_phase {
     contribution_t *first, **end;
     uint16_t context;
     int32_t tag; /* the parts of a split communicator share a context, and differ in their first members */
-    uint64_t making; /* communicators of one context and first member follow each other, and differ in this */
+    uint64_t
+        generation; /* communicators of one context and first member follow each other, and differ in this */
     bool is_urgent;
 };
 
@@ -92,7 +93,7 @@ static spc_server_phase_t **place_of(spc_server_job_t *job, const spc_frame_t *f
     spc_server_phase_t **place = &job->phases[hash % SPC_SERVER_JOB_BUCKETS];
     while (*place != NULL
            && ((*place)->context != frame->context || (*place)->tag != frame->tag
-               || (*place)->making != frame->total_bytes || (*place)->number != frame->offset)) {
+               || (*place)->generation != frame->total_bytes || (*place)->number != frame->offset)) {
         place = &(*place)->next;
     }
     return place;
@@ -134,7 +135,7 @@ static int begin_phase(spc_server_job_t *job, spc_server_phase_t **place, const 
     }
     phase->context = frame->context;
     phase->tag = frame->tag;
-    phase->making = frame->total_bytes;
+    phase->generation = frame->total_bytes;
     phase->number = frame->offset;
     phase->boxes = boxes;
     phase->end = &phase->first;

@@ -76,7 +76,7 @@ typedef struct spc_frame {
     uint16_t meta_bytes;
     uint16_t count; /* MESSAGE: how many ranks (u16 each, padded to a multiple of 8 bytes) begin the body */
     uint64_t sequence; /* of this link and direction: 1, 2, 3 …; 0: not counted, nor repeated */
-    /* MESSAGE: of the whole message; ARRIVE, LEFT: the communicator's making; HELLO, ACKNOWLEDGE: the last sequence
+    /* MESSAGE: of the whole message; ARRIVE, LEFT: the communicator's generation; HELLO, ACKNOWLEDGE: the last sequence
      * received */
     uint64_t total_bytes;
     /* MESSAGE: of this part; ARRIVE: the phase; RECEIPT: the number; ACKNOWLEDGE: the last sequence sent */
