@@ -8,6 +8,7 @@ message may be another one: `unwalled:`.
 import ctypes
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,3 +110,29 @@ def command(place):
         return (place / "cmdline").read_bytes()
     except OSError:
         return b""
+
+
+OWN_MEMORY = """
+import os
+from spcomm.learn import node
+
+buffer = memoryview(bytearray(1 << 26))  # before: nothing that is made later overwrites what was freed
+mine = node._own_line(1)
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+    for line in maps:
+        start, end = (int(word, 16) for word in line.split()[0].split("-"))
+        if line.endswith("[heap]\\n"):
+            memory.seek(start)
+            os.write(1, buffer[: memory.readinto(buffer[: end - start])])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_lines_of_other_nodes_do_not_stay_in_memory(tmp_path):
+    ends = [os.urandom(16).hex() for _ in range(3)]
+    (tmp_path / "lines").write_text("".join(f"{20000 * 'x'}{end}\n" for end in ends))
+    with open(tmp_path / "lines") as lines:
+        memory = subprocess.run(
+            [sys.executable, "-c", OWN_MEMORY], stdin=lines, stdout=subprocess.PIPE, check=True
+        )
+    assert [end.encode() in memory.stdout for end in ends] == [False, True, False]

@@ -70,8 +70,8 @@ sys.exit(main())
         [
             "verb == 'exited' and ['failed', 'all is well\\x1b[2J', 0]",
             "verb == 'ready' and ['ready', 'x']",
-            "verb == 'started' and ['started', [0, 1], rest[1]]",
             "verb == 'started' and ['started', rest[0], 5]",
+            "verb == 'started' and ['started', [0, 1], rest[1]]",
             "verb == 'exited' and ['exited', 0, 0]",
             "verb == 'exited' and ['exited', rest[0]]",
             "verb == 'exited' and ['exited', 2, 0]",

@@ -129,7 +129,7 @@ class Relay:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                start_new_session=True,  # at the launcher's terminal an ssh that asks would be stopped
+                start_new_session=True,  # with all that it starts it is killed as one group
                 preexec_fn=_die_together,
             )
         except OSError as error:
