@@ -39,7 +39,7 @@ def files(*suffixes, below=""):
     wanted = [
         path
         for path in found
-        if path.is_file() and not MADE & set(path.parts) and path.suffix not in BINARY
+        if path.is_file() and not MADE & set(path.relative_to(ROOT).parts) and path.suffix not in BINARY
         if not suffixes or path.suffix in suffixes
     ]
     return sorted(path for path in wanted if relative(path) not in ignored())
@@ -47,7 +47,9 @@ def files(*suffixes, below=""):
 
 @functools.cache
 def ignored():
-    """The files that git leaves out; in an unpacked source package, there are none."""
+    """The files that git leaves out; none in an unpacked source package, or in a copy inside another checkout."""
+    if not (ROOT / ".git").exists():
+        return set()
     command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard"]
     try:
         output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -135,6 +136,7 @@ if comm.rank == 0:
     print("node", os.getpid(), "name?", flush=True)
     print("hello", sys.stdin.readline().strip(), flush=True)
     print(len(getpass.getpass("Password: ")), "letters", flush=True)
+comm.barrier()
 """
 
 
@@ -161,8 +163,13 @@ def reads(node):
         return file.read().split()[:2] == [stdin._READ_CALL, b"0x0"]
 
 
+def siblings(node):
+    parent = int(Path(f"/proc/{node}/stat").read_text().rpartition(")")[2].split()[1])
+    return map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())
+
+
 def test_ctrl_z_bg_and_fg(shell, launch):
-    """In the background the node takes no line of the shell; after fg a password is still hidden."""
+    """In the background the node that reads stays stopped; after fg a password is still hidden."""
     script = launch.script(ASKS, "a.py")
     shell.type(b"clear; " + line_of(launch, "-n", 2, script))
     shell.until_shows("name?")
@@ -172,6 +179,9 @@ def test_ctrl_z_bg_and_fg(shell, launch):
     shell.until_shows("Stopped")
     assert process.state_of(node) == "T"
     shell.type(b"bg\n")
+    (other,) = set(siblings(node)) - {node}
+    shell.until(lambda _: process.state_of(other) != "T")
+    assert process.state_of(node) == "T"
     shell.type(b"echo shell-$((40 + 2))\n")
     shell.until_shows("shell-42")
     shell.type(b"fg\n")
