@@ -632,8 +632,8 @@ static void give(spc_gateway_t *gateway, spc_frame_t frame, const void *body, ui
 }
 
 /* The communicator whose lines these are; one with members here only has none. */
-static uint32_t making_of(const spc_gateway_t *gateway, uint64_t phase,
-                          const spc_reduce_line_shared_t *lines) {
+static uint32_t generation_of(const spc_gateway_t *gateway, uint64_t phase,
+                              const spc_reduce_line_shared_t *lines) {
     const spc_gateway_area_t *area = gateway->areas;
     while (area != NULL && spc_reduce_lines(area->reduce[0], phase) != lines) {
         area = area->next;
@@ -657,7 +657,7 @@ static void add_what_is_known_here(const spc_gateway_t *gateway, uint32_t i, spc
         const uint32_t destination = gateway->rows[row].destination;
         claim->pair[destination].queued += destination < gateway->nodes && gateway->boards->is_pending[row];
     }
-    claim->entry.lines_offset = is_phase ? making_of(gateway, claim->entry.phase, lines) : 0;
+    claim->entry.lines_offset = is_phase ? generation_of(gateway, claim->entry.phase, lines) : 0;
 }
 
 /* A node that has woken meanwhile, and sleeps again with the same board, has done nothing: the board shows when its
