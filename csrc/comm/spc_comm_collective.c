@@ -176,7 +176,7 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
     collective_call_t call = {signature, fields, value, length_bytes, result, SPC_NO_DEADLINE};
     int status = spc_comm_check_callable(comm);
     if (status != SPC_OK) {
-        return spc_comm_leave_perturbed(status);
+        return spc_comm_defer_perturbed(status);
     }
     if (!spc_comm_enter(comm)) {
         return SPC_EBUSY;

@@ -38,7 +38,7 @@ int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations,
     spc_send_call_t call = {
         .destinations = destinations, .destination_count = destination_count, .payload = payload};
     int status = prepare(comm, &call);
-    return status != SPC_OK ? spc_comm_leave_perturbed(status) : spc_comm_try_send_call(comm, &call);
+    return status != SPC_OK ? spc_comm_defer_perturbed(status) : spc_comm_try_send_call(comm, &call);
 }
 
 int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
@@ -220,7 +220,7 @@ int spc_comm_coordinated_poll(spc_comm_t *comm, spc_message_t *message, bool *ov
     receive_call_t call = {.message = message};
     int status = spc_comm_check_callable(comm);
     if (status != SPC_OK) {
-        return spc_comm_leave_perturbed(status);
+        return spc_comm_defer_perturbed(status);
     }
     if (!enter_receive(comm)) {
         return SPC_EBUSY;

@@ -512,7 +512,7 @@ int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadlin
 int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
     int status = spc_comm_check_callable(comm);
     if (status != SPC_OK) {
-        return spc_comm_leave_perturbed(status);
+        return spc_comm_defer_perturbed(status);
     }
     if (!spc_comm_enter(comm)) {
         return SPC_EBUSY;

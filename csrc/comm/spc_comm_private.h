@@ -161,7 +161,7 @@ static inline int spc_comm_check_callable(const spc_comm_t *comm) {
 
 /* The status of check_callable, in a call that returns rather than wait: its caller goes on with the call that waits,
  * and the perturber has its part in that. */
-static inline int spc_comm_leave_perturbed(int status) {
+static inline int spc_comm_defer_perturbed(int status) {
     return status == SPC_PERTURBED ? SPC_EAGAIN : status;
 }
 

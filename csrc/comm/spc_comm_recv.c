@@ -271,7 +271,7 @@ int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32
     spc_recv_call_t call = {.message = message};
     int status = find_match(comm, source, tag, context, &call.match);
     if (status != SPC_OK) {
-        return spc_comm_leave_perturbed(status);
+        return spc_comm_defer_perturbed(status);
     }
     status = try_to_take(comm, &call, 1);
     uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);

@@ -495,7 +495,7 @@ int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t de
     spc_send_call_t call = {
         .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
     int status = spc_comm_prepare_send(comm, &call, context);
-    return status != SPC_OK ? spc_comm_leave_perturbed(status) : spc_comm_try_send_call(comm, &call);
+    return status != SPC_OK ? spc_comm_defer_perturbed(status) : spc_comm_try_send_call(comm, &call);
 }
 
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,

@@ -6,7 +6,6 @@
 #include <pthread.h>
 
 #define NODES 3
-
 #define FEW 7
 #define ROUNDS 400
 

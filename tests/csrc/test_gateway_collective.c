@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* One box by itself: its gateway, its nodes, and the test in place of the server and of the other boxes. */
-#include "wide_box.h"
+#include "star_box.h"
 
 #include <poll.h>
 #include <sched.h>
 
 #include "little_endian.h"
 #include "net/link/spc_channel.h"
-#include "net/server/spc_server.h"
 #include "net/wire/spc_arrival.h"
 #include "reduce/spc_subtree.h"
 
@@ -385,64 +384,7 @@ TEST(totals_that_cannot_be) {
 
 /* ---- boxes around a server: whatever nodes call, they get what one box would give */
 
-enum { STAR_BOXES = 3, STAR_NODES = 7, STAR_COUNT = 600, STAR_OPEN = 3 };
-
-typedef struct star {
-    uint64_t seed;
-    uint16_t place[STAR_NODES];
-    comm_box_t box[STAR_BOXES];
-    spc_gateway_t *gateway[STAR_BOXES];
-    spc_server_t *server;
-    pthread_t threads[STAR_BOXES + 1];
-} star_t;
-
-static void *run_star_gateway(void *argument) {
-    CHECK_OK(spc_gateway_run(argument));
-    return NULL;
-}
-
-static void *run_star_server(void *argument) {
-    CHECK_OK(spc_server_run(argument));
-    return NULL;
-}
-
-static void star_open(star_t *star) {
-    const uint64_t never_ns =
-        UINT64_MAX / 4; /* a machine that stands still for a while breaks no connection */
-    const spc_link_limits_t never = {.suspect_ns = never_ns, .broken_ns = never_ns, .timeout_ns = never_ns};
-    const spc_server_options_t options = {.limits = never, .policy = SPC_WAIT_SHARED_CORES};
-    CHECK_OK(spc_server_create(&options, &star->server));
-    CHECK_OK(spc_server_add_job(star->server, 7, STAR_BOXES, star->place, STAR_NODES));
-    for (uint16_t i = 0; i < STAR_BOXES; i++) {
-        int ends[2];
-        star->box[i] = comm_box_open((spc_config_t){.nodes = STAR_NODES, .boxes = STAR_BOXES, .box = i});
-        wide_divide(&star->box[i], star->place);
-        const spc_gateway_options_t given = {.segment = star->box[i].descriptor,
-                                             .within = ONE_MAPPING ? &star->box[i].segment : NULL,
-                                             .job = 7,
-                                             .limits = never};
-        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        CHECK_OK(spc_gateway_create(&given, &star->gateway[i]));
-        CHECK_OK(spc_gateway_attach(star->gateway[i], wide_channel(ends[0])));
-        CHECK_OK(spc_server_adopt(star->server, 7, i, wide_channel(ends[1])));
-        CHECK_EQ(pthread_create(&star->threads[i], NULL, run_star_gateway, star->gateway[i]), 0);
-    }
-    CHECK_EQ(pthread_create(&star->threads[STAR_BOXES], NULL, run_star_server, star->server), 0);
-}
-
-static void star_close(star_t *star) {
-    for (uint32_t rank = 0; rank < STAR_NODES; rank++) {
-        spc_comm_mark_ended(&star->box[star->place[rank]].segment, rank, SPC_NODE_FINISHED, 0);
-    }
-    for (int i = 0; i <= STAR_BOXES; i++) {
-        pthread_join(star->threads[i], NULL);
-    }
-    for (int i = 0; i < STAR_BOXES; i++) {
-        spc_gateway_destroy(star->gateway[i]);
-        comm_box_close(&star->box[i]);
-    }
-    spc_server_destroy(star->server);
-}
+enum { STAR_NODES = 7, STAR_COUNT = 600, STAR_OPEN = 3 };
 
 /* Everybody knows what everybody gives: sums whose bits depend on the order, integers that may become too wide. */
 static void star_fill(uint64_t seed, uint32_t type, uint64_t *value, uint32_t count) {
@@ -505,7 +447,7 @@ static void star_gather(spc_comm_t *comm, uint32_t rank, uint64_t seed) {
 /* At the end some nodes enter barriers that others never come to: what is under way becomes urgent. */
 static void star_body(int rank, int size, void *argument) {
     star_t *star = argument;
-    spc_comm_t *comm = comm_box_join(&star->box[star->place[rank]], rank);
+    spc_comm_t *comm = star_join(star, rank);
     uint64_t state = star->seed, fuzzy[STAR_OPEN];
     uint32_t open = 0;
     for (long step = check_scale(120); step > 0; step--) {
@@ -535,10 +477,8 @@ TEST(reductions_through_a_server) {
     uint64_t seed = check_seed();
     for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
         star_t star = {.seed = seed + i};
-        memcpy(star.place, PLACES[i], sizeof star.place);
-        star_open(&star);
-        check_threads(STAR_NODES, star_body, &star);
-        star_close(&star);
+        memcpy(star.place, PLACES[i], sizeof PLACES[i]);
+        star_run(star, (spc_config_t){.nodes = STAR_NODES}, star_body);
     }
 }
 

@@ -5,106 +5,9 @@
  */
 #include "comm/spc_duplicate.h"
 #include "split_box.h"
-#include "wide_box.h"
+#include "star_box.h"
 
-#include "net/gateway/spc_gateway_private.h"
-#include "net/server/spc_server.h"
-
-enum { BOXES = 3, NODES = 6, NUMBERS = 48, KEPT = 4, BETWEEN_BARRIERS = 16 };
-
-typedef struct star {
-    uint64_t seed;
-    bool direct;
-    uint16_t place[NODES];
-    comm_box_t box[BOXES];
-    spc_gateway_t *gateway[BOXES];
-    spc_server_t *server;
-    pthread_t threads[BOXES + 1];
-} star_t;
-
-/* ---- the boxes */
-
-static void *run_gateway(void *argument) {
-    CHECK_OK(spc_gateway_run(argument));
-    return NULL;
-}
-
-static void *run_server(void *argument) {
-    CHECK_OK(spc_server_run(argument));
-    return NULL;
-}
-
-/* A thread of some gateway says that it wants a connection. */
-static void connect_all(void *argument) {
-    star_t *star = argument;
-    char address[SPC_GATEWAY_ADDRESS_BYTES];
-    for (uint32_t from = 0; from < BOXES; from++) {
-        uint32_t to, number;
-        while (spc_gateway_next_wanted(star->gateway[from], &to, &number, address) == SPC_OK) {
-            int ends[2];
-            CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-            CHECK_OK(spc_gateway_attach_peer(star->gateway[from], to, number, wide_channel(ends[0])));
-            CHECK_OK(spc_gateway_attach_peer(star->gateway[to], from, number, wide_channel(ends[1])));
-        }
-    }
-}
-
-static void star_open(star_t *star, spc_config_t config) {
-    const uint64_t never_ns =
-        UINT64_MAX / 4; /* a machine that stands still for a while breaks no connection */
-    const spc_link_limits_t never = {.suspect_ns = never_ns, .broken_ns = never_ns, .timeout_ns = never_ns};
-    const spc_server_options_t options = {.limits = never, .policy = SPC_WAIT_SHARED_CORES};
-    CHECK_OK(spc_server_create(&options, &star->server));
-    CHECK_OK(spc_server_add_job(star->server, 7, BOXES, star->place, NODES));
-    config.nodes = NODES;
-    config.boxes = BOXES;
-    for (uint16_t i = 0; i < BOXES; i++) {
-        config.box = i;
-        star->box[i] = comm_box_open(config);
-        wide_divide(&star->box[i], star->place);
-        const spc_gateway_options_t given = {.segment = star->box[i].descriptor,
-                                             .within = ONE_MAPPING ? &star->box[i].segment : NULL,
-                                             .job = 7,
-                                             .limits = never,
-                                             .direct = star->direct,
-                                             .wanted = connect_all,
-                                             .argument = star};
-        CHECK_OK(spc_gateway_create(&given, &star->gateway[i]));
-    }
-    for (uint16_t i = 0; i < BOXES; i++) {
-        int ends[2];
-        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        CHECK_OK(spc_gateway_attach(star->gateway[i], wide_channel(ends[0])));
-        CHECK_OK(spc_server_adopt(star->server, 7, i, wide_channel(ends[1])));
-        CHECK_EQ(star->direct ? spc_gateway_listens(star->gateway[i], "here") : SPC_OK, SPC_OK);
-        CHECK_EQ(pthread_create(&star->threads[i], NULL, run_gateway, star->gateway[i]), 0);
-    }
-    CHECK_EQ(pthread_create(&star->threads[BOXES], NULL, run_server, star->server), 0);
-}
-
-static void star_close(star_t *star) {
-    for (uint32_t rank = 0; rank < NODES; rank++) {
-        spc_comm_mark_ended(&star->box[star->place[rank]].segment, rank, SPC_NODE_FINISHED, 0);
-    }
-    for (int i = 0; i <= BOXES; i++) {
-        pthread_join(star->threads[i], NULL);
-    }
-    for (int i = 0; i < BOXES; i++) {
-        spc_gateway_destroy(star->gateway[i]);
-        comm_box_close(&star->box[i]);
-    }
-    spc_server_destroy(star->server);
-}
-
-static const spc_config_t tight = {
-    .slots = 2, .ring_bytes = 4096, .perturb = SPC_PERTURB_SCHEDULE, .perturb_seed = 7};
-
-static void star_run(spc_config_t config, bool direct, check_body_t body) {
-    star_t star = {.seed = check_seed(), .direct = direct, .place = {0, 1, 0, 2, 1, 2}};
-    star_open(&star, config);
-    check_threads(NODES, body, &star);
-    star_close(&star);
-}
+enum { NODES = 6, NUMBERS = 48, KEPT = 4, BETWEEN_BARRIERS = 16 };
 
 /* ---- what is done in each communicator */
 
@@ -182,7 +85,7 @@ static spc_comm_t *make(spc_comm_t *comm, uint64_t random) {
 /* Each node leaves when it likes: at once, or some communicators later. */
 static void body(int rank, int size, void *argument) {
     star_t *star = argument;
-    spc_comm_t *comm = comm_box_join(&star->box[star->place[rank]], rank), *kept[KEPT] = {NULL};
+    spc_comm_t *comm = star_join(star, rank), *kept[KEPT] = {NULL};
     uint64_t state = star->seed, own = star->seed + (uint64_t)rank + 1, reused = 0;
     uint32_t last = 0;
     CHECK_EQ(size, NODES);
@@ -215,14 +118,20 @@ static void body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
+static void run_both(bool direct) {
+    const spc_config_t tight = {
+        .nodes = NODES, .slots = 2, .ring_bytes = 4096, .perturb = SPC_PERTURB_SCHEDULE, .perturb_seed = 7};
+    const star_t star = {.seed = check_seed(), .direct = direct, .place = {0, 1, 0, 2, 1, 2}};
+    star_run(star, (spc_config_t){.nodes = NODES}, body);
+    star_run(star, tight, body);
+}
+
 TEST(numbers_through_the_server) {
-    star_run((spc_config_t){0}, false, body);
-    star_run(tight, false, body);
+    run_both(false);
 }
 
 TEST(numbers_over_direct_links) {
-    star_run((spc_config_t){0}, true, body);
-    star_run(tight, true, body);
+    run_both(true);
 }
 
 TEST_MAIN()
