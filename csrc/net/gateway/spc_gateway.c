@@ -56,10 +56,41 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
 
 /* ---- leaving frames */
 
+/* Does all that can be done now, except for boards, in the required order: ends last. True: something was done. */
+static bool move_frames(spc_gateway_t *gateway) {
+    spc_gateway_collective_note(gateway);
+    bool moved = spc_gateway_send_progress(gateway);
+    moved = spc_gateway_collective_progress(gateway) || moved;
+    moved = spc_gateway_recv_progress(gateway) || moved;
+    moved = spc_gateway_areas_progress(gateway) || moved;
+    return spc_gateway_lifecycle_progress(gateway) || moved;
+}
+
+/* The first time may bring a communicator, the second its phases. */
+static void move_twice(spc_gateway_t *gateway) {
+    (void)move_frames(gateway);
+    (void)move_frames(gateway);
+}
+
+/* Does the steps that a round of the proof of deadlock requires. True: something was done. */
+static bool progress_round(spc_gateway_t *gateway) {
+    const bool begins = spc_gateway_deadlock_read_first(gateway);
+    if (begins) {
+        move_twice(gateway); /* what the nodes have done before the reading goes out before the mark */
+        spc_gateway_deadlock_mark(gateway);
+    }
+    const bool ends = spc_gateway_deadlock_has_all_marks(gateway);
+    if (ends) {
+        move_twice(gateway); /* frames that came before the marks are processed */
+        spc_gateway_deadlock_report(gateway);
+    }
+    return begins || ends;
+}
+
 /* Does all that can be done now. True: something was done. */
 static bool progress(spc_gateway_t *gateway) {
-    bool moved = spc_gateway_move(gateway);
-    moved = spc_gateway_deadlock_progress(gateway) || moved;
+    bool moved = move_frames(gateway);
+    moved = progress_round(gateway) || moved;
     if (moved) {
         spc_gateway_write_links(gateway);
     }
@@ -135,7 +166,7 @@ static int finish(spc_gateway_t *gateway) {
         pthread_mutex_unlock(&gateway->lock);
         return status;
     }
-    (void)spc_gateway_move(gateway); /* drops messages that waited for room in the rows of nodes here */
+    (void)move_frames(gateway); /* drops messages that waited for room in the rows of nodes here */
     gateway->is_finishing = true;
     spc_gateway_route_finish(gateway);
     spc_gateway_write_links(gateway);

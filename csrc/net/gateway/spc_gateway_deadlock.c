@@ -471,7 +471,6 @@ static int spc_gateway_judge_take(spc_gateway_t *gateway, const spc_frame_t *fra
 /* ---- one box */
 
 #define PAUSE_MOST_NS UINT64_C(960000000) /* nothing has changed: a round a second */
-#define PASSES 2 /* two calls of moving: the first may bring a communicator, the second its phases */
 
 /* One box's part in proving a deadlock: looking for nodes that wait for long, and reading their boards twice. */
 
@@ -578,17 +577,22 @@ static spc_gateway_claim_t *first_claim(const spc_gateway_deadlock_t *boards, ui
     return (spc_gateway_claim_t *)(void *)(boards->first + i * boards->claim_bytes);
 }
 
-/* Boards first: the nodes' earlier actions are then visible, and go out before the mark. */
-static void read_first(spc_gateway_t *gateway) {
+/* Before frames are moved: the nodes' earlier actions are visible with their boards, and go out before the mark. */
+bool spc_gateway_deadlock_read_first(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = gateway->boards;
+    if (boards->stage != SPC_GATEWAY_ROUND_ASKED) {
+        return false;
+    }
     for (uint32_t i = 0; i < gateway->here; i++) {
         spc_gateway_claim_t *claim = first_claim(boards, i);
         boards->is_claimed[i] =
             spc_deadlock_read(boards->deadlock, gateway->ranks[i], &claim->entry, claim->pair);
     }
-    for (int i = 0; i < PASSES; i++) {
-        (void)spc_gateway_move(gateway);
-    }
+    return true;
+}
+
+void spc_gateway_deadlock_mark(spc_gateway_t *gateway) {
+    spc_gateway_deadlock_t *boards = gateway->boards;
     spc_gateway_send_note(gateway, boards->is_pending);
     for (uint32_t i = 0; i < gateway->here; i++) {
         boards->is_leaving[i] = spc_gateway_is_leaving(gateway, gateway->ranks[i]);
@@ -604,8 +608,11 @@ static void read_first(spc_gateway_t *gateway) {
     boards->stage = SPC_GATEWAY_ROUND_MARKED;
 }
 
-static bool has_all_marks(const spc_gateway_t *gateway) {
+bool spc_gateway_deadlock_has_all_marks(const spc_gateway_t *gateway) {
     const spc_gateway_deadlock_t *boards = gateway->boards;
+    if (boards->stage != SPC_GATEWAY_ROUND_MARKED) {
+        return false;
+    }
     for (uint32_t box = 0; box < gateway->config->boxes; box++) {
         const bool waits = box != gateway->box && (boards->boxes >> box & 1) != 0;
         if (waits
@@ -711,26 +718,12 @@ static void tell_done(spc_gateway_t *gateway) {
     give(gateway, (spc_frame_t){.tag = SPC_GATEWAY_BOARD_DONE, .total_bytes = is_quiet}, &done, sizeof(done));
 }
 
-bool spc_gateway_deadlock_progress(spc_gateway_t *gateway) {
-    spc_gateway_deadlock_t *boards = gateway->boards;
-    if (boards->stage == SPC_GATEWAY_ROUND_NONE) {
-        return false;
-    }
-    const bool is_asked = boards->stage == SPC_GATEWAY_ROUND_ASKED;
-    if (is_asked) {
-        read_first(gateway);
-    }
-    if (!has_all_marks(gateway)) {
-        return is_asked;
-    }
-    for (int i = 0; i < PASSES; i++) { /* frames that came before the marks are processed */
-        (void)spc_gateway_move(gateway);
-    }
-    boards->stage = SPC_GATEWAY_ROUND_NONE;
+void spc_gateway_deadlock_report(spc_gateway_t *gateway) {
+    gateway->boards->stage =
+        SPC_GATEWAY_ROUND_NONE; /* before the report, which may make the judge begin another */
     tell_waits(gateway);
     tell_tables(gateway);
     tell_done(gateway);
-    return true;
 }
 
 int spc_gateway_on_board(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {

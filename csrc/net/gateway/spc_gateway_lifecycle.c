@@ -171,7 +171,7 @@ int spc_gateway_on_shutdown(spc_gateway_t *gateway, const spc_frame_t *frame) {
     return SPC_OK;
 }
 
-static bool lifecycle_progress(spc_gateway_t *gateway) {
+bool spc_gateway_lifecycle_progress(spc_gateway_t *gateway) {
     bool moved = (gateway->gone & ~gateway->told_shutdown) != 0;
     shut_down(gateway, gateway->gone);
     for (uint32_t i = 0; i < gateway->here; i++) {
@@ -184,15 +184,4 @@ static bool lifecycle_progress(spc_gateway_t *gateway) {
         }
     }
     return moved;
-}
-
-/* ---- all that can be done, in the required order: ends last */
-
-bool spc_gateway_move(spc_gateway_t *gateway) {
-    spc_gateway_collective_note(gateway);
-    bool moved = spc_gateway_send_progress(gateway);
-    moved = spc_gateway_collective_progress(gateway) || moved;
-    moved = spc_gateway_recv_progress(gateway) || moved;
-    moved = spc_gateway_areas_progress(gateway) || moved;
-    return lifecycle_progress(gateway) || moved;
 }

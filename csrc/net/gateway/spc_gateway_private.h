@@ -252,8 +252,8 @@ void spc_gateway_shut_down(spc_gateway_t *gateway);
 bool spc_gateway_is_shut_down(const spc_gateway_t *gateway);
 /* True: all nodes here are gone, and that has been announced. */
 bool spc_gateway_lifecycle_are_told(const spc_gateway_t *gateway);
-/* Does all that can be done now, except for boards. True: something was done. */
-bool spc_gateway_move(spc_gateway_t *gateway);
+/* Announces ends of nodes here, and makes known those of nodes elsewhere. True: something was done. */
+bool spc_gateway_lifecycle_progress(spc_gateway_t *gateway);
 
 /* ---- boards */
 int spc_gateway_deadlock_create(spc_gateway_t *gateway);
@@ -262,7 +262,11 @@ void spc_gateway_deadlock_destroy(spc_gateway_t *gateway);
 bool spc_gateway_deadlock_look(spc_gateway_t *gateway);
 uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *gateway); /* time of the next look */
 int spc_gateway_on_board(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
-/* Does the steps that rounds require. */
-bool spc_gateway_deadlock_progress(spc_gateway_t *gateway);
+/* The steps of a round, each followed by a move of all frames. True: a round begins, and the boards here are read. */
+bool spc_gateway_deadlock_read_first(spc_gateway_t *gateway);
+void spc_gateway_deadlock_mark(spc_gateway_t *gateway);
+/* True: the marks of all other boxes have come, and this one's report is due. */
+bool spc_gateway_deadlock_has_all_marks(const spc_gateway_t *gateway);
+void spc_gateway_deadlock_report(spc_gateway_t *gateway);
 
 #endif
