@@ -16,13 +16,6 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
         status = spc_comm_coordinated_send(comm->core, targets->ranks, targets->count, &encoded.payload,
                                            spc_clock_deadline_ns(timeout_ns));
     }
-    if (status == SPC_ECYCLE) {
-        return spc_api_refuse(
-            status,
-            "%s: this node has begun to receive in this cycle, so it can send no more in it; "
-            "receive until it is over",
-            call);
-    }
     return spc_api_fail(comm, status, "%s", call);
 }
 
@@ -73,13 +66,6 @@ static int receive(spcomm_t *comm, const char *call, int64_t timeout_ns, bool an
                               message == NULL ? "message" : "over");
     }
     status = spc_comm_coordinated_recv(comm->core, spc_clock_deadline_ns(timeout_ns), &found, &is_over);
-    if (status == SPC_ETIMEDOUT) {
-        return spc_api_refuse(
-            status,
-            "%s: no message of this cycle came to node %u in that time, and not all nodes receive "
-            "yet; the cycle goes on",
-            call, comm->rank);
-    }
     if (status == SPC_OK && !is_over) {
         status = spc_api_hand_over(comm, call, &found, any, message);
         if (status != SPC_OK) {

@@ -58,35 +58,6 @@ __attribute__((format(printf, 2, 3))) static void add(writer_t *writer, const ch
     va_end(arguments);
 }
 
-/* Where the other node ended, if its program records that. */
-static void add_end(writer_t *writer, const spcomm_t *comm, int32_t rank) {
-    spc_note_t note;
-    if (!spc_comm_end_of(comm->core, (uint32_t)rank, &note)) {
-        return;
-    }
-    const char *slash = strrchr(note.file, '/');
-    add(writer, ": %s", note.words);
-    if (note.line != 0) {
-        add(writer, " at %s:%u", slash != NULL ? slash + 1 : note.file, note.line);
-    }
-}
-
-static void add_culprit(writer_t *writer, const spcomm_t *comm) {
-    spc_node_state_t state;
-    int32_t reason;
-    int32_t rank = spc_comm_culprit(comm->core, &state, &reason);
-    const uint32_t told = spc_comm_rank_in_run(comm->core, (uint32_t)rank);
-    if (state == SPC_NODE_DIED) {
-        add(writer, "node %u has died (%s %d", told, reason < 0 ? "signal" : "exit code", abs(reason));
-        add_end(writer, comm, rank);
-        add(writer, "); this call cannot complete without it");
-    } else {
-        add(writer, "node %u has finished", told);
-        add_end(writer, comm, rank);
-        add(writer, ", and takes part in nothing more");
-    }
-}
-
 static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doing) {
     spc_note_t mine = {.line = 0};
     (void)snprintf(mine.words, sizeof(mine.words), "%s", doing != NULL ? doing : "");
@@ -96,15 +67,6 @@ static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doi
     char *text = spc_comm_explain_mismatch(comm->core, &mine);
     add(writer, "%s", text != NULL ? text : spc_error_message(SPC_EMISMATCH));
     free(text);
-}
-
-static void add_lost_box(writer_t *writer, const spcomm_t *comm) {
-    const int32_t box = spc_comm_lost_box(comm->core);
-    if (box == SPC_STATUS_SERVER) {
-        add(writer, "the server that connects the boxes is lost");
-    } else {
-        add(writer, "the connection to box %d is lost", box);
-    }
 }
 
 /* The advice ends with the command that starts more nodes, unless the program itself has asked for one. */
@@ -151,15 +113,17 @@ static void add_deadlock(writer_t *writer, const spcomm_t *comm) {
     free(text);
 }
 
-static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const char *doing) {
+static void add_explanation(writer_t *writer, const spcomm_t *comm, int status, const char *call) {
+    /* A part that was shut down has no core any more. */
+    const spcomm_t *known = comm != NULL && comm->core == NULL ? comm->root : comm;
+    char *text = spc_comm_explain(known != NULL ? known->core : NULL, status, call, NULL);
+    add(writer, "%s", text != NULL ? text : spc_error_message(status));
+    free(text);
+}
+
+static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const char *call,
+                       const char *doing) {
     switch (status) {
-    case SPC_ELOST:
-    case SPC_EFINISHED:
-        add_culprit(writer, comm);
-        break;
-    case SPC_EDISCONNECTED:
-        add_lost_box(writer, comm);
-        break;
     case SPC_EMISMATCH:
         add_mismatch(writer, comm, doing);
         break;
@@ -169,28 +133,14 @@ static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const
     case SPC_ESYSTEM:
         add(writer, "%s", strerror(errno));
         break;
-    case SPC_EFORKED:
-        add(writer, "this process was forked by a node, and is not one itself");
-        break;
-    case SPC_ECLOSED:
-        add(writer, "this communicator has been shut down, and no call is possible any more");
-        break;
-    case SPC_ECYCLE:
-        add(writer, "this node is inside a cycle of coordinated messages; first receive until that is over");
+    case SPC_ENOMEM:
+        add(writer, "%s", spc_error_message(status));
         break;
     case SPC_EINTERRUPTED:
         add(writer, "the handler of tag %d has ended this call", *spc_api_ended_by());
         break;
-    case SPC_ELIMIT:
-        add(writer, "%s (fuzzy barriers: %d)", spc_error_message(status), SPC_FUZZY_MAX);
-        break;
-    case SPC_EVERSION:
-        add(writer,
-            "the run was started by another version of spcomm than %s, with which this program was built",
-            SPCOMM_VERSION);
-        break;
     default:
-        add(writer, "%s", spc_error_message(status));
+        add_explanation(writer, comm, status, call);
     }
 }
 
@@ -206,13 +156,29 @@ int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) {
     if (status == SPC_OK || status == SPC_EAGAIN) {
         return status;
     }
+    char words[SPC_API_CALL_BYTES];
     writer_t writer = {spc_api_sentence(status), 0};
     va_list arguments;
     va_start(arguments, call);
-    add_arguments(&writer, call, arguments);
+    (void)vsnprintf(words, sizeof(words), call, arguments);
     va_end(arguments);
+    add(&writer, "%s", words);
     add_part(&writer, comm);
-    add_reason(&writer, comm, status, NULL);
+    add_reason(&writer, comm, status, words, NULL);
+    return status;
+}
+
+int spc_api_fail_receive(spcomm_t *comm, int status, const char *call, int32_t source, int32_t tag) {
+    (void)spc_api_fail(comm, status, "%s", call);
+    if (status == SPC_ELOST || status == SPC_EFINISHED || status == SPC_ETIMEDOUT) {
+        char *sentence = spc_api_sentence(status);
+        writer_t writer = {sentence, strlen(sentence)};
+        char *near = spc_comm_explain_near(comm->core, SPC_CONTEXT_USER, source, tag);
+        if (near != NULL) {
+            add(&writer, "%s\n%s", strchr(".)", sentence[writer.length - 1]) != NULL ? "" : ".", near);
+        }
+        free(near);
+    }
     return status;
 }
 
@@ -223,13 +189,10 @@ int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const 
     writer_t writer = {spc_api_sentence(status), 0};
     add(&writer, "%s", call);
     add_part(&writer, comm);
-    if (status == SPC_ETIMEDOUT) {
-        add(&writer, "not all nodes came in that time");
-    } else {
-        add_reason(&writer, comm, status, doing);
-    }
-    if (status == SPC_ETIMEDOUT || status == SPC_EINTERRUPTED) {
-        add(&writer, "; this node stays entered: repeat the same call");
+    add_reason(&writer, comm, status, call, doing);
+    if (status == SPC_EINTERRUPTED) {
+        add(&writer, "; node %u stays entered: repeat the same call",
+            spc_comm_rank_in_run(comm->core, comm->rank));
     }
     return status;
 }

@@ -66,12 +66,6 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
         status = send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag, &encoded.payload,
                       deadline_ns);
     }
-    if (status == SPC_ETIMEDOUT) {
-        return spc_api_refuse(status,
-                              "%s: the queue of node %u stayed at its limit, because its receivers receive "
-                              "too little; nothing was sent",
-                              call, comm->rank);
-    }
     return spc_api_fail(comm, status, "%s", call);
 }
 
@@ -110,16 +104,6 @@ int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t tim
     return transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), spc_comm_send);
 }
 
-static int synchronous_failure(spcomm_t *comm, int status, const char *call, int32_t dest) {
-    if (status == SPC_ETIMEDOUT) {
-        return spc_api_refuse(status,
-                              "%s: node %d has not received the message in that time; it has been sent, and "
-                              "may still be received",
-                              call, dest);
-    }
-    return spc_api_fail(comm, status, "%s", call);
-}
-
 int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
     static const char call[] = "spcomm_ssend()";
     spc_api_targets_t targets;
@@ -143,7 +127,7 @@ int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, 
     }
     status = spc_comm_ssend(comm->core, dest, SPC_CONTEXT_USER, tag, &encoded.payload,
                             spc_clock_deadline_ns(timeout_ns));
-    return synchronous_failure(comm, status, call, dest);
+    return spc_api_fail(comm, status, "%s", call);
 }
 
 /* ---- receiving */
@@ -219,13 +203,7 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
     if (status == SPC_OK) {
         return spc_api_hand_over(comm, call, found, any, message);
     }
-    if (status == SPC_ETIMEDOUT) {
-        return spc_api_refuse(status, "%s: no such message came to node %u in that time", call, comm->rank);
-    }
-    bool from_anybody = query->source == SPCOMM_ANY && (status == SPC_ELOST || status == SPC_EFINISHED);
-    return spc_api_fail(comm, status, "%s%s", call,
-                        from_anybody ? ": all other nodes have ended without sending such a message; the last"
-                                     : "");
+    return spc_api_fail_receive(comm, status, call, query->core_source, query->core_tag);
 }
 
 /* Whether a prepared receive is from no node: then this is its message. Its memory is not written to. */

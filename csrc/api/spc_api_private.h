@@ -78,6 +78,7 @@ static inline const char *spc_api_kind(const spcomm_t *comm) {
 /* ---- registry: the only static state. A process is one node, so one of each is enough. ---- */
 
 #define SPC_API_SENTENCE_BYTES 2048
+#define SPC_API_CALL_BYTES 256 /* of a call's text: more is cut */
 
 spcomm_t *spc_api_root(void);
 spcomm_t *spc_api_last(void);       /* the first handle, linked by `next` */
@@ -96,6 +97,9 @@ uint32_t spc_api_call_number(spc_trace_t *trace, const char *call);
 
 /* "<call>: <meaning of the status here>"; the call as printf. */
 int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same for a receive: a message that nearly matches is told, too. */
+int spc_api_fail_receive(spcomm_t *comm, int status, const char *call, int32_t source, int32_t tag);
 
 /* Sets the whole sentence. */
 int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(printf, 2, 3)));

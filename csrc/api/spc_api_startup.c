@@ -559,14 +559,9 @@ int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns) {
         return status;
     }
     status = spc_comm_close(comm->core, spc_clock_deadline_ns(timeout_ns));
-    if (status == SPC_ETIMEDOUT) {
-        (void)spc_api_refuse(
-            status,
-            "spcomm_shutdown(): node %u could not send everything that was queued; the receivers did not "
-            "take it, and it is lost",
-            comm->rank);
-    } else if (status != SPC_OK) {
-        return spc_api_fail(comm, status, "spcomm_shutdown()");
+    (void)spc_api_fail(comm, status, "spcomm_shutdown()");
+    if (status != SPC_OK && status != SPC_ETIMEDOUT) {
+        return status;
     }
     spc_api_drop_left(comm);
     if (comm != comm->root) {

@@ -397,3 +397,46 @@ void spc_process_end_children(uint64_t patience_ns) {
     }
     kill_children(patience_ns, NULL);
 }
+
+/* ---- names of signals ---- */
+
+#define SPC_SIGNALS(X) \
+    X(HUP)             \
+    X(INT)             \
+    X(QUIT)            \
+    X(ILL)             \
+    X(TRAP)            \
+    X(ABRT)            \
+    X(BUS)             \
+    X(FPE)             \
+    X(KILL)            \
+    X(USR1)            \
+    X(SEGV)            \
+    X(USR2)            \
+    X(PIPE)            \
+    X(ALRM)            \
+    X(TERM)            \
+    X(CHLD)            \
+    X(CONT)            \
+    X(STOP)            \
+    X(TSTP)            \
+    X(TTIN)            \
+    X(TTOU)            \
+    X(XCPU)            \
+    X(XFSZ)            \
+    X(VTALRM)          \
+    X(PROF)            \
+    X(SYS)
+
+const char *spc_process_signal_name(int number, char *buffer, uint64_t bytes) {
+    switch (number) {
+#define SPC_SIGNAL_CASE(name) \
+    case SIG##name:           \
+        return "SIG" #name;
+        SPC_SIGNALS(SPC_SIGNAL_CASE)
+#undef SPC_SIGNAL_CASE
+    default:
+        snprintf(buffer, bytes, "signal %d", number);
+        return buffer;
+    }
+}

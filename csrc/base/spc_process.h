@@ -62,4 +62,7 @@ void spc_process_close_all_but(int *kept, uint32_t count);
  * that keeps forking may always be one step ahead. */
 void spc_process_end_children(uint64_t patience_ns);
 
+/* "SIGKILL", "signal 40": static text, or put into the buffer. */
+const char *spc_process_signal_name(int number, char *buffer, uint64_t bytes);
+
 #endif

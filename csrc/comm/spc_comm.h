@@ -171,15 +171,21 @@ void spc_comm_forget_sent(spc_comm_t *comm);
 bool spc_comm_sent_by(const spc_comm_t *comm, uint32_t rank, int32_t tag, uint32_t format,
                       spc_note_sent_t *sent);
 
-/* Reads how and where `rank` ended, or was waiting when it was killed. False: that is not known. */
-bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note);
-
 /* After SPC_EMISMATCH: what the nodes called and what they have to do, as text that follows the name of the call; the
  * caller frees it. `mine` is this node's call in the program's words, and its line. It publishes that, and waits for
  * those of the others, up to half a second for a node that records none. NULL: no memory. */
 char *spc_comm_explain_mismatch(spc_comm_t *comm, const spc_note_t *mine);
 
-/* After a receive has failed: counts messages here that nearly match, with source and tag of the first. */
+/* After a call has failed with `status` (not SPC_EMISMATCH, SPC_EDEADLOCK, SPC_ENOMEM, SPC_ESYSTEM): why, as text that
+ * follows the call; the caller frees it. `call` is in the program's words, `since` as in diagnose/spc_failure_text.h.
+ * `comm` may be NULL where there is none yet. NULL: no memory. */
+char *spc_comm_explain(const spc_comm_t *comm, int status, const char *call, const char *since);
+
+/* After a receive has failed: a sentence about messages here that nearly match; the caller frees it. NULL: there are
+ * none, or no memory. */
+char *spc_comm_explain_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag);
+
+/* Counts these messages, with source and tag of the first. */
 uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                        int32_t *near_source, int32_t *near_tag);
 

@@ -3,10 +3,12 @@
  * State of a communicator and its members: queries that never wait, descriptions of waits, and the notes that it
  * leaves.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/spc_clock.h"
 #include "comm/spc_comm_private.h"
+#include "diagnose/spc_failure_text.h"
 
 /* ---- simple queries */
 
@@ -322,7 +324,8 @@ static bool find_wait(const spc_comm_t *comm, uint32_t rank, spc_note_t *note) {
     return true;
 }
 
-bool spc_comm_end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note) {
+/* Reads how and where `rank` ended, or was waiting when it was killed. False: that is not known. */
+static bool end_of(const spc_comm_t *comm, uint32_t rank, spc_note_t *note) {
     return spc_note_read(spc_comm_notes(comm, rank), SPC_NOTE_END, note) || find_wait(comm, rank, note);
 }
 
@@ -344,4 +347,44 @@ uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source,
         *near_source = comm->rank_of[*near_source];
     }
     return count;
+}
+
+/* ---- why a call has failed */
+
+char *spc_comm_explain(const spc_comm_t *comm, int status, const char *call, const char *since) {
+    char *text = NULL;
+    size_t bytes;
+    spc_failed_call_t failed = {.call = call, .status = status, .since = since};
+    if (comm != NULL) {
+        failed.rank = spc_comm_member(comm, comm->rank);
+        failed.size = comm->size;
+        failed.lost_box = spc_comm_lost_box(comm);
+    }
+    if (status == SPC_ELOST || status == SPC_EFINISHED) {
+        const uint32_t culprit = (uint32_t)spc_comm_culprit(comm, &failed.state, &failed.reason);
+        failed.culprit = spc_comm_member(comm, culprit);
+        failed.has_end = end_of(comm, culprit, &failed.end);
+    }
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL) {
+        return NULL;
+    }
+    spc_failure_text_write(&failed, out);
+    fclose(out);
+    return text;
+}
+
+char *spc_comm_explain_near(const spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag) {
+    int32_t near_source, near_tag;
+    char *text = NULL;
+    size_t bytes;
+    const uint32_t count = spc_comm_near(comm, context, source, tag, &near_source, &near_tag);
+    FILE *out = count != 0 ? open_memstream(&text, &bytes) : NULL;
+    if (out == NULL) {
+        return NULL;
+    }
+    spc_failure_text_write_near(count, spc_comm_member(comm, (uint32_t)near_source), near_tag,
+                                source == SPC_ANY_SOURCE || source == near_source, out);
+    fclose(out);
+    return text;
 }

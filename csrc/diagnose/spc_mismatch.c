@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "diagnose/spc_call_text.h"
+#include "diagnose/spc_failure_text.h"
 
 static bool same_signature(const spc_called_t *one, const spc_called_t *other) {
     return memcmp(&one->signature, &other->signature, sizeof(one->signature)) == 0;
@@ -48,16 +49,6 @@ static bool is_ambiguous(const spc_called_t *called, uint32_t count, const spc_c
     return found;
 }
 
-static void write_place(const spc_note_t *note, FILE *out) {
-    const char *slash = strrchr(note->file, '/');
-    if (note->line != 0 && note->file[0] != '\0') {
-        fprintf(out, ", at %s:%u", slash != NULL ? slash + 1 : note->file, note->line);
-        if (note->function[0] != '\0' && note->function[0] != '<') {
-            fprintf(out, " in %s", note->function);
-        }
-    }
-}
-
 /* The nodes with the same call as the first of them. */
 static void write_group(const spc_called_t *called, uint32_t count, const spc_called_t *first, FILE *out) {
     bool chosen[SPC_NODES_MAX] = {false};
@@ -71,7 +62,7 @@ static void write_group(const spc_called_t *called, uint32_t count, const spc_ca
     if (first->note.words[0] == '\0' && is_ambiguous(called, count, first)) {
         fprintf(out, " (of a different shape or type)");
     }
-    write_place(&first->note, out);
+    spc_failure_text_write_place(&first->note, out);
     free(text);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/spc_cgroup.h"
 #include "base/spc_error.h"
+#include "base/spc_process.h"
 
 enum { SPC_TEXT_KEPT = 1 << 20 };
 
@@ -105,47 +106,6 @@ int spc_failures_code(const spc_failures_t *failures) {
 
 /* ---- words */
 
-#define SPC_SIGNALS(X) \
-    X(HUP)             \
-    X(INT)             \
-    X(QUIT)            \
-    X(ILL)             \
-    X(TRAP)            \
-    X(ABRT)            \
-    X(BUS)             \
-    X(FPE)             \
-    X(KILL)            \
-    X(USR1)            \
-    X(SEGV)            \
-    X(USR2)            \
-    X(PIPE)            \
-    X(ALRM)            \
-    X(TERM)            \
-    X(CHLD)            \
-    X(CONT)            \
-    X(STOP)            \
-    X(TSTP)            \
-    X(TTIN)            \
-    X(TTOU)            \
-    X(XCPU)            \
-    X(XFSZ)            \
-    X(VTALRM)          \
-    X(PROF)            \
-    X(SYS)
-
-const char *spc_signal_name(int number, char *buffer, uint64_t bytes) {
-    switch (number) {
-#define SPC_SIGNAL_CASE(name) \
-    case SIG##name:           \
-        return "SIG" #name;
-        SPC_SIGNALS(SPC_SIGNAL_CASE)
-#undef SPC_SIGNAL_CASE
-    default:
-        snprintf(buffer, bytes, "signal %d", number);
-        return buffer;
-    }
-}
-
 static uint32_t how_many(const spc_failures_t *failures, spc_failures_chosen_t chosen, const void *argument) {
     uint32_t found = 0;
     for (uint32_t rank = 0; rank < failures->nodes; rank++) {
@@ -182,7 +142,7 @@ static void write_failure(const spc_failures_t *failures, FILE *out) {
         int number = WTERMSIG(failure->status);
         fprintf(out, "was killed by %s (exit code %d)",
                 failure->out_of_memory ? "the kernel: out of memory"
-                                       : spc_signal_name(number, buffer, sizeof buffer),
+                                       : spc_process_signal_name(number, buffer, sizeof buffer),
                 128 + number);
     } else if (failure->kind == SPC_REPORT_RAISED || failure->kind == SPC_REPORT_LOST) {
         fprintf(out, "ended with an uncaught %s (exit code %d)", failure->detail, code_of(failure));

@@ -85,7 +85,4 @@ void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out);
 /* A line for each place at which Ctrl-C interrupted nodes, if any has reported one. */
 void spc_failures_write_places(const spc_failures_t *failures, FILE *out);
 
-/* "SIGKILL", "signal 40": static text, or put into the buffer. */
-const char *spc_signal_name(int number, char *buffer, uint64_t bytes);
-
 #endif

@@ -551,7 +551,7 @@ static void say_that_supervisor_died(int status) {
     if (WIFSIGNALED(status)) {
         dprintf(2,
                 "spcomm: the process that watches over the nodes was killed by %s; the nodes were stopped\n",
-                spc_signal_name(WTERMSIG(status), name, sizeof name));
+                spc_process_signal_name(WTERMSIG(status), name, sizeof name));
     } else {
         dprintf(2, "spcomm: the process that watches over the nodes is gone; the nodes were stopped\n");
     }

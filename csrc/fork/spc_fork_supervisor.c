@@ -200,7 +200,7 @@ static void write_reason(const spc_fork_supervisor_t *supervisor, FILE *out) {
         fprintf(out, "interrupted by Ctrl-C (exit code 130)");
     } else if (supervisor->signal != 0) {
         fprintf(out, "told to end by %s (exit code %d)",
-                spc_signal_name(supervisor->signal, name, sizeof name), 128 + supervisor->signal);
+                spc_process_signal_name(supervisor->signal, name, sizeof name), 128 + supervisor->signal);
     } else {
         spc_failures_write_sentence(&supervisor->failures, out);
     }

@@ -9,7 +9,6 @@ import sys
 from operator import index
 
 from spcomm import config
-from spcomm._core import exit_text
 from spcomm._core.errors import (
     BufferInUseError,
     ConnectionLostError,
@@ -24,11 +23,6 @@ from spcomm._core.errors import (
     shown,
 )
 from spcomm.text import counted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from spcomm._core.comm import Comm
-
 
 # ---- times, destinations, handlers, costs
 
@@ -421,197 +415,34 @@ def checked_axes(value: object, elementwise: bool) -> int:
     return axes
 
 
-# ---- what went wrong in a call
+# ---- calls that fail: the core has the sentences, csrc/diagnose/spc_failure_text.h
 
 # The call that began an operation, and its place: call text, file, line; file and line may be unknown.
 Place = tuple[str, str, int]
 
-
-_RECEIVING = ("recv", "probe", "sendrecv", "MPI_Recv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv")
-_SYNCHRONOUS = ("ssend(", "MPI_Ssend", "MPI_Send")  # of MPI: with --rendezvous
-_COMPLETING = ("MPI_Wait", "MPI_Test")  # of requests of any kind
-_LIVE = 1  # this node has closed the communicator, but not ended
-_STATES = {2: "finished", 3: "died"}
-
-
-def _ended(reason: int, note: exit_text.Note | None = None) -> str:
-    if reason < 0:
-        import signal  # late: no node that starts needs it
-
-        try:
-            name = signal.Signals(-reason).name
-        except ValueError:
-            name = "unknown"
-        return f"killed by signal {-reason} ({name}){exit_text.at(note)}"
-    return exit_text.text(note) if note is not None else f"it ended with exit code {reason}"
+_KINDS = {
+    "SPC_ELOST": NodeLostError,
+    "SPC_EFINISHED": NodeLostError,
+    "SPC_ETIMEDOUT": WaitTimeoutError,
+    "SPC_EDISCONNECTED": ConnectionLostError,
+    "SPC_ECYCLE": CycleError,
+    "SPC_EVERSION": VersionError,
+}
 
 
-def how_ended(state: int, reason: int, note: exit_text.Note | None = None) -> str:
-    if state == _LIVE:
-        return "has closed this communicator (or left its `with` block)"
-    if _STATES.get(state) == "died":
-        return f"has died ({_ended(reason, note)})"
-    return f"has finished ({_ended(0, note)})" if note is not None else "has finished"
+def failure(name: str, call: str, reason: str) -> SpcommError:
+    """Return the exception for a status of the core, by its name. Some have their exceptions made elsewhere."""
+    if name == "SPC_ECLOSED" and "spcomm.notebook.node_main" in sys.modules:
+        reason += config.NEW_COMM
+    return _KINDS.get(name, SpcommError)(f"{call}: {reason}")
 
 
-def _lost(call: str, culprit: int, state: int, reason: int, note: exit_text.Note | None) -> NodeLostError:
-    receiving = call.startswith(_RECEIVING)
-    how = how_ended(state, reason, note)
-    advice = ""
-    found, consequence = f"node {culprit} {how}", "It will send nothing more, and no such message is left"
-    if call.startswith(_COMPLETING):
-        consequence = "The request can't be completed any more"
-    elif call.startswith(_SYNCHRONOUS) and not receiving:
-        consequence = "It has not received the message"
-    elif receiving and "source=ANY" in call:
-        found = "all other nodes have ended without sending such a message"
-        consequence = f"The last is node {culprit}, which {how}"
-    elif state == _LIVE:
-        consequence = "No such message is left" if receiving else "All its nodes must call this"
-    elif _STATES.get(state) == "died":
-        consequence = (
-            "Its message cannot come any more" if receiving else "This call cannot complete without it"
-        )
-    elif not receiving:
-        name = call.partition("(")[0].removesuffix("_c")  # MPI_Bcast_c is MPI_Bcast of large counts
-        consequence = f"It will call nothing more, but all nodes must call {name}()"
-        advice = f"\n  Try: let node {culprit} call {name}(), too; it may have left a loop early, or skipped a branch."
-    error = NodeLostError(f"{call}: {found}.\n{consequence}.{advice}     (spcomm explain SP104)")
-    error.rank = culprit
-    return error
-
-
-def disconnected(call: str, box: int) -> ConnectionLostError:
-    what = "the server that connects the boxes" if box < 0 else f"the connection to box {box}"
-    return ConnectionLostError(f"{call}: {what} is lost, and no node can wait for anything any more")
-
-
-def add_near(error: SpcommError, node: "Comm", source: int, tag: int) -> None:
-    """`error`: a receive (negative: of any source or tag) has failed; the text mentions a near match."""
-    from spcomm._core import handle  # late: it imports this module
-
-    found = handle.near(node, source, tag)
-    if found is not None:
-        end = "" if str(error).endswith((".", ")")) else "."
-        error.args = (f"{error}{end}\n{exit_text.near(found, source, node.members)}",)
-
-
-def failure(
-    name: str,
-    message: str,
-    call: str,
-    rank: int,
-    size: int,
-    culprit: int,
-    state: int,
-    reason: int,
-    note: exit_text.Note | None = None,
-) -> Exception:
-    """Return the exception for a status of the core. MismatchError, MemoryError and OSError are made elsewhere."""
-    if call.startswith("coordinated_"):
-        if name in ("SPC_ELOST", "SPC_EFINISHED"):
-            return cycle_lost(call, culprit, state, reason, note)
-        if name == "SPC_ETIMEDOUT":
-            return cycle_timed_out(call, rank)
-        if name == "SPC_EBUSY":
-            return cycle_busy(call, rank)
-    if name in ("SPC_ELOST", "SPC_EFINISHED"):
-        return _lost(call, culprit, state, reason, note)
-    if name == "SPC_ETIMEDOUT":
-        if call.startswith("close("):
-            advice = "the receivers did not receive it, and it is lost"
-            return WaitTimeoutError(
-                f"{call}: node {rank} could not send everything that was queued: {advice}"
-            )
-        if call.startswith(("send(", "move(")):
-            advice = "its receivers receive too little; nothing was sent"
-            return WaitTimeoutError(f"{call}: the queue of node {rank} stayed at its limit, because {advice}")
-        if call.startswith(_SYNCHRONOUS):
-            advice = "it has been sent, and may still be received"
-            return WaitTimeoutError(
-                f"{call}: no node received the message of node {rank} in that time; {advice}"
-            )
-        if call.startswith(_RECEIVING):
-            return WaitTimeoutError(f"{call}: no such message came to node {rank} in that time")
-        return WaitTimeoutError(
-            f"{call}: not all {size} nodes came in that time; node {rank} still takes part"
-        )
-    if name == "SPC_EBUSY":
-        who = "another thread, or the call that runs this handler"
-        advice = "collective calls of one node must come one after another"
-        return SpcommError(f"{call}: node {rank} is inside a collective operation already ({who}); {advice}")
-    if name == "SPC_ECLOSED":
-        after = "after which nothing can be sent or received in it"
-        after += config.NEW_COMM if "spcomm.notebook.node_main" in sys.modules else ""
-        return SpcommError(f"{call}: node {rank} has closed this communicator, {after}")
-    if name == "SPC_EFORKED":
-        advice = "Let the node itself communicate, and pass results to it by other means"
-        return SpcommError(f"{call}: this process was forked by node {rank} and is not a node. {advice}.")
-    if name == "SPC_EVERSION":
-        advice = "Install the same version for the launcher and for all nodes"
-        return VersionError(f"{call}: the run was started by another version of spcomm. {advice}.")
-    if name == "SPC_ELIMIT":
-        return SpcommError(
-            f"{call}: eight fuzzy barriers are open already, the most that may be; wait for one first"
-        )
-    if name == "SPC_EFORMAT":
-        return SpcommError(f"{call}: {message}")
-    return SpcommError(f"{call}: {message} ({name})")
-
-
-# ---- cycles of coordinated messages
-
-_UNTIL = "until coordinated_recv() returns None or the loop over coordinated_messages() ends"
-
-
-def _since(place: Place | None) -> str:
-    if place is None or not place[1]:
-        return "" if place is None else f", since {place[0]}"
-    return f", since {place[0]} at {os.path.basename(place[1])}:{place[2]}"
-
-
-def cycle_not_allowed(call: str, rank: int, begun: Place | None, receiving: Place | None) -> CycleError:
-    """`begun`: the first send of the cycle; `receiving`: its first receive."""
-    if call.startswith("coordinated_send("):
-        return CycleError(
-            f"{call}: node {rank} receives the coordinated messages of this cycle{_since(receiving)}; after its first "
-            f"coordinated_recv() nothing can be sent in it. Nothing was sent, and the cycle goes on: receive "
-            f"{_UNTIL}, then send in the next one."
-        )
-    return CycleError(
-        f"{call}: node {rank} is within a cycle of coordinated messages{_since(begun or receiving)}; until its end no "
-        f"call may synchronise the nodes. Nothing was done or lost, and the cycle goes on: receive {_UNTIL} "
-        f"(leaving the loop early leaves the cycle open), then call this."
-    )
-
-
-def cycle_lost(
-    call: str, culprit: int, state: int, reason: int, note: exit_text.Note | None = None
-) -> NodeLostError:
-    how = how_ended(state, reason, note)
-    error = NodeLostError(
-        f"{call}: node {culprit} {how}.\nIt has not received in this cycle, or has announced messages that cannot "
-        "come any more.\nThis cycle cannot end.     (spcomm explain SP104)"
-    )
-    error.rank = culprit
-    return error
-
-
-def cycle_timed_out(call: str, rank: int) -> WaitTimeoutError:
-    if call.startswith("coordinated_send("):
-        advice = "its receivers receive too little; nothing was sent"
-        return WaitTimeoutError(f"{call}: the queue of node {rank} stayed at its limit, because {advice}")
-    return WaitTimeoutError(
-        f"{call}: in that time no message came to node {rank}, and not all nodes called coordinated_recv() or one of "
-        "their messages is still on its way; the cycle stays open, call it again"
-    )
-
-
-def cycle_busy(call: str, rank: int) -> SpcommError:
-    return SpcommError(
-        f"{call}: another thread of node {rank} is inside coordinated_recv() or a collective operation; receives and "
-        "collective calls of one node must come one after another (other threads may send)"
-    )
+def since(call: str, begun: Place | None, receiving: Place | None) -> str:
+    """Return where the cycle in which this call is not allowed began, or began to be received."""
+    place = receiving if call.startswith("coordinated_send(") else begun or receiving
+    if place is None:
+        return ""
+    return f", since {place[0]}" + (f" at {os.path.basename(place[1])}:{place[2]}" if place[1] else "")
 
 
 # ---- collective operations that do not match: spc_mismatch.h has the text

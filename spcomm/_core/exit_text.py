@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Texts for notes that other nodes have left (csrc/segment/spc_note.h), and for messages that nearly match."""
+"""The end of this node: notes that it leaves for others (csrc/segment/spc_note.h)."""
 
 import os
 import sys
-from typing import NamedTuple
 
 from spcomm._core import call_site
 from spcomm._core.errors import shown
@@ -14,47 +13,6 @@ if TYPE_CHECKING:
 
 # The handle of the node whose program this process runs: a weak reference. Set when a node is made.
 _node: "object" = None
-
-
-class Note(NamedTuple):
-    """The end of a node, or its last call, and the line of its program; line 0: unknown."""
-
-    words: str
-    file: str
-    line: int
-    function: str
-
-
-def place(note: Note) -> str:
-    """Return `ring.py:12 in step`; empty if it is unknown."""
-    if not note.file or not note.line:
-        return ""
-    inside = "" if note.function[:1] in ("", "<") else f" in {note.function}"
-    return f"{os.path.basename(note.file)}:{note.line}{inside}"
-
-
-def at(note: "Note | None") -> str:
-    """Return `, at ring.py:12 in step`, or nothing."""
-    where = place(note) if note is not None else ""
-    return f", at {where}" if where else ""
-
-
-def text(note: Note) -> str:
-    """Return `an uncaught ValueError at ring.py:12 in step`."""
-    where = place(note)
-    return f"{note.words} at {where}" if where else note.words
-
-
-def near(found: "tuple[int, int, int]", source: int, members: "tuple[int, ...]") -> str:
-    """Return a sentence. `found`: source, tag and number of near matches; `source`: requested, negative: any.
-
-    `members`: by rank, the ranks in the run.
-    """
-    sender, tag, count = found
-    those = "is, though, a message" if count == 1 else f"are, though, {count} messages, the first"
-    differs = "tag" if source < 0 or source == sender else "sender"
-    found_there = f"from node {members[sender]} with tag {tag}"
-    return f"Here {those} {found_there}: a different {differs} from the one requested.     (spcomm explain SP108)"
 
 
 # ---- by a node that may end

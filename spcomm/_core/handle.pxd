@@ -48,22 +48,9 @@ cdef class Handle:
 
 
 cdef Handle first_of(Handle handle)
-cdef int raise_status(Handle handle, int status, object call, int32_t culprit, int state,
-                      int32_t reason) except -1
+cdef int fail(Handle handle, int status, object call) except -1
 cdef int64_t timeout_to_ns(object timeout, object call) except -2
-
-
-cdef inline int fail(Handle handle, int status, object call) except -1:
-    """Raise the exception for a status other than SPC_OK. `call` is its text, or a function and its arguments.
-
-    The function is inline, so the module that made the call looks up the culprit.
-    """
-    cdef spc_node_state_t state = SPC_NODE_STARTING
-    cdef int32_t reason = 0
-    cdef int32_t culprit = -1
-    if status == SPC_ELOST or status == SPC_EFINISHED:
-        culprit = spc_comm_culprit(handle.core, &state, &reason)
-    return raise_status(handle, status, call, culprit, <int>state, reason)
+cdef int add_near(Handle handle, object error, int32_t source, int32_t tag) except -1
 
 
 cdef inline uint64_t deadline_of(int64_t timeout_ns) noexcept nogil:

@@ -4,7 +4,7 @@
 
 from libc.errno cimport errno
 from libc.math cimport isnan
-from libc.stdint cimport INT32_MIN, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MIN, int32_t, int64_t, uint64_t
 from libc.stdio cimport FILE, fclose
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -49,7 +49,7 @@ cdef int handle_messages(void *argument) noexcept with gil:
 
 
 cdef int interrupt(Handle handle, object error):
-    """Keep the exception for this thread's call; raise_status raises it."""
+    """Keep the exception for this thread's call; fail raises it."""
     handle.interruptions[PyThread_get_thread_ident()] = error
     return 1
 
@@ -189,7 +189,7 @@ cdef int join(Handle self, object descriptor, object rank) except -1:
     status = spc_comm_create(&options, &self.core)
     if status != SPC_OK:
         self.core = NULL
-        raise_status(self, status, f"startup() as node {rank}", -1, 0, 0)
+        fail(self, status, f"startup() as node {rank}")
     return 0
 
 
@@ -230,9 +230,11 @@ cdef int64_t timeout_to_ns(object timeout, object call) except -2:
     return -1 if seconds > FOREVER_S else <int64_t>(seconds * 1e9)
 
 
-cdef int raise_status(Handle handle, int status, object call, int32_t culprit, int state,
-                      int32_t reason) except -1:
+cdef int fail(Handle handle, int status, object call) except -1:
+    """Raise the exception for a status other than SPC_OK. `call` is its text, or a function and its arguments."""
     cdef int number = errno
+    cdef int32_t reason = 0
+    cdef spc_node_state_t state = SPC_NODE_STARTING
     if status == SPC_EINTERRUPTED:
         raise first_of(handle).interruptions.pop(PyThread_get_thread_ident())
     if status == SPC_ENOMEM:
@@ -245,28 +247,32 @@ cdef int raise_status(Handle handle, int status, object call, int32_t culprit, i
         raise OSError(number, f"{call}: {os.strerror(number)}")
     if handle.parent is not None:
         call = errors.in_a_part(call, handle.rank_number, handle.node_count)
-    rank = <int>spc_comm_rank_in_run(handle.core, handle.rank_number)
     if status == SPC_EMISMATCH:
         words, handle.doing = handle.doing, None
         raise errors.MismatchError(f"{call}: {explain_mismatch(handle, words or '')}")
-    if status == SPC_EDISCONNECTED:
-        raise error_text.disconnected(call, spc_comm_lost_box(handle.core))
-    if status == SPC_ECYCLE:
-        raise error_text.cycle_not_allowed(call, rank, handle.cycle_begun, handle.cycle_receiving)
-    error = error_text.failure(
-        spc_error_name(status).decode(),
-        spc_error_message(status).decode(),
-        call,
-        rank,
-        handle.node_count,
-        <int>spc_comm_rank_in_run(handle.core, culprit) if culprit >= 0 else culprit,
-        state,
-        reason,
-        end_of(handle, culprit) if culprit >= 0 else None,
-    )
+    error = error_text.failure(spc_error_name(status).decode(), call, explain_failure(handle, status, call))
     if isinstance(error, errors.NodeLostError):
-        error.rank = culprit
+        error.rank = spc_comm_culprit(handle.core, &state, &reason)
     raise error
+
+
+cdef str explain_failure(Handle handle, int status, str call):
+    """Return why the call has failed."""
+    cdef bytes words = call.encode("utf-8", "replace")
+    cdef bytes since = b""
+    if status == SPC_ECYCLE:
+        since = error_text.since(call, handle.cycle_begun, handle.cycle_receiving).encode("utf-8", "replace")
+    return taken(spc_comm_explain(handle.core, status, words, since))
+
+
+cdef str taken(char *text):
+    """Return the text that the core has made, and free it."""
+    if text == NULL:
+        raise MemoryError
+    try:
+        return (<bytes>text).decode("utf-8", "replace")
+    finally:
+        free(text)
 
 
 def watch_itself(Handle handle, object advice):
@@ -319,15 +325,6 @@ cdef int fill(spc_note_t *note, str words, str file, int line, str function) exc
     return 0
 
 
-cdef object as_note(const spc_note_t *note):
-    return exit_text.Note(
-        (<bytes>note.words).decode("utf-8", "replace"),
-        os.fsdecode(<bytes>note.file),
-        note.line,
-        (<bytes>note.function).decode("utf-8", "replace"),
-    )
-
-
 def end(Handle handle, str words, str file, int line, str function, int code):
     """Record how and where this node ends, and its exit code. The first record stays."""
     cdef spc_note_t note
@@ -341,12 +338,6 @@ def end(Handle handle, str words, str file, int line, str function, int code):
 def raised(Handle handle, int change):
     """Count one more (1) or one less (-1) live error that this node reports to others."""
     spc_comm_note_raised(handle.core, change)
-
-
-def end_of(Handle handle, int32_t rank):
-    """Return the end of a node and its place as a `Note`, or None if it is unknown."""
-    cdef spc_note_t note
-    return as_note(&note) if rank >= 0 and spc_comm_end_of(handle.core, rank, &note) else None
 
 
 def leave_open(Handle handle, fuzzy, cycle):
@@ -378,20 +369,13 @@ cdef str explain_mismatch(Handle handle, str words):
     fill(&mine, words, file, line, function)
     with nogil:
         text = spc_comm_explain_mismatch(handle.core, &mine)
-    if text == NULL:
-        raise MemoryError
-    try:
-        return (<bytes>text).decode("utf-8", "replace")
-    finally:
-        free(text)
+    return taken(text)
 
 
-def near(Handle handle, source, tag):
-    """Return a waiting message that nearly matches: its source, its tag, the number of them; or None."""
-    cdef int32_t found_source = 0
-    cdef int32_t found_tag = 0
-    cdef int32_t wanted_source = SPC_ANY_SOURCE if source < 0 else source
-    cdef int32_t wanted_tag = SPC_ANY_TAG if tag < 0 else tag
-    cdef uint32_t count = spc_comm_near(handle.core, SPC_CONTEXT_USER, wanted_source, wanted_tag,
-                                        &found_source, &found_tag)
-    return (found_source, found_tag, count) if count else None
+cdef int add_near(Handle handle, object error, int32_t source, int32_t tag) except -1:
+    """`error`: a receive has failed; its text mentions a message that nearly matches."""
+    cdef char *text = spc_comm_explain_near(handle.core, SPC_CONTEXT_USER, source, tag)
+    if text != NULL:
+        end = "" if str(error).endswith((".", ")")) else "."
+        error.args = (f"{error}{end}\n{taken(text)}",)
+    return 0

@@ -22,7 +22,7 @@ from spcomm._core.arguments cimport (
 )
 from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, encode_array, is_array, receive_into
 from spcomm._core.codec cimport decode, encode
-from spcomm._core.handle cimport Handle, deadline_of, fail, first_of, timeout_to_ns
+from spcomm._core.handle cimport Handle, add_near, deadline_of, fail, first_of, timeout_to_ns
 from libspc cimport *
 from spcomm._core.regions cimport record_handling
 
@@ -159,7 +159,7 @@ cdef int fail_receive(Handle self, int status, int32_t source, int32_t tag, obje
     try:
         fail(self, status, call)
     except (errors.NodeLostError, errors.WaitTimeoutError) as error:
-        error_text.add_near(error, self, source, tag)
+        add_near(self, error, source, tag)
         raise
 
 

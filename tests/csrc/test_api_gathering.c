@@ -91,7 +91,7 @@ static void test_timeouts(void) {
     char *data = calloc(bytes, 1);
     if (rank == 0 && size > 1) {
         CHECK_FAILS(spcomm_allgather(comm, spcomm_raw(data, bytes), 0, messages), SPCOMM_ETIMEDOUT,
-                    "this node stays entered");
+                    "stays entered: repeat the same call");
         CHECK_FAILS(spcomm_barrier(comm, 0), SPCOMM_EMISMATCH, "has left allgather()");
         CHECK_FAILS(spcomm_bcast(comm, spcomm_none(), 0, 0, messages), SPCOMM_EMISMATCH,
                     "has left allgather()");
@@ -100,7 +100,7 @@ static void test_timeouts(void) {
         CHECK_FAILS(spcomm_allgather(comm, spcomm_string("x"), 0, messages), SPCOMM_EINVAL, again);
         char *copy = calloc(bytes, 1); /* other memory, the same data */
         CHECK_FAILS(spcomm_allgather(comm, spcomm_raw(copy, bytes), 0, messages), SPCOMM_ETIMEDOUT,
-                    "this node stays entered");
+                    "stays entered: repeat the same call");
         free(copy);
         for (int node = 1; node < size; node++) {
             CHECK_OK(spcomm_send(comm, node, 2, spcomm_none(), SPCOMM_FOREVER));

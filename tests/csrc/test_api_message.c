@@ -55,7 +55,7 @@ static void test_ssend(void) {
     if (partner < size && rank % 2 == 0) {
         CHECK_OK(spcomm_ssend(comm, partner, 81, spcomm_int64(rank), SPCOMM_FOREVER));
         CHECK_FAILS(spcomm_ssend(comm, partner, 82, spcomm_int64(rank), 0), SPCOMM_ETIMEDOUT,
-                    "has not received the message");
+                    "no node received the message");
         CHECK_OK(spcomm_send(comm, partner, 83, spcomm_int64(0), SPCOMM_FOREVER));
     } else if (rank % 2 == 1) {
         spcomm_message_t message;
@@ -248,8 +248,8 @@ static void test_coordinated(void) {
             spcomm_message_free(&message);
             got++;
             CHECK_FAILS(spcomm_coordinated_send(comm, rank, spcomm_int64(0), 0), SPCOMM_ECYCLE,
-                        "begun to receive");
-            CHECK_FAILS(spcomm_barrier(comm, 0), SPCOMM_ECYCLE, "inside a cycle");
+                        "receives the coordinated messages");
+            CHECK_FAILS(spcomm_barrier(comm, 0), SPCOMM_ECYCLE, "within a cycle");
         }
         CHECK(got == expected);
     }

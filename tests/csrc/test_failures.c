@@ -6,6 +6,7 @@
 #include "check.h"
 
 #include "base/spc_error.h"
+#include "base/spc_process.h"
 #include "fork/spc_failures.h"
 
 enum { KILLED = SIGKILL, TERMINATED = SIGTERM };
@@ -168,8 +169,8 @@ TEST(long_reports_are_kept_up_to_a_limit) {
 
 TEST(signals_have_names) {
     char buffer[24];
-    CHECK_STR(spc_signal_name(SIGSEGV, buffer, sizeof buffer), "SIGSEGV");
-    CHECK_STR(spc_signal_name(63, buffer, sizeof buffer), "signal 63");
+    CHECK_STR(spc_process_signal_name(SIGSEGV, buffer, sizeof buffer), "SIGSEGV");
+    CHECK_STR(spc_process_signal_name(63, buffer, sizeof buffer), "signal 63");
 }
 
 TEST_MAIN()

@@ -148,7 +148,8 @@ static void test_coordinated() {
             count++;
             CHECK_THROWS(SpComm_BarrierSync(), SPCOMM_ECYCLE, "cycle of coordinated messages");
             CHECK_THROWS(SpComm_GlobalSum(1), SPCOMM_ECYCLE, "SpComm_GlobalSum(int)");
-            CHECK_THROWS(SpComm_CoordinatedSend(0, nullptr), SPCOMM_ECYCLE, "begun to receive");
+            CHECK_THROWS(SpComm_CoordinatedSend(0, nullptr), SPCOMM_ECYCLE,
+                         "receives the coordinated messages");
         }
         CHECK(nbytes == 0 && count == 1 + nodes + (node == nodes - 1 ? nodes : 0));
     }

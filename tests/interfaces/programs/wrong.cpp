@@ -80,7 +80,7 @@ int main() {
     SpComm_BarrierSync();
     CHECK(SpComm_Receive(1, nbytes) == nullptr); /* nothing was sent by any of these */
     SpComm_ShutDown();
-    CHECK_THROWS(SpComm_ShutDown(), SPCOMM_ECLOSED, "has been shut down");
+    CHECK_THROWS(SpComm_ShutDown(), SPCOMM_ECLOSED, "has closed this communicator");
     CHECK_THROWS(SpComm_BarrierSync(), SPCOMM_ECLOSED, "SpComm_BarrierSync");
     CHECK_THROWS(SpComm_StartUp(0, 0, 0, nullptr), SPCOMM_ECLOSED, "SpComm_StartUp");
     std::printf("all is refused\n");
