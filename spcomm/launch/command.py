@@ -7,8 +7,8 @@ import os
 import sys
 import time
 
-from spcomm.launch.base.process import WHERE_SIGNAL, open_standard_streams
-from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base import nothing, process
+from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.cmdline import options as command_line
 from spcomm.launch.cmdline import plan as plans
 from spcomm.launch.cmdline.options import Options
@@ -19,7 +19,8 @@ if TYPE_CHECKING:  # the launcher does without importing typing
 
     from spcomm.command_help import CommandHelp
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGUSR1", "SIGUSR2")
+_ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
+_SIGNALS = (*_ENDING, _signal.SIGTSTP, _signal.SIGUSR1, _signal.SIGUSR2)
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _DESCRIPTORS_EACH = 2  # of the launcher, per node
 _DESCRIPTORS_PROGRAM = 3  # a socket; shared memory and a pipe of a group
@@ -29,14 +30,14 @@ _DESCRIPTORS_MORE = 64
 
 def main(arguments: list[str]) -> int:
     """Run a program as nodes and return the exit code."""
-    open_standard_streams()
-    signals = _watch_signals()
+    process.open_standard_streams()
+    signals, _ = process.signal_pipe(_SIGNALS)
     try:
         options = command_line.parse(arguments)
         if not options.help:
             return _run(options, signals)
     except UsageError as error:
-        _complain(str(error))
+        complain(str(error))
         return error.code
     except OSError as error:
         if error.errno not in _SHORTAGES:
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
         from spcomm import resource_limits
 
         shortage = f"spcomm run: the system has no resources left for the launcher itself ({error.strerror})"
-        _complain(f"{shortage}; {resource_limits.advice(error.errno)}")
+        complain(f"{shortage}; {resource_limits.advice(error.errno)}")
         return 125
     except Exception:
         return _internal_error()
@@ -66,7 +67,7 @@ def _internal_error() -> int:
     """Print the error. The nodes end when the socket to the fork server does."""
     import traceback
 
-    _complain(traceback.format_exc() + "spcomm: an error of the launcher itself; please report it")
+    complain(traceback.format_exc() + "spcomm: an error of the launcher itself; please report it")
     return 125
 
 
@@ -118,7 +119,7 @@ def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signa
         # First, so that they start while we read on.
         for plans in machines:
             if plans[0].host is None:
-                fork_clients.append(ForkClient(plans[0], WHERE_SIGNAL, limit))
+                fork_clients.append(ForkClient(plans[0], process.WHERE_SIGNAL, limit))
             else:
                 fork_clients.append(hosts.RemoteForkClient(plans))
         return _supervise(options, programs, fork_clients, session, signals, groups)
@@ -156,7 +157,7 @@ def _supervise(
     options.route = choose_route(groups, options)
     if options.perturb and options.seed is None:
         options.seed = int.from_bytes(os.urandom(2))
-        _complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
+        complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
     run_processes = RunProcesses(fork_clients, groups)
     run_processes.room_files = session.files if session is not None else None
     if options.debug is not None:
@@ -224,10 +225,9 @@ def _finish_trace(options: Options, group: "Any", code: int, watch: "Any") -> in
 
 def _signals_end(do: bool) -> None:
     """Let signals interrupt the writing of a long trace, during which no loop handles them."""
-    before, after = (_noted, _break_off) if do else (_break_off, _noted)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
-        number = getattr(_signal, name, None)
-        if number is not None and _signal.getsignal(number) == before:
+    before, after = (nothing, _break_off) if do else (_break_off, nothing)
+    for number in _ENDING:
+        if _signal.getsignal(number) == before:
             _signal.signal(number, after)
 
 
@@ -276,7 +276,7 @@ def _display(options: Options, run_processes: "Any") -> "Any":
         display.windows = Windows(windows, run_processes.names, frozenset(in_panes), run_processes.groups)
         run_processes.keyboards = display.windows.keyboards
         if display.windows.hint:
-            _complain(f"spcomm: {display.windows.hint}")
+            complain(f"spcomm: {display.windows.hint}")
     return display
 
 
@@ -290,7 +290,7 @@ def _page_watch(options: Options, run_processes: "Any") -> "Any":
             f"spcomm run: --watch=browser: this system does not let the launcher serve a page on 127.0.0.1 "
             f"({error.strerror}); use --watch, or --trace FILE"
         ) from None
-    _complain(f"spcomm: watch this run at {page.url}")
+    complain(f"spcomm: watch this run at {page.url}")
     return watch.PageWatch(run_processes, page)
 
 
@@ -298,12 +298,12 @@ def _screen_watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
     """Return the watch of this run; None, after a sentence, without a terminal. `colors`: of stdout and of stderr."""
     fd = next((fd for fd in (2, 1) if os.isatty(fd)), 0)
     if not fd:
-        _complain(
+        complain(
             "spcomm: --watch needs a terminal, and the output goes elsewhere; the program runs without it"
         )
         return None
     if os.environ.get("TERM", "dumb") == "dumb":
-        _complain(
+        complain(
             "spcomm: --watch needs a terminal whose cursor can be moved (TERM is dumb); the program runs without it"
         )
         return None
@@ -391,23 +391,6 @@ def _segment(
         raise UsageError(f"spcomm run: {error}") from None
 
 
-def _watch_signals() -> int:
-    """Turn signals into bytes in a pipe, for the event loop. Return its end. Ignored signals stay ignored."""
-    read, write = os.pipe()
-    os.set_blocking(read, False)
-    os.set_blocking(write, False)
-    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for name in _SIGNALS:
-        number = getattr(_signal, name, None)
-        if number is not None and _signal.getsignal(number) != _signal.SIG_IGN:
-            _signal.signal(number, _noted)
-    return read
-
-
-def _noted(*_arguments: object) -> None:
-    pass
-
-
 def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tuple[int, int] | None:
     """Make room for many nodes' pipes. Return the limit to restore in nodes; None: nothing changed."""
     each = _DESCRIPTORS_EACH + sum(
@@ -439,7 +422,7 @@ def _note_late_number(options: Options) -> None:
     name = part.program or ""
     if late and name.endswith(".py"):  # commands and modules often have an -n of their own
         given = " ".join(words[late[0] : late[0] + 2])
-        _complain(
+        complain(
             f"spcomm: note: {given} after {name} is an argument of the program; a number of nodes comes before it: "
             f"spcomm run {given} {name}"
         )
@@ -450,7 +433,7 @@ def _check_mpi4py(programs: "list[plans.Plan]") -> None:
     from spcomm.mpi import bindings
 
     for note in filter(None, map(bindings.check, programs)):
-        _complain(f"spcomm: note: {note}")
+        complain(f"spcomm: note: {note}")
 
 
 def _warn_if_stale() -> None:
@@ -458,12 +441,4 @@ def _warn_if_stale() -> None:
 
     source = newer_source(sys.modules["spcomm"].__path__[0])
     if source is not None:
-        _complain(f"spcomm: warning: {source} is newer than the compiled core; rebuild it: make build")
-
-
-def _complain(text: str) -> None:
-    """Write to stderr. If it takes nothing, such as on a full disk, the exit code still says how the run ended."""
-    try:
-        os.write(2, (text + "\n").encode("utf-8", "backslashreplace"))
-    except OSError:
-        pass
+        complain(f"spcomm: warning: {source} is newer than the compiled core; rebuild it: make build")

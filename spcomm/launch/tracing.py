@@ -6,6 +6,7 @@ import os
 import sys
 
 from spcomm.launch.base.process import signal_name
+from spcomm.launch.base.usage import complain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def finish(options: "Options", group: "Any", code: int, page: "WatchPage | None"
         return _finish(what, options, group, code, page)
     except KeyboardInterrupt as error:
         what = f"the trace was not written to {options.trace}" if options.trace is not None else what
-        _say(f"spcomm: {what}: {signal_name(error.args[0])} came before its end\n")
+        complain(f"spcomm: {what}: {signal_name(error.args[0])} came before its end")
         return code or 128 + error.args[0]
 
 
@@ -41,7 +42,9 @@ def _finish(what: str, options: "Options", group: "Any", code: int, page: "Watch
     try:
         folder = tempfile.TemporaryDirectory(prefix="spcomm-")
     except OSError as error:
-        _say(f"spcomm: {what}: a folder for the trace cannot be made ({error.strerror}); set TMPDIR to one\n")
+        complain(
+            f"spcomm: {what}: a folder for the trace cannot be made ({error.strerror}); set TMPDIR to one"
+        )
         return code or 125
     with folder as place:
         return _complete(os.path.join(place, "trace.json"), options, group, code, page)
@@ -54,17 +57,17 @@ def _complete(path: str, options: "Options", group: "Any", code: int, page: "Wat
     missing: list[str] = []
     why = writing.write(path, group, options.programs, version, missing.append, code)
     for sentence in missing:
-        _say(f"spcomm: warning: {sentence.replace(path, options.trace or path)}\n")
+        complain(f"spcomm: warning: {sentence.replace(path, options.trace or path)}")
     if why is None and _is_page(options):
         why = _write_page(path, options.trace or "")
     if why is not None:
-        _say(f"spcomm: {why}\n")
+        complain(f"spcomm: {why}")
         return code or 125
     if options.virtual and not code:
-        _say(_virtual(path))
+        complain(_virtual(path))
     if page is not None:
         try:
-            page.finish(path, options.trace or "", code, _say)
+            page.finish(path, options.trace or "", code)
         except KeyboardInterrupt as error:
             return code or 128 + error.args[0]
     return code
@@ -96,10 +99,6 @@ def _virtual(path: str) -> str:
     from spcomm.trace.errors import TraceError
 
     try:
-        return f"spcomm: {virtual.text(reader.read(path))}"
+        return f"spcomm: {virtual.text(reader.read(path))}".removesuffix("\n")
     except TraceError as error:
-        return f"spcomm: {error}\n"
-
-
-def _say(text: str) -> None:
-    os.write(2, text.encode("utf-8", "backslashreplace"))
+        return f"spcomm: {error}"

@@ -109,7 +109,7 @@ class RoomNodes(Nodes):
             packed = folder.pack(empty)
         self._session = client.Session(self._where, _key(self._where), packed, cluster=True)
         try:
-            self._session.ask(self.options, self.screen.say)
+            self._session.ask(self.options, lambda line: self.screen.say(f"{line}\n"))
         except connect.RefusedError as error:
             _keys.pop(self._where, None)
             raise ConfigError(f"{_CALL}: {error}") from None

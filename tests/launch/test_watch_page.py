@@ -543,7 +543,7 @@ def test_the_end_does_not_wait_for_the_pause_after_a_look():
     ("has_page", "is_opened", "words"),
     [(False, False, []), (False, True, ["browser was told to open"]), (True, True, ["page that is open"])],
 )
-def test_a_slow_end_says_what_it_waits_for(monkeypatch, has_page, is_opened, words):
+def test_a_slow_end_says_what_it_waits_for(monkeypatch, capfd, has_page, is_opened, words):
     """And nothing of a page, if there is none."""
     monkeypatch.setattr(watch_page, "_QUICK_S", -1.0)  # every end is a slow one
     monkeypatch.setattr(watch_server, "_END_S", -1.0)  # the page never takes it
@@ -564,10 +564,10 @@ def test_a_slow_end_says_what_it_waits_for(monkeypatch, has_page, is_opened, wor
     vars(page).update(_wire=ours, _pid=os.getpid(), _left=b"", last=([], 0.0))
     vars(page).update(_is_ready=False, _is_gone=False, _holds_up=b"")
     ours.setblocking(False)
-    said = []
     with ours:
-        page.finish("none", "", 0, said.append)
+        page.finish("none", "", 0)
     process.join(WATCHDOG_S)
+    said = capfd.readouterr().err.splitlines()
     assert [word in sentence for word, sentence in zip(words, said, strict=True)] == [True] * len(words), said
 
 

@@ -7,6 +7,8 @@ import select
 import sys
 import time
 
+from spcomm.launch.base import nothing
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +34,18 @@ _TRACKER_S = 2.0  # seconds for trackers of multiprocessing to remove the rest
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+
+def signal_pipe(numbers: "Iterable[int]") -> "tuple[int, int]":
+    """Turn these signals into bytes in a pipe, for an event loop; return its ends. Ignored signals stay ignored."""
+    ends = read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in numbers:
+        if _signal.getsignal(number) != _signal.SIG_IGN or number == _signal.SIGCHLD:
+            _signal.signal(number, nothing)
+    return ends
 
 
 def start_clean() -> None:

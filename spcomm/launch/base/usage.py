@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The error of a run that cannot be started as requested."""
+"""The error of a run that cannot be started as requested, and lines for the user."""
+
+import os
 
 
 class UsageError(Exception):
@@ -8,3 +10,11 @@ class UsageError(Exception):
     def __init__(self, text: str, code: int = 125) -> None:
         super().__init__(text)
         self.code = code
+
+
+def complain(text: str) -> None:
+    """Write a line to stderr. If it takes nothing, such as on a full disk, the run goes on, and its exit code tells."""
+    try:
+        os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass

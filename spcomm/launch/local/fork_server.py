@@ -29,7 +29,7 @@ import sys
 import time
 
 from spcomm.config import Membership
-from spcomm.launch.base import process, report
+from spcomm.launch.base import nothing, process, report
 from spcomm.launch.base.wire import Wire
 from spcomm.launch.local import child, fast_exit
 
@@ -114,15 +114,11 @@ class Server:
 
     def serve(self) -> "child.Node | None":
         """Follow the launcher's requests until all nodes have ended. Returns only in a forked process."""
-        wake, self._wake = os.pipe()
-        os.set_blocking(wake, False)
-        os.set_blocking(self._wake, False)
+        wake, self._wake = process.signal_pipe([_signal.SIGCHLD])
         self._close = [self._wire.fileno(), wake, self._wake]
-        _signal.signal(_signal.SIGCHLD, _ignore)
-        _signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         # From here on the end of the socket replaces it, see above; the signal has a stopped process read the socket.
         # It also wakes the loop: the launcher's end is still open if a process that it has forked has a copy.
-        _signal.signal(_signal.SIGCONT, _ignore)
+        _signal.signal(_signal.SIGCONT, nothing)
         process.die_with(self._launcher, _signal.SIGCONT)
         poll = select.poll()
         poll.register(wake, select.POLLIN)
@@ -314,7 +310,3 @@ def _drain(fd: int) -> None:
             pass
     except BlockingIOError:
         pass
-
-
-def _ignore(*_arguments: object) -> None:
-    pass

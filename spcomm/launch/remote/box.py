@@ -11,7 +11,7 @@ import _signal
 import os
 import sys
 
-from spcomm.launch.base import nothing
+from spcomm.launch.base import nothing, process
 from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet
 
 TYPE_CHECKING = False
@@ -91,11 +91,7 @@ class Box:
 
     def heed_signals(self) -> None:
         """Report SIGTERM to the launcher, which decides: a scheduler sends it to all processes of a job's step."""
-        self._signals, write = os.pipe()
-        for fd in (self._signals, write):
-            os.set_blocking(fd, False)
-        _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        _signal.signal(_signal.SIGTERM, nothing)
+        self._signals, _ = process.signal_pipe([_signal.SIGTERM])
         self._loop.add(self._signals, self._signalled)
 
     def _signalled(self) -> None:
@@ -109,11 +105,9 @@ class Box:
 
     def _hear_shared_signal(self, status: int) -> None:
         """Handle a pending signal before the end of a process that it killed: the signal is then the reason."""
-        from spcomm.launch.base.process import await_shared_signal
-
         self._signalled()
         if self._signals >= 0 and not (self._ending or self._has_awaited):
-            self._has_awaited = await_shared_signal(self._signals, status)
+            self._has_awaited = process.await_shared_signal(self._signals, status)
             self._signalled()
 
     def _greet(self) -> None:
@@ -160,11 +154,10 @@ class Box:
 
     def _begin(self, about: dict, secrets: bytes) -> None:
         from spcomm._core.errors import SpcommError
-        from spcomm.launch.base.process import adopt_orphans
         from spcomm.launch.base.usage import UsageError
 
         self._about, self._secrets = about, secrets
-        adopt_orphans()
+        process.adopt_orphans()
         try:
             self._start(secrets)
         except UsageError as error:
@@ -176,7 +169,6 @@ class Box:
 
     def _start(self, secrets: bytes) -> None:
         from spcomm.launch.base import report
-        from spcomm.launch.base.process import WHERE_SIGNAL
         from spcomm.launch.local import stack_probe
         from spcomm.launch.local.fork_client import ForkClient
         from spcomm.launch.local.run_processes import RunProcesses
@@ -184,7 +176,7 @@ class Box:
 
         about = self._about
         limit = boxparts.raise_limit()
-        clients = [ForkClient(boxparts.plan(one), WHERE_SIGNAL, limit) for one in about["programs"]]
+        clients = [ForkClient(boxparts.plan(one), process.WHERE_SIGNAL, limit) for one in about["programs"]]
         groups = [boxparts.group(one, boxparts.is_busy(about)) for one in about["groups"]]
         self._run = RunProcesses(clients, groups)
         self._run.cpus, self._run.stats = boxparts.cpus(about, groups), about["stats"]

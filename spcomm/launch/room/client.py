@@ -8,7 +8,7 @@ import os
 
 from spcomm.launch.base import nothing
 from spcomm.launch.base.loop import Loop
-from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.remote.transport_main import Job
@@ -94,7 +94,7 @@ class Session:
         self.sent_from: str | None = None  # the folder in `packed`
         self.link: ClientLink | None = None
 
-    def ask(self, options: "Options", say: "Callable[[str], object] | None" = None) -> None:
+    def ask(self, options: "Options", say: "Callable[[str], object]" = complain) -> None:
         """Ask for members. Put the answer into the options. `say` prints that members are missing."""
         from spcomm.launch.room.room_link import ClientLink
 
@@ -113,7 +113,7 @@ class Session:
         while (message := self._next())[0] != "members":
             if message[0] == "waiting":
                 text = one_line(f"waiting for members: {message[1]} of {message[2]} are there")
-                (say or _write)(f"spcomm: {text}\n")
+                say(f"spcomm: {text}")
         _members, self.token, there, link_timeout = message
         options.link_timeout = link_timeout
         if is_room:
@@ -306,7 +306,3 @@ class ServerTransport:
 
     def close(self, _patience: float = 0.0) -> None:
         self._server.close()
-
-
-def _write(text: str) -> None:
-    os.write(2, text.encode())

@@ -14,6 +14,7 @@ import sys
 import time
 
 from spcomm.launch.base import nothing
+from spcomm.launch.base.usage import complain
 from spcomm.launch.base.wire import rights
 from spcomm.launch.remote.box import withdraw
 from spcomm.launch.remote.framing import one_line
@@ -235,10 +236,7 @@ class BoxProcess:
             self._say(f"waiting for nodes: {int(there)} of {self._total} are there ({one_line(who)})")
 
     def _say(self, text: str) -> None:
-        try:
-            os.write(2, f"spcomm: {text}\n".encode("utf-8", "backslashreplace"))
-        except OSError:
-            pass
+        complain(f"spcomm: {text}")
 
     def _too_late(self) -> None:
         there, who, others = self._waiting or (self._local, "", "")

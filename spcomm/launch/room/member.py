@@ -10,7 +10,8 @@ import sys
 import tempfile
 
 from spcomm.command_help import CommandHelp
-from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base import process
+from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
 from spcomm.launch.room.prompt import TRIES, code, place, spelt
@@ -110,7 +111,9 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
     loop = Loop()
     said = {"name": name, "slots": slots or max(1, int(segments.cores()))}
     link = ClientLink(loop, where, key, "join", said, renews=True)
-    signals = _watch()  # before the user reads that Ctrl-C ends it
+    signals, _ = process.signal_pipe(
+        (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGCHLD)
+    )  # before the user reads that Ctrl-C ends it
     adopt_orphans()
     member = Member(link, where, key)
     loop.add(signals, lambda: member.signalled(os.read(signals, 512)))
@@ -231,17 +234,6 @@ class Member:
         self._link.finish(_FINISH_S)
 
 
-def _watch() -> int:
-    """Turn signals into bytes in a pipe."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGCHLD):
-        if _signal.getsignal(number) != _signal.SIG_IGN or number == _signal.SIGCHLD:
-            _signal.signal(number, lambda *_arguments: None)
-    return read
-
-
 def _user() -> str:
     import pwd
 
@@ -252,7 +244,4 @@ def _user() -> str:
 
 
 def _say(text: str) -> None:
-    try:
-        os.write(2, f"spcomm: {one_line(text, 10_000)}\n".encode("utf-8", "backslashreplace"))
-    except OSError:
-        pass
+    complain(f"spcomm: {one_line(text, 10_000)}")

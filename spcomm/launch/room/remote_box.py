@@ -21,6 +21,7 @@ import tempfile
 from spcomm._core import net
 from spcomm.launch.base import report
 from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.usage import complain
 from spcomm.launch.base.wire import NOSIGNAL, encoded, rights
 from spcomm.launch.remote.box import Box, withdraw
 from spcomm.launch.remote.framing import MOST, Outlet
@@ -52,7 +53,7 @@ def main() -> None:
     try:
         link = ClientLink(Loop(), (about["place"][0], about["place"][1]), key, "box", ticket)
     except connect.EntryError as error:
-        os.write(2, f"spcomm join: {error}\n".encode("utf-8", "backslashreplace"))
+        complain(f"spcomm join: {error}")
         os._exit(125)
     (ClusterBox if about["cluster"] else RoomBox)(link, watch, about).run()
 

@@ -8,8 +8,8 @@ import sys
 import time
 
 from spcomm.command_help import CommandHelp
-from spcomm.launch.base import loopback
-from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base import loopback, process
+from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.cmdline import values
 from spcomm.launch.room import join_code
 from spcomm.launch.room.prompt import PORT, place
@@ -160,7 +160,7 @@ def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
     from spcomm.launch.base.loop import Loop
 
     most = min(_CONNECTIONS, _raise_limit() // 4)
-    signals = _watch()
+    signals, _ = process.signal_pipe(_ENDING)
     loop, ended = Loop(), []
     expires = time.time() + settings.expires
     about = {
@@ -245,17 +245,6 @@ def _own_addresses() -> "list[str]":
         probe.close()
 
 
-def _watch() -> int:
-    """Turn the signals that end it into bytes in a pipe."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for number in _ENDING:
-        if _signal.getsignal(number) != _signal.SIG_IGN:
-            _signal.signal(number, lambda *_arguments: None)
-    return read
-
-
 def _raise_limit() -> int:
     """Raise the limit on descriptors."""
     import resource
@@ -269,7 +258,4 @@ def _raise_limit() -> int:
 
 
 def _say(text: "Any") -> None:
-    try:
-        os.write(2, f"spcomm: {text}\n".encode("utf-8", "backslashreplace"))
-    except OSError:  # there is no reader: the room goes on
-        pass
+    complain(f"spcomm: {text}")

@@ -15,13 +15,12 @@ import time
 
 from spcomm.launch.base import loopback, wire
 from spcomm.launch.base.process import signal_name
-from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.supervise.watch import states_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
     from typing import Any
 
     from spcomm.launch.cmdline.groups import Group
@@ -116,7 +115,7 @@ class WatchPage:
             except OSError:
                 self._is_gone = True
 
-    def finish(self, path: str, saved: str, code: int, say: "Callable[[str], None]") -> None:
+    def finish(self, path: str, saved: str, code: int) -> None:
         """Give the pages that are open the trace in the file `path`, which `saved` names if it stays; then end."""
         rows, seconds = self.last
         state = {**self._state(rows, seconds), "is_over": True, "code": code, "saved": saved}
@@ -137,7 +136,7 @@ class WatchPage:
             self._is_waiting()
             if said_s and self._holds_up and time.monotonic() > said_s:
                 said_s = 0.0
-                say(f"spcomm: --watch=browser {_HELD_UP[self._holds_up]}; Ctrl-C ends that\n")
+                complain(f"spcomm: --watch=browser {_HELD_UP[self._holds_up]}; Ctrl-C ends that")
 
     def _wait(self, poll: "select.poll") -> None:
         os.kill(self._pid, _signal.SIGCONT)  # the end of the run waits for it, so it must not be stopped
@@ -160,7 +159,7 @@ class WatchPage:
         self._wire.close()
         if is_early:
             how = f"by {signal_name(status & 0x7F)}" if status & 0x7F else f"with code {status >> 8}"
-            os.write(2, f"spcomm: warning: the page of --watch=browser has ended early, {how}\n".encode())
+            complain(f"spcomm: warning: the page of --watch=browser has ended early, {how}")
 
 
 def _ended(rows: "list[Row]") -> "list[int]":
