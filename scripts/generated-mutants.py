@@ -37,7 +37,8 @@ IN_PYTHON = [
 NO_CODE = re.compile(
     r"\s*(#|/?\*|//|@|import |from |cimport |def |cdef |class |static_assert|_Static_assert|\"|$)"
 )
-TESTS = "-n 3 --dist worksteal -m 'not slow and not stress'"
+PARALLEL = "-n 3 --dist worksteal"
+QUICK = "-m 'not slow and not stress'"  # of a whole folder; tests that are named may be slow
 
 
 def code_lines(path, text):
@@ -104,7 +105,11 @@ def main():
             if mutant["key"] in known:
                 continue
             start = time.monotonic()
-            tests = [f"{words} {TESTS}" for words in near.nearest(mutant["file"], rows)]
+            named = near.of_mutants(mutant["file"])
+            tests = [
+                f"{words} {PARALLEL}" + ("" if words in named or " -m " in words else f" {QUICK}")
+                for words in near.nearest(mutant["file"], rows)
+            ]
             known[mutant["key"]] = verdict(mutant, tests) if tests else "UNUSABLE: no test is near"
             print(json.dumps({**mutant, "verdict": known[mutant["key"]]}), file=file, flush=True)
             print(f"{mutant['file']}:{mutant['line'] + 1} {time.monotonic() - start:4.0f} s  "

@@ -72,6 +72,7 @@ tests = ["{tests}"]
             ("empty", "test_none.py"),
             ("no-such-case", "test_one.py::test_two"),
             ("good", "test_one.py"),
+            ("parallel", "test_one.py -n 2"),
         ]
     ),
 }
@@ -96,8 +97,9 @@ def test_an_entry_that_names_no_test_is_told_and_the_next_one_runs(tmp_path, mon
         "UNUSABLE: pytest test_none.py finds no test (status 5)",
         "UNUSABLE: pytest test_one.py::test_two finds no test (status 4)",
         "caught",
+        "caught",
     ]
-    assert last == "1 of 4 mutants are caught"
+    assert last == "2 of 5 mutants are caught"
     (tmp_path / "setup.py").write_text("raise SystemExit('no compiler')")
     with pytest.raises(SystemExit, match="without any mutant, it does not compile:\nno compiler"):
         script.main([])
