@@ -216,6 +216,18 @@ def test_bytes_that_no_link_sends(data):
         Network().ends[0].feed(data, 0.0, [])
 
 
+def test_an_end_that_holds_refuses_more_than_the_other_end_may_send():
+    """A window, and the message that overshoots it: memory stays bounded whatever the other end does."""
+    end, came, length = Network().ends[0], [], 1 << 16
+    end.hold(True)
+    most = (WINDOW + MOST_MESSAGE + control_link._HEAD.size) // (length + control_link._HEAD.size)
+    for number in range(1, most + 1):
+        end.feed(record(1, number, length, bytes(length)), 0.0, came)
+    assert len(came) == most
+    with pytest.raises(LinkError, match="sends more than it may"):
+        end.feed(record(1, most + 1, length, bytes(length)), 0.0, came)
+
+
 def test_an_end_that_asks_for_what_is_not_kept():
     network = Network()
     network.send(0, 1)
