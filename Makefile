@@ -162,6 +162,10 @@ stress: csrc-build ## many rounds of random work, C and Python (CHECK_SCALE=20 f
 mutants: csrc-plain ## break the product in many places: the tests must see each (ARGS="NAME ..." chooses)
 	$(BIN)/python scripts/mutants.py $(ARGS)
 
+.PHONY: coverage
+coverage: ## count the lines and branches that the tests reach, in an instrumented copy (ARGS="FOLDER ...")
+	scripts/coverage $(ARGS)
+
 .PHONY: generated-mutants
 generated-mutants: csrc-plain ## the same with changes that nobody chose, in parts (ARGS="RESULTS.jsonl --count 50 csrc/comm")
 	$(BIN)/python scripts/generated-mutants.py $(ARGS)
