@@ -7,7 +7,7 @@ in wheels (`spcomm config` knows where). The extensions are the .pyx files of sp
 spcomm/net_types, and the simulator of spcomm/model. All are found by looking, so that a new file needs no change here.
 """
 
-import ast
+import importlib
 import os
 import re
 import shutil
@@ -50,6 +50,15 @@ EXTENSION_LINK = [*LINK, f"-Wl,-rpath,{BESIDE}", *EXTRA_FLAGS]
 def found(folder, *patterns):
     """Relative paths of the files below folder that match one of the patterns, sorted."""
     return sorted(str(path) for pattern in patterns for path in Path(folder).rglob(pattern))
+
+
+def imported(folder, module):
+    """A module of the checkout."""
+    sys.path.insert(0, os.path.abspath(folder))
+    try:
+        return importlib.import_module(module)
+    finally:
+        del sys.path[0]
 
 
 def lasting_folders(distribution):
@@ -217,7 +226,13 @@ class BuildExtensions(build_ext):
         self.declare_core(Path(folder, "libspc.pxd"))
         translated = {
             done.name: done
-            for done in cythonize(self.extensions, build_dir=folder, include_path=[folder], language_level=3)
+            for done in cythonize(
+                self.extensions,
+                build_dir=folder,
+                include_path=[folder],
+                language_level=3,
+                compiler_directives={"annotation_typing": False},  # annotations are for the stubs
+            )
         }
         for extension in self.extensions:
             extension.sources = translated[extension.name].sources
@@ -225,11 +240,7 @@ class BuildExtensions(build_ext):
 
     def declare_core(self, written):
         """Write Cython's declarations of the C core, from its headers."""
-        sys.path.insert(0, "scripts")
-        try:
-            from declarations import declarations
-        finally:
-            del sys.path[0]
+        declarations = imported("scripts", "declarations").declarations
         header = "spcomm/_core/libspc.h"
         preprocessed = written.with_suffix(".i")
         written.parent.mkdir(parents=True, exist_ok=True)
@@ -242,46 +253,12 @@ class BuildExtensions(build_ext):
             written.write_text(text)
 
 
-def docstrings_of(source):
-    """{(class or "", name): docstring in its quotes} of the definitions in a .pyx file."""
-    text = Path(source).read_text()
-    found, owner = {}, ""
-    definition = re.compile(
-        r'^(    )?(?:def|cdef class|class) (\w+)(?:\((?:[^()]|\([^()]*\))*\))?:\n +("""(?:(?!""").)*""")?',
-        re.MULTILINE | re.DOTALL,
-    )
-    for indent, name, docstring in definition.findall(text):
-        if docstring:
-            found[owner if indent else "", name] = docstring
-        owner = owner if indent else name
-    return found
-
-
-def with_docstrings(stub, docstrings):
-    """A stub as editors show it when the pointer rests on a name."""
-    lines, inserted = stub.splitlines(), []
-    for node in ast.parse(stub).body:
-        owner = node.name if isinstance(node, ast.ClassDef) else ""
-        inserted += [("", node)] + [(owner, inner) for inner in (node.body if owner else [])]
-    for owner, node in reversed(inserted):
-        docstring = docstrings.get((owner, getattr(node, "name", None)))
-        if docstring is None:
-            continue
-        first = node.body[0]
-        at = min([first.lineno, *(line.lineno for line in getattr(first, "decorator_list", []))]) - 1
-        indent = "        " if owner else "    "
-        if isinstance(first, ast.Expr) and lines[at].endswith(": ..."):
-            lines[at : at + 1] = [lines[at].removesuffix(" ..."), indent + docstring]
-        else:
-            lines.insert(at, indent + docstring)
-    return "\n".join(lines) + "\n"
-
-
 def write_stubs(folder):
-    """Write the stubs beside the extensions, with the docstrings of the .pyx files: editors show both together."""
-    for stub in map(Path, found("spcomm/_core/stubs", "*.pyi")):
-        text = with_docstrings(stub.read_text(), docstrings_of(f"spcomm/_core/{stub.stem}.pyx"))
-        written = folder / stub.name
+    """Write the stubs beside the extensions, where type checkers and editors look for them."""
+    stub = imported("scripts", "stubs").stub
+    for source in map(Path, found("spcomm/_core", "*.pyx")):
+        text = stub(source.stem, source.read_text())
+        written = folder / f"{source.stem}.pyi"
         if not written.exists() or written.read_text() != text:
             written.write_text(text)
 
@@ -348,11 +325,7 @@ class InstallModules(install_lib):
 
 def shared_texts():
     """{path below share: text} of what the shells find by themselves."""
-    sys.path.insert(0, os.getcwd())
-    try:
-        from spcomm import completion
-    finally:
-        del sys.path[0]
+    completion = imported(".", "spcomm.completion")
     return {Path(place): completion.script(shell) for shell, place in COMPLETIONS.items()}
 
 

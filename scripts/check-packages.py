@@ -10,7 +10,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HEADERS = sorted(f"spcomm/{path.name}" for path in ROOT.glob("csrc/include/spcomm/*.h*"))
 COMPILED = {".pyx", ".pxd", ".c", ".h"}
-STUBS = sorted(path.name for path in ROOT.glob("spcomm/_core/stubs/*.pyi"))
 EXTENSIONS = sorted(path.stem for path in ROOT.glob("spcomm/_core/*.pyx"))
 SHARED = (
     "bash-completion/completions/spcomm",
@@ -59,7 +58,7 @@ def check_wheel(path):
     names = zipfile.ZipFile(path).namelist()
     complaints = require(names, *[f"spcomm/_core/{name}.cpython-" for name in EXTENSIONS])
     complaints += require(names, "spcomm/net_types/net_types.cpython-", "spcomm/model/engine.cpython-")
-    complaints += require(names, *[f"spcomm/_core/{stub}" for stub in STUBS])
+    complaints += require(names, *[f"spcomm/_core/{name}.pyi" for name in EXTENSIONS])
     complaints += require(names, "spcomm/_core/libspc.", "spcomm/lib/libspcomm.a", "licenses/LICENSE")
     complaints += require(
         names, "spcomm/mpi/lib/libmpi.", "spcomm/mpi/lib/libmpi_abi.", "spcomm/mpi/include/mpi.h"

@@ -16,6 +16,10 @@ from collections.abc import MutableSet
 
 from spcomm._core import error_text, errors, names
 
+if False:  # for the stub alone
+    from collections.abc import Iterable, Iterator
+    from typing import ClassVar, SupportsIndex
+
 cdef object ANY = names.ANY
 cdef object ALL = names.ALL
 cdef object OTHERS = names.OTHERS
@@ -197,7 +201,7 @@ cdef int32_t tag_or_any(object tag, str call, str argument) except? -2147483647:
 cdef class RankSet:
     """The bits of a `Destination`, which adds the set operators."""
 
-    def set(self, rank):
+    def set(self, rank: SupportsIndex) -> None:
         """Add a node to the set.
 
         Parameters
@@ -226,7 +230,7 @@ cdef class RankSet:
         """
         spcomm_destination_set(&self.bits, checked("set", rank))
 
-    def reset(self, rank):
+    def reset(self, rank: SupportsIndex) -> None:
         """Remove a node from the set.
 
         Parameters
@@ -253,7 +257,7 @@ cdef class RankSet:
         """
         spcomm_destination_reset(&self.bits, checked("reset", rank))
 
-    def add(self, rank):
+    def add(self, rank: SupportsIndex) -> None:
         """Add a node, as `set` does, under the name that Python sets use.
 
         Parameters
@@ -276,7 +280,7 @@ cdef class RankSet:
         """
         spcomm_destination_set(&self.bits, checked("add", rank))
 
-    def discard(self, rank):
+    def discard(self, rank: object) -> None:
         """Remove a node if it is in the set, as Python sets do.
 
         Parameters
@@ -295,7 +299,7 @@ cdef class RankSet:
         """
         spcomm_destination_reset(&self.bits, member(rank))
 
-    def clear(self):
+    def clear(self) -> None:
         """Remove all nodes.
 
         Examples
@@ -308,7 +312,7 @@ cdef class RankSet:
         """
         spcomm_destination_clear(&self.bits)
 
-    def first(self):
+    def first(self) -> int | None:
         """Begin an iteration.
 
         Returns
@@ -331,7 +335,7 @@ cdef class RankSet:
         cdef int rank = spcomm_destination_first(&self.bits)
         return None if rank < 0 else rank
 
-    def next(self):
+    def next(self) -> int | None:
         """Continue the iteration that `first` began.
 
         Returns
@@ -354,7 +358,7 @@ cdef class RankSet:
         cdef int rank = spcomm_destination_next(&self.bits)
         return None if rank < 0 else rank
 
-    def copy(self):
+    def copy(self) -> Self:
         """Return another set of the same nodes.
 
         Returns
@@ -371,13 +375,13 @@ cdef class RankSet:
         """
         return type(self)(self)
 
-    def __contains__(self, rank):
+    def __contains__(self, rank: object, /) -> bool:
         return spcomm_destination_contains(&self.bits, member(rank))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return spcomm_destination_count(&self.bits)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         cdef int rank = spcomm_destination_from(&self.bits, 0)
         while rank >= 0:
             yield rank
@@ -390,7 +394,7 @@ cdef class RankSet:
         return f"{type(self).__name__}({list(self)!r})"
 
 
-class Destination(RankSet, MutableSet):
+class Destination(RankSet, MutableSet[int]):
     """A set of nodes that a message goes to.
 
     Parameters
@@ -432,19 +436,19 @@ class Destination(RankSet, MutableSet):
 
     __slots__ = ()
 
-    def __init__(self, ranks=()):
+    def __init__(self, ranks: Iterable[SupportsIndex] = ()) -> None:
         self.clear()
         if isinstance(ranks, (str, bytes, bytearray, dict)) or not hasattr(ranks, "__iter__"):
             raise error_text.bad_ranks(ranks)
         for rank in ranks:
             spcomm_destination_set(&(<RankSet>self).bits, checked("", rank))
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, RankSet):
             return spcomm_destination_equal(&(<RankSet>self).bits, &(<RankSet>other).bits)
         return super().__eq__(other)
 
-    __hash__ = None
+    __hash__: ClassVar[None] = None
 
 
 cdef int checked(str method, object rank) except -1:

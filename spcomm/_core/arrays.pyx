@@ -525,8 +525,9 @@ cdef extern from *:
 cdef object send_call = errors.send_call
 
 
+@cython.final
 cdef class Counter:
-    def references(self, a, dest, tag=0, timeout=None):
+    def references(self, a: object, dest: object, tag: object = 0, timeout: object = None) -> int:
         return Py_REFCNT(a)
 
 
@@ -597,7 +598,7 @@ cdef uint64_t room_for(Py_ssize_t dimensions, object dtype) except 0:
     return room_for_meta(meta_bytes)
 
 
-def bytes_given_out(Handle handle):
+def bytes_given_out(Handle handle) -> int:
     """Return the bytes of this node's arena in use by any node, for tests. Waits until dead nodes are gone."""
     cdef int status
     with nogil:

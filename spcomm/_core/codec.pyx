@@ -444,7 +444,7 @@ cdef class Buffers:
     cdef list kept  # memoryviews of bytes, contiguous
     cdef bint any_read_only  # whether a read-only buffer is nothing new
 
-    def __call__(self, buffer):
+    def __call__(self, buffer: Any) -> bool:
         try:
             raw = buffer.raw()
         except BufferError:  # not contiguous

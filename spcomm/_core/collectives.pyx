@@ -23,6 +23,10 @@ import numpy as np
 
 from spcomm._core import call_site, error_text, errors, exit_text
 
+if False:  # for the stub alone
+    from types import TracebackType
+    from typing import SupportsFloat
+
 cnp.import_array()
 
 cdef tuple WITHOUT_RANKS = (str, bytes, bytearray, set, frozenset)
@@ -54,7 +58,7 @@ cdef class FuzzyBarrier:
     def __init__(self):
         raise TypeError("FuzzyBarrier(): a fuzzy barrier is made by comm.fuzzy_barrier()")
 
-    def done(self):
+    def done(self) -> bool:
         """Return whether all nodes have entered this barrier.
 
         Returns
@@ -93,7 +97,7 @@ cdef class FuzzyBarrier:
             return False
         return conclude(self, status, "fuzzy_barrier().done()")
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: SupportsFloat | None = None) -> None:
         """Wait until all nodes have entered this barrier.
 
         Parameters
@@ -129,10 +133,12 @@ cdef class FuzzyBarrier:
             status = spc_comm_fuzzy_wait(self.handle.core, self.phase, deadline_of(limit))
         conclude(self, status, f"fuzzy_barrier().wait({'' if timeout is None else timeout})")
 
-    def __enter__(self):
+    def __enter__(self) -> FuzzyBarrier:
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
         if kind is None:
             self.wait()
         return False

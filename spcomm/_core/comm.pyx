@@ -42,17 +42,30 @@ from operator import index
 
 import numpy as np
 
-from spcomm._core import collectives, errors, exit_text, handle, names, operators, regions
+from spcomm._core import errors, exit_text, handle, names, operators, regions
+from spcomm._core.names import NodeLayout
 
-FuzzyBarrier = collectives.FuzzyBarrier
-Message = names.Message
-NodeLayout = names.NodeLayout
+if False:  # for the stub alone
+    from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
+    from typing import Literal, SupportsFloat, SupportsIndex, TypeVar
+
+    from numpy.typing import DTypeLike
+
+    from spcomm._core.collectives import FuzzyBarrier
+    from spcomm._core.names import Message
+    from spcomm._core.operators import Op
+    from spcomm._core.p2p import CoordinatedMessages
+    from spcomm._core.regions import Region
+
+    _T = TypeVar("_T")
+    _Function = TypeVar("_Function", bound=Callable[[Message], Any])
 
 cdef object ANY = names.ANY
 cdef object SUM = operators.SUM
 
-size_asked = False  # whether the program has asked for the number of nodes
-current = None  # what startup() returns; here, because this module cannot be reloaded
+size_asked: bool = False  # whether the program has asked for the number of nodes
+current: Comm | None = None  # what startup() returns; here, because this module cannot be reloaded
 
 
 cdef class Comm(Handle):
@@ -84,7 +97,7 @@ cdef class Comm(Handle):
     True
     """
 
-    def __cinit__(self, descriptor=None, rank=None, group_id=0):
+    def __cinit__(self, descriptor: int | Part | None = None, rank: int | None = None, group_id: int = 0):
         self.start_ns = <int64_t>spc_comm_config(self.core).made_ns
         self.group = group_id
 
@@ -92,10 +105,12 @@ cdef class Comm(Handle):
         whole = "" if self.parent is None else f" (node {spc_comm_rank_in_run(self.core, self.rank_number)} of the run)"
         return f"<Comm: node {self.rank_number} of {self.node_count}{whole}>"
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if kind is None:
             self.close()
             return
@@ -111,34 +126,34 @@ cdef class Comm(Handle):
         raise names.missing(name, Comm)
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """This node's number, an int from 0 to ``size - 1`` (SpeedesComm 2.1, GetNodeId)."""
         return self.rank_number
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of nodes of the run, an int (SpeedesComm 2.1, GetNumNodes)."""
         global size_asked
         size_asked = True
         return self.node_count
 
     @property
-    def local_rank(self):
+    def local_rank(self) -> int:
         """This node's number within its box, an int from 0 (SpeedesComm 3.3, local node id)."""
         return local_rank(first_of(self), spc_comm_rank_in_run(self.core, self.rank_number))
 
     @property
-    def box(self):
+    def box(self) -> int:
         """The number of the machine that this node is on, an int from 0 (SpeedesComm 3.3)."""
         return spc_comm_box(self.core, self.rank_number)
 
     @property
-    def group_id(self):
+    def group_id(self) -> int:
         """The number given to `startup`, an int: it distinguishes jobs (SpeedesComm 2.1)."""
         return self.group
 
     @property
-    def layout(self):
+    def layout(self) -> tuple[NodeLayout, ...]:
         """Places of all nodes: a tuple of `NodeLayout`, by rank (SpeedesComm 3.3, Table 1).
 
         Examples
@@ -150,7 +165,7 @@ cdef class Comm(Handle):
         return tuple(layout_of(self))
 
     @property
-    def members(self):
+    def members(self) -> tuple[int, ...]:
         """Nodes of the run that take part: a tuple of their ranks there, by rank here.
 
         Examples
@@ -162,7 +177,10 @@ cdef class Comm(Handle):
         """
         return tuple([spc_comm_rank_in_run(self.core, rank) for rank in range(self.node_count)])
 
-    def send(self, obj, dest, tag=0, timeout=None):
+    def send(
+        self, obj: Any, dest: SupportsIndex | Iterable[SupportsIndex], tag: SupportsIndex = 0,
+        timeout: SupportsFloat | None = None
+    ) -> None:
         """Send an object to one node or several.
 
         Parameters
@@ -212,7 +230,9 @@ cdef class Comm(Handle):
         """
         transmit(self, "send", obj, dest, tag, limit_of(timeout, "send"))
 
-    def ssend(self, obj, dest, tag=0, timeout=None):
+    def ssend(
+        self, obj: Any, dest: SupportsIndex, tag: SupportsIndex = 0, timeout: SupportsFloat | None = None
+    ) -> None:
         """Send an object to one node, and wait until it has been received there.
 
         Parameters
@@ -254,7 +274,10 @@ cdef class Comm(Handle):
         """
         transmit_and_wait(self, obj, dest, tag, limit_of(timeout, "ssend"))
 
-    def recv(self, source=ANY, tag=ANY, out=None, timeout=None, copy=True):
+    def recv(
+        self, source: SupportsIndex = ANY, tag: SupportsIndex = ANY, out: np.ndarray[Any, Any] | None = None,
+        timeout: SupportsFloat | None = None, copy: bool = True
+    ) -> Any:
         """Wait for a message and return what was sent.
 
         Parameters
@@ -314,7 +337,10 @@ cdef class Comm(Handle):
         """
         return receive_data(self, "recv", source, tag, out, limit_of(timeout, "recv"), copy)
 
-    def recv_message(self, source=ANY, tag=ANY, timeout=None, copy=True):
+    def recv_message(
+        self, source: SupportsIndex = ANY, tag: SupportsIndex = ANY, timeout: SupportsFloat | None = None,
+        copy: bool = True
+    ) -> Message:
         """Wait for a message and return it with its sender and its tag.
 
         Parameters
@@ -346,7 +372,9 @@ cdef class Comm(Handle):
         """
         return receive_message(self, source, tag, limit_of(timeout, "recv_message"), copy)
 
-    def try_recv_message(self, source=ANY, tag=ANY, copy=True):
+    def try_recv_message(
+        self, source: SupportsIndex = ANY, tag: SupportsIndex = ANY, copy: bool = True
+    ) -> Message | None:
         """Return the next message if there is one, without waiting.
 
         Parameters
@@ -378,7 +406,7 @@ cdef class Comm(Handle):
         """
         return try_receive(self, source, tag, copy)
 
-    def take_message(self, tag=ANY):
+    def take_message(self, tag: SupportsIndex = ANY) -> Message | None:
         """Return a message that this node has received before, without looking for new ones.
 
         Parameters
@@ -412,7 +440,7 @@ cdef class Comm(Handle):
         """
         return take_received(self, tag)
 
-    def poll(self):
+    def poll(self) -> int:
         """Move arrivals into this node's queues, and send what was queued.
 
         Returns
@@ -439,7 +467,9 @@ cdef class Comm(Handle):
         """
         return poll_messages(self)
 
-    def probe(self, source=ANY, tag=ANY, timeout=None):
+    def probe(
+        self, source: SupportsIndex = ANY, tag: SupportsIndex = ANY, timeout: SupportsFloat | None = None
+    ) -> Message:
         """Wait for a message, return its source, tag and size, and leave it in place.
 
         Parameters
@@ -473,7 +503,11 @@ cdef class Comm(Handle):
         """
         return probe_message(self, source, tag, limit_of(timeout, "probe"))
 
-    def sendrecv(self, obj, dest, source=ANY, tag=0, recv_tag=None, out=None, timeout=None):
+    def sendrecv(
+        self, obj: Any, dest: SupportsIndex | Iterable[SupportsIndex], source: SupportsIndex = ANY,
+        tag: SupportsIndex = 0, recv_tag: SupportsIndex | None = None,
+        out: np.ndarray[Any, Any] | None = None, timeout: SupportsFloat | None = None
+    ) -> Any:
         """Send an object, and wait for one: an exchange in which no circle of waiting nodes can form.
 
         Parameters
@@ -514,7 +548,10 @@ cdef class Comm(Handle):
         """
         return exchange(self, obj, dest, source, tag, recv_tag, out, limit_of(timeout, "sendrecv"))
 
-    def empty(self, shape, dtype=float, order="C"):
+    def empty(
+        self, shape: SupportsIndex | tuple[SupportsIndex, ...] | list[SupportsIndex],
+        dtype: DTypeLike = float, order: Literal["C", "F"] = "C"
+    ) -> np.ndarray[Any, Any]:
         """Make an array that lives in shared memory, so that `move` can hand it to another node without a copy.
 
         Parameters
@@ -558,7 +595,10 @@ cdef class Comm(Handle):
         """
         return make_array(self, shape, dtype, order)
 
-    def move(self, a, dest, tag=0, timeout=None):
+    def move(
+        self, a: np.ndarray[Any, Any], dest: SupportsIndex, tag: SupportsIndex = 0,
+        timeout: SupportsFloat | None = None
+    ) -> None:
         """Hand an array over to another node, without a copy.
 
         Parameters
@@ -616,7 +656,7 @@ cdef class Comm(Handle):
         """
         move_array(self, a, Py_REFCNT(a), dest, tag, timeout)
 
-    def handler(self, tag):
+    def handler(self, tag: SupportsIndex) -> Callable[[_Function], _Function]:
         """Decorate a function that handles each message of a tag (an active message).
 
         Parameters
@@ -675,7 +715,9 @@ cdef class Comm(Handle):
 
         return decorate
 
-    def coordinated_send(self, obj, dest, timeout=None):
+    def coordinated_send(
+        self, obj: Any, dest: SupportsIndex | Iterable[SupportsIndex], timeout: SupportsFloat | None = None
+    ) -> None:
         """Send an object to one node or several, within a cycle of coordinated messages.
 
         A cycle: every node sends as many coordinated messages as it likes, to any nodes, then every node
@@ -723,7 +765,7 @@ cdef class Comm(Handle):
         """
         coordinated_send(self, obj, dest, timeout)
 
-    def coordinated_recv(self, timeout=None, copy=True):
+    def coordinated_recv(self, timeout: SupportsFloat | None = None, copy: bool = True) -> Message | None:
         """Return the next message of this cycle, or None when this node has been given all of them.
 
         Parameters
@@ -783,7 +825,9 @@ cdef class Comm(Handle):
         """
         return coordinated_receive(self, timeout_to_ns(timeout, "coordinated_recv"), copy)
 
-    def coordinated_messages(self, timeout=None, copy=True):
+    def coordinated_messages(
+        self, timeout: SupportsFloat | None = None, copy: bool = True
+    ) -> CoordinatedMessages:
         """Return an iterator over the messages of this cycle: `coordinated_recv` until None.
 
         Parameters
@@ -822,7 +866,7 @@ cdef class Comm(Handle):
         """
         return iterate_cycle(self, timeout_to_ns(timeout, "coordinated_messages"), copy)
 
-    def barrier(self, timeout=None):
+    def barrier(self, timeout: SupportsFloat | None = None) -> None:
         """Wait until all nodes have called this.
 
         Parameters
@@ -858,7 +902,7 @@ cdef class Comm(Handle):
         """
         wait_at_barrier(self, timeout)
 
-    def fuzzy_barrier(self):
+    def fuzzy_barrier(self) -> FuzzyBarrier:
         """Enter a barrier without waiting for the others.
 
         Returns
@@ -893,7 +937,7 @@ cdef class Comm(Handle):
         """
         return enter_fuzzy_barrier(self)
 
-    def global_sum(self, x):
+    def global_sum(self, x: _T) -> _T:
         """Return the sum of all nodes' values, on every node.
 
         Parameters
@@ -947,7 +991,7 @@ cdef class Comm(Handle):
         """
         return reduce_value(self, SPC_SUM, x, "global_sum", SPC_OPERATION_REDUCE, 0)
 
-    def global_min(self, x):
+    def global_min(self, x: _T) -> _T:
         """Return the least of all nodes' values, on every node.
 
         Parameters
@@ -982,7 +1026,7 @@ cdef class Comm(Handle):
         """
         return reduce_value(self, SPC_MIN, x, "global_min", SPC_OPERATION_REDUCE, 0)
 
-    def global_max(self, x):
+    def global_max(self, x: _T) -> _T:
         """Return the greatest of all nodes' values, on every node.
 
         Parameters
@@ -1013,7 +1057,7 @@ cdef class Comm(Handle):
         """
         return reduce_value(self, SPC_MAX, x, "global_max", SPC_OPERATION_REDUCE, 0)
 
-    def bcast(self, obj, root=0, copy=True):
+    def bcast(self, obj: _T, root: SupportsIndex = 0, copy: bool = True) -> _T:
         """Give an object of one node to all.
 
         Parameters
@@ -1064,7 +1108,7 @@ cdef class Comm(Handle):
         """
         return broadcast(self, obj, root, copy)
 
-    def gather(self, obj, root=0):
+    def gather(self, obj: _T, root: SupportsIndex = 0) -> list[_T] | None:
         """Collect an object of each node on one node.
 
         Parameters
@@ -1104,7 +1148,7 @@ cdef class Comm(Handle):
         """
         return gather_on_root(self, obj, root)
 
-    def allgather(self, obj, copy=True):
+    def allgather(self, obj: _T, copy: bool = True) -> list[_T]:
         """Collect an object of each node on all nodes.
 
         Parameters
@@ -1142,7 +1186,7 @@ cdef class Comm(Handle):
         """
         return gather_on_all(self, obj, copy)
 
-    def scatter(self, objs, root=0):
+    def scatter(self, objs: Iterable[Any] | None, root: SupportsIndex = 0) -> Any:
         """Divide a sequence of one node among all nodes.
 
         Parameters
@@ -1187,7 +1231,7 @@ cdef class Comm(Handle):
         """
         return scatter_items(self, objs, root)
 
-    def alltoall(self, objs):
+    def alltoall(self, objs: Iterable[Any]) -> list[Any]:
         """Give each node an object of its own, and get one of each.
 
         Parameters
@@ -1224,7 +1268,7 @@ cdef class Comm(Handle):
         """
         return exchange_items(self, objs)
 
-    def reduce(self, x, op=SUM, root=0, algorithm=None):
+    def reduce(self, x: _T, op: Op = SUM, root: SupportsIndex = 0, algorithm: str | None = None) -> _T | None:
         """Combine the values of all nodes, for one of them.
 
         Parameters
@@ -1262,7 +1306,7 @@ cdef class Comm(Handle):
         """
         return reduce_on_root(self, x, op, root, algorithm)
 
-    def allreduce(self, x, op=SUM, algorithm=None):
+    def allreduce(self, x: _T, op: Op = SUM, algorithm: str | None = None) -> _T:
         """Combine the values of all nodes, for every node.
 
         Parameters
@@ -1335,7 +1379,7 @@ cdef class Comm(Handle):
         """
         return reduce_on_all(self, x, op, algorithm)
 
-    def scan(self, x, op=SUM):
+    def scan(self, x: _T, op: Op = SUM) -> _T:
         """Combine the values of this node and of all of lower ranks.
 
         Parameters
@@ -1368,7 +1412,7 @@ cdef class Comm(Handle):
         """
         return reduce_along(self, SPC_OPERATION_ARRAY_SCAN, "scan", op, x)
 
-    def exscan(self, x, op=SUM):
+    def exscan(self, x: _T, op: Op = SUM) -> _T | None:
         """Combine the values of all nodes of lower ranks.
 
         Parameters
@@ -1400,7 +1444,9 @@ cdef class Comm(Handle):
         """
         return reduce_along(self, SPC_OPERATION_ARRAY_EXSCAN, "exscan", op, x)
 
-    def reduce_scatter(self, x, op=SUM, counts=None):
+    def reduce_scatter(
+        self, x: Iterable[Any], op: Op = SUM, counts: Sequence[SupportsIndex] | None = None
+    ) -> Any:
         """Combine what all nodes give, and divide the result among them.
 
         Parameters
@@ -1444,7 +1490,7 @@ cdef class Comm(Handle):
         """
         return reduce_and_divide(self, x, op, counts)
 
-    def split(self, color=0, key=0):
+    def split(self, color: SupportsIndex | None = 0, key: SupportsIndex = 0) -> Comm | None:
         """Divide the nodes: those that give the same color get a communicator of their own.
 
         Parameters
@@ -1495,7 +1541,7 @@ cdef class Comm(Handle):
         """
         return divide(self, color, key)
 
-    def region(self, name):
+    def region(self, name: str) -> Region:
         """Give a part of the program a name, which ``spcomm run --trace`` shows.
 
         Parameters
@@ -1528,7 +1574,7 @@ cdef class Comm(Handle):
             raise TypeError(f"region({errors.shown(name)}): a name is a str, not a {type(name).__name__}")
         return regions.Region(self, name)
 
-    def work(self, cost):
+    def work(self, cost: SupportsFloat) -> None:
         """Do work of a known cost: what stands for computing where the schedule is the subject, not the numbers.
 
         Parameters
@@ -1557,7 +1603,7 @@ cdef class Comm(Handle):
         """
         regions.work(self, cost)
 
-    def time(self):
+    def time(self) -> float:
         """Return the seconds since the run began.
 
         Returns
@@ -1580,7 +1626,7 @@ cdef class Comm(Handle):
         """
         return (<int64_t>spc_clock_now_ns() - self.start_ns) * 1e-9
 
-    def rng(self, seed):
+    def rng(self, seed: int | Sequence[int]) -> np.random.Generator:
         """Make a generator of random numbers whose stream is independent of all other nodes'.
 
         Parameters
@@ -1612,7 +1658,7 @@ cdef class Comm(Handle):
         """
         return np.random.default_rng(seed_of(self, seed))
 
-    def close(self, timeout=10.0):
+    def close(self, timeout: SupportsFloat | None = 10.0) -> None:
         """Send queued messages, and leave. The normal end of a program does it by itself.
 
         Parameters
@@ -1726,17 +1772,17 @@ cdef int64_t split_number(str name, object value) except? -1:
         raise errors.bad_split_number(name, value) from None
 
 
-def abandon(Comm comm):
+def abandon(Comm comm) -> None:
     """Leave the news of this node's end to whoever watches its process: it fails, so it has not finished."""
     comm.abandoned = True
 
 
-def is_open(Comm comm):
+def is_open(Comm comm) -> bool:
     """Whether the node may communicate: not closed, and not a forked copy."""
     return spc_comm_usable(comm.core) == SPC_OK
 
 
-def limits(Comm comm):
+def limits(Comm comm) -> dict[str, Any]:
     """The configuration that the nodes of this run agreed on: a dict of numbers, for tests and tools."""
     config = spc_comm_config(comm.core)[0]
     return {key: index(value) for key, value in config.items()}

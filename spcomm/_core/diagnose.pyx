@@ -17,6 +17,19 @@ from collections import namedtuple
 
 from spcomm._core import errors
 
+if False:  # for the stub alone
+    from collections.abc import Iterable, Mapping
+    from typing import NamedTuple
+
+    class Wait(NamedTuple):
+        entry: bytes
+        needs: tuple[int, ...]
+        since_ns: int
+        doubts: int
+
+    _Messages = list[tuple[int, int, int, int]]
+    _Open = list[tuple[int, bool, int, str, int, str]]
+
 # ---- waits, and the report of a deadlock
 
 
@@ -44,12 +57,12 @@ cdef object read_wait(const spc_segment_t *segment, uint32_t rank):
     return None
 
 
-def packed(waits):
+def packed(waits: Mapping[int, Wait]) -> list[Any]:
     """Return the waits by rank as lists, numbers and texts, which can pass through a pipe."""
     return [[rank, wait.entry.hex(), list(wait.needs)] for rank, wait in waits.items()]
 
 
-def unpacked(rows):
+def unpacked(rows: Iterable[Any]) -> dict[int, Wait]:
     """Restore the waits. `ValueError` or `TypeError`: the rows are malformed."""
     cdef spc_board_entry_t entry
     cdef const char *bytes_of
@@ -97,7 +110,7 @@ cdef int copy_waits(spc_waits_t *known, object waits, uint32_t size) except -1:
     return 0
 
 
-def report(waits, uint32_t size, str group="", bint in_vain=False):
+def report(waits: Mapping[int, Wait], uint32_t size, str group="", bint in_vain=False) -> str:
     """Return the report of a proven deadlock (SP101), with its final line break.
 
     Parameters
@@ -149,7 +162,7 @@ cdef int add_row(void *argument, const spc_bool *ranks, const char *call, const 
     return SPC_OK
 
 
-def rows(waits):
+def rows(waits: Mapping[int, Wait]) -> list[tuple[list[int], str, str]]:
     """Return a row for all nodes that do the same: their ranks, the call, and the place or an empty text."""
     cdef spc_waits_t known
     cdef int status
@@ -170,10 +183,12 @@ def rows(waits):
 
 
 # NumPy dtype names, by the core's number for the dtype.
-TYPES = {number: spc_call_text_type(number).decode() for number in range(SPC_TYPE_INT8, SPC_TYPE_SIMTIME + 1)}
+TYPES: dict[int, str] = {
+    number: spc_call_text_type(number).decode() for number in range(SPC_TYPE_INT8, SPC_TYPE_SIMTIME + 1)
+}
 
 
-def worded(signature):
+def worded(signature: tuple[int, ...]) -> str:
     """Return a text such as `barrier()` or `global_sum() of an array of float64, 80 bytes`.
 
     Parameters
@@ -196,7 +211,9 @@ def worded(signature):
 # ---- messages and barriers left at the end
 
 
-def unmatched(boxes):
+def unmatched(
+    boxes: list[tuple[int, list[int]]]
+) -> tuple[_Messages, int, _Open, dict[tuple[int, int, int], tuple[str, int]]]:
     """Return the messages and fuzzy barriers left by the nodes of a run; all nodes have ended.
 
     Parameters

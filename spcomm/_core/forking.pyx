@@ -20,7 +20,7 @@ cdef extern from "Python.h":
     void PyOS_AfterFork_Child()
 
 
-def other_threads():
+def other_threads() -> int:
     """Return the number of threads of any kind that a fork would lose; 0 also if the number is unknown."""
     return spc_fork_other_threads()
 
@@ -32,16 +32,16 @@ cdef class Fork:
     cdef readonly int rank
 
     @property
-    def is_caller(self):
+    def is_caller(self) -> bool:
         """Whether this process is the caller, for which the shell waits."""
         return bool(spc_fork_is_caller(self.core))
 
     @property
-    def report_descriptor(self):
+    def report_descriptor(self) -> int:
         """The descriptor on which this node reports its failure: see launch.report."""
         return spc_fork_report_descriptor(self.core)
 
-    def wait(self, own_code):
+    def wait(self, own_code: int) -> int:
         """Wait in node 0, which would exit with `own_code`, for the other nodes; return the run's exit code."""
         cdef int mine = own_code
         cdef int code = 0
@@ -49,7 +49,7 @@ cdef class Fork:
             spc_fork_wait(self.core, mine, &code)
         return code
 
-    def wait_at_exit(self):
+    def wait_at_exit(self) -> bool:
         """Have the process wait by itself once Python is finalized. False if that is impossible."""
         return spc_fork_wait_at_exit(self.core) == SPC_OK
 
@@ -63,16 +63,16 @@ cdef class Meeting:
         self.core.descriptor = -1
 
     @property
-    def fd(self):
+    def fd(self) -> int:
         """The descriptor of the segment."""
         return self.core.descriptor
 
     @property
-    def nodes(self):
+    def nodes(self) -> int:
         """The number of nodes of the run."""
         return self.core.total_nodes
 
-    def close(self):
+    def close(self) -> None:
         """Give up the descriptors, in each node."""
         spc_meet_close(&self.core)
 
@@ -106,7 +106,9 @@ cdef object error_of(int status):
     }.get(status, OSError)
 
 
-def meet(call, command, numbers, infile, program):
+def meet(
+    call: str, command: list[str], numbers: tuple[int, int, int], infile: str | os.PathLike[str], program: str
+) -> Meeting:
     """Wait at the infile's server until all nodes of the run have come.
 
     Parameters
@@ -153,7 +155,9 @@ def meet(call, command, numbers, infile, program):
     return made
 
 
-def fork_nodes(descriptor, nodes, unmatched, grace=0.0, Meeting meeting=None):
+def fork_nodes(
+    descriptor: int, nodes: int, unmatched: list[str], grace: float = 0.0, Meeting meeting=None
+) -> Fork:
     """Fork this process, so that `nodes` processes return: see csrc/fork/spc_fork.h.
 
     Parameters
@@ -209,13 +213,13 @@ def fork_nodes(descriptor, nodes, unmatched, grace=0.0, Meeting meeting=None):
     return made
 
 
-def guard(Handle handle, Fork fork):
+def guard(Handle handle, Fork fork) -> None:
     """Have the waits of this node check on the supervisor."""
     handle.fork = fork.core
     handle.forked = fork
 
 
-def read_infile(path):
+def read_infile(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> dict[str, Any]:
     """Return the values of an infile, by key; a missing value is 0, "" or an empty list.
 
     Raises
@@ -241,32 +245,32 @@ cdef class Place:
     cdef spc_launcher_place_t core
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """The rank among all processes of the launcher."""
         return self.core.rank
 
     @property
-    def size(self):
+    def size(self) -> int:
         """The number of these processes."""
         return self.core.size
 
     @property
-    def is_first(self):
+    def is_first(self) -> bool:
         """Whether this is the first process of its machine, which makes the run there."""
         return self.core.local_rank == 0
 
     @property
-    def is_one_machine(self):
+    def is_one_machine(self) -> bool:
         """Whether all processes of the launcher are on this machine."""
         return self.core.local_size == self.core.size
 
     @property
-    def launcher(self):
+    def launcher(self) -> str:
         """The command of the launcher."""
         return self.core.launcher.decode()
 
 
-def find_launcher(program):
+def find_launcher(program: str) -> tuple[Place | None, str, bool]:
     """Return the `Place` of this process, or None, and a note; and whether a launcher has started it at all.
 
     Without a place the note is a sentence for the user, or empty. `program` is a str: the text after ``spcomm run -n
@@ -287,7 +291,9 @@ def find_launcher(program):
     return found if status == SPC_OK else None, text, found.core.size > 0
 
 
-def join_launched(Place place, segment, command, unmatched, group, program):
+def join_launched(
+    Place place, segment: int, command: list[str], unmatched: list[str], group: int, program: str
+) -> tuple[Fork, int]:
     """Join the run of all processes of another launcher: see csrc/fork/spc_fork.h.
 
     Parameters

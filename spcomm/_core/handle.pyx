@@ -18,6 +18,11 @@ import sys
 from spcomm import config
 from spcomm._core import call_site, error_text, errors, exit_text
 
+if False:  # for the stub alone
+    from collections.abc import Callable
+
+    _Place = tuple[str, int, str]
+
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
     unsigned long PyThread_get_thread_ident() noexcept
@@ -144,7 +149,7 @@ cdef class Handle:
         This node's rank.
     """
 
-    def __cinit__(self, descriptor=None, rank=None, *_more, **_named):
+    def __cinit__(self, descriptor: int | Part | None = None, rank: int | None = None, *_more: Any, **_named: Any):
         if isinstance(descriptor, Part):
             adopt(self, descriptor)
         elif descriptor is None or rank is None:
@@ -275,7 +280,7 @@ cdef str taken(char *text):
         free(text)
 
 
-def watch_itself(Handle handle, object advice):
+def watch_itself(Handle handle, advice: Callable[[], str]) -> None:
     """From now on the endless waits of a run of one node raise DeadlockError, and doubtful ones warn once.
 
     `advice` is a function; its str ends the report, where that has no better one.
@@ -325,7 +330,7 @@ cdef int fill(spc_note_t *note, str words, str file, int line, str function) exc
     return 0
 
 
-def end(Handle handle, str words, str file, int line, str function, int code):
+def end(Handle handle, str words, str file, int line, str function, int code) -> None:
     """Record how and where this node ends, and its exit code. The first record stays."""
     cdef spc_note_t note
     if not spc_comm_has_note(handle.core, SPC_NOTE_END):
@@ -335,12 +340,12 @@ def end(Handle handle, str words, str file, int line, str function, int code):
             spc_comm_note_failure(handle.core, code)
 
 
-def raised(Handle handle, int change):
+def raised(Handle handle, int change) -> None:
     """Count one more (1) or one less (-1) live error that this node reports to others."""
     spc_comm_note_raised(handle.core, change)
 
 
-def leave_open(Handle handle, fuzzy, cycle):
+def leave_open(Handle handle, fuzzy: _Place | None, cycle: _Place | None) -> None:
     """Record where the open operation began: (file, line, function), or None."""
     cdef spc_note_t note
     for kind, place in ((SPC_NOTE_FUZZY, fuzzy), (SPC_NOTE_CYCLE, cycle)):
@@ -349,7 +354,7 @@ def leave_open(Handle handle, fuzzy, cycle):
             spc_comm_note(handle.core, kind, &note)
 
 
-def tell_sent(Handle handle):
+def tell_sent(Handle handle) -> None:
     """Record where this node's messages were sent, the last first, if it records them."""
     cdef spc_note_sent_t sent
     if not handle.sent:

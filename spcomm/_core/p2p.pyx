@@ -31,6 +31,9 @@ from sys import _getframe
 
 from spcomm._core import call_site, error_text, errors, names
 
+if False:  # for the stub alone
+    from spcomm._core.names import Message
+
 cnp.import_array()
 
 cdef enum:
@@ -338,7 +341,7 @@ cdef int forget_handlers(Handle handle) except -1:
     return 0
 
 
-def call_handlers(Handle handle):
+def call_handlers(Handle handle) -> None:
     """Run handlers, as the callback of a wait: see handle.pyx."""
     run_handlers(handle)
 
@@ -439,10 +442,10 @@ cdef class CoordinatedMessages:
     def __init__(self):
         raise TypeError("CoordinatedMessages(): it is made by comm.coordinated_messages()")
 
-    def __iter__(self):
+    def __iter__(self) -> Self:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Message:
         cdef object message
         if self.over or self.handle is None:
             raise StopIteration  # also after the next cycle has begun

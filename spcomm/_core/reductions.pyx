@@ -478,7 +478,7 @@ cdef class Reduction:
             self.steps.append(step)
         return 0
 
-    def run(self):
+    def run(self) -> Any:
         while self.at < len(self.steps):
             if not self.exact:
                 step = self.steps[self.at]

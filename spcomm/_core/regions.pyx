@@ -23,6 +23,10 @@ from operator import index
 from spcomm._core import error_text, work_sleep
 from spcomm._core.call_site import is_ours
 
+if False:  # for the stub alone
+    from collections.abc import Callable
+    from typing import SupportsFloat
+
 cdef extern from "Python.h":
     ctypedef struct PyFrameObject:
         pass
@@ -102,7 +106,7 @@ cdef int learn(spc_trace_t *trace, place_t *place, object code, int instruction,
     return 0
 
 
-def forget():
+def forget() -> None:
     """Start another run in this process: its trace has its own numbers."""
     global generation
     cdef PyObject *code
@@ -149,7 +153,7 @@ cdef class Region:
     cdef uint32_t what  # the number of the name
     cdef uint32_t numbered  # valid while it equals `generation`
 
-    def __cinit__(self, handle=None, name=None):
+    def __cinit__(self, handle: Handle | None = None, name: str | None = None):
         self.handle = handle
         self.name = name
 
@@ -162,13 +166,13 @@ cdef class Region:
             self.numbered = generation
         return self.what
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         cdef spc_trace_t *trace = self.trace()
         if trace != NULL:
             record(trace, SPC_TRACE_ENTER, self.number(trace), find_place(trace))
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         cdef spc_trace_t *trace = self.trace()
         if trace != NULL:
             record(trace, SPC_TRACE_LEAVE, self.number(trace), 0)
@@ -215,18 +219,18 @@ cdef class Recorded:
     cdef uint32_t what  # the number of the name
     cdef uint32_t generation  # valid while it equals the module's
 
-    def __cinit__(self, method, str name, size_t at=0, str keyword=""):
+    def __cinit__(self, method: Callable[..., Any] | None, str name, size_t at=0, str keyword=""):
         self.vectorcall = <vectorcallfunc>call
         self.method = method
         self.name = name
         self.at = at
         self.keyword = keyword
 
-    def __get__(self, instance, owner):
+    def __get__(self, instance: object, owner: type | None) -> Any:
         return self if instance is None else PyMethod_New(self, instance)
 
     @property
-    def __name__(self):
+    def __name__(self) -> str:
         return self.method.__name__
 
     @property
@@ -234,7 +238,7 @@ cdef class Recorded:
         return self.method.__doc__
 
     @property
-    def __wrapped__(self):
+    def __wrapped__(self) -> Any:
         return self.method
 
 
@@ -295,7 +299,7 @@ cdef class RecordedFuzzyBarrier(FuzzyBarrier):
     cdef uint32_t number  # among those that its communicator has entered, from 1 on
     cdef bint is_over  # over, and recorded as such
 
-    def done(self):
+    def done(self) -> bool:
         """Call `FuzzyBarrier.done`. Only the answer yes is recorded, because a loop may ask often."""
         cdef spc_trace_t *trace
         if not self.is_over and FuzzyBarrier.done(self):
@@ -305,7 +309,7 @@ cdef class RecordedFuzzyBarrier(FuzzyBarrier):
                 end_call(trace, WELL)
         return self.is_over
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: SupportsFloat | None = None) -> None:
         """Call `FuzzyBarrier.wait`, and record its end."""
         cdef spc_trace_t *trace = begin_ending(self, "fuzzy_barrier.wait")
         cdef int how = RAISED
@@ -329,7 +333,7 @@ cdef spc_trace_t *begin_ending(RecordedFuzzyBarrier barrier, str name) except? N
     return trace
 
 
-def fuzzy_barrier(Handle comm):
+def fuzzy_barrier(Handle comm) -> RecordedFuzzyBarrier:
     """Call `Comm.fuzzy_barrier`."""
     cdef FuzzyBarrier entered = enter_fuzzy_barrier(comm)
     cdef RecordedFuzzyBarrier barrier = RecordedFuzzyBarrier.__new__(RecordedFuzzyBarrier)
@@ -341,7 +345,7 @@ def fuzzy_barrier(Handle comm):
 # ---- work: computing time that a program declares, so that its costs are known and the same on every machine
 
 
-UNIT_S = 1e-3
+UNIT_S: float = 1e-3
 
 
 cdef void record_work(spc_trace_t *trace, double cost) noexcept:
@@ -352,7 +356,7 @@ cdef void record_work(spc_trace_t *trace, double cost) noexcept:
     spc_trace_record(trace, &event)
 
 
-def units(cost):
+def units(cost: SupportsFloat) -> float:
     """Return a cost as a float, or an error sentence."""
     if isinstance(cost, (bool, str, bytes, complex)) or getattr(cost, "shape", ()) != ():
         raise error_text.bad_cost(cost)
@@ -365,7 +369,7 @@ def units(cost):
     return found + 0.0  # -0.0 becomes 0.0: no cost has a sign
 
 
-def work(Handle handle, cost):
+def work(Handle handle, cost: SupportsFloat) -> None:
     """Record the work, and let its time pass."""
     cdef double declared = units(cost)
     cdef spc_trace_t *trace = spc_comm_trace(handle.core)

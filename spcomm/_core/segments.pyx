@@ -14,6 +14,11 @@ import sys
 
 from spcomm._core import errors
 
+if False:  # for the stub alone
+    from collections.abc import Iterable, Sequence
+
+    from spcomm._core.diagnose import Wait
+
 cdef extern from *:
     """
     #include "segment/spc_segment.h"
@@ -53,7 +58,7 @@ cdef dict FEATURES = {
 }
 
 
-def find_limits():
+def find_limits() -> dict[str, tuple[int, int, int]]:
     """Return limits of user settings: name -> (minimum, maximum, default); bytes, slots per pair of nodes, nodes."""
     limits = {}
     for i in range(SPCPY_LIMIT_COUNT):
@@ -62,15 +67,15 @@ def find_limits():
     return limits
 
 
-LIMITS = find_limits()
+LIMITS: dict[str, tuple[int, int, int]] = find_limits()
 
 
-def oom_kills():
+def oom_kills() -> int:
     """Return how many processes of this control group the kernel has killed because memory ran out."""
     return spc_cgroup_oom_kills(b"")
 
 
-def disable_mask(text=None):
+def disable_mask(text: str | None = None) -> int:
     """Return the mask of a comma-separated list of features, by default of the one in ``SPCOMM_DISABLE``.
 
     Parameters
@@ -98,35 +103,38 @@ def disable_mask(text=None):
     return mask
 
 
-def features(disable=0):
+def features(disable: int = 0) -> dict[str, bool]:
     """Return the system's features that the mask leaves enabled: name -> bool."""
     cdef uint32_t found = spc_platform_features(disable)
     return {name: bool(found & bit) for name, bit in FEATURES.items()}
 
 
-def cores():
+def cores() -> float:
     """Return the number of cores this process may use, a float: its affinity mask, limited by its cgroup's quota."""
     return spc_platform_cores()
 
 
-def adopt_orphans():
+def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends, where the system supports that."""
     spc_process_adopt_orphans()
 
 
-def memory():
+def memory() -> int:
     """Return the bytes of memory this process may use: the machine's, limited by its cgroup and by `ulimit -v`."""
     return spc_platform_memory_limit()
 
 
-def nodes_here(descriptor):
+def nodes_here(descriptor: int) -> int:
     """Return the number of nodes in the box that owns this segment."""
     cdef spc_segment_t segment
     check(spc_segment_attach(&segment, descriptor), 1)
     return count_here(&segment)
 
 
-def plan(nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0, disable=0):
+def plan(
+    nodes: int, *, slots: int = 0, ring: int = 0, arena: int = 0, queue_limit: int = 0, fanin: int = 0,
+    scratch: int = 0, disable: int = 0
+) -> dict[str, int]:
     """Return the sizes of a `Segment` with these arguments, as a dict by name, and `bytes`, the most it may take."""
     cdef spc_segment_plan_t made
     cdef spc_config_t config
@@ -201,11 +209,16 @@ cdef class Segment:
     cdef spc_deadlock_t *deadlock  # made by the first look
     cdef spc_deadlock_t *vain_deadlock  # the same
     cdef int descriptor
-    cdef readonly object device, inode, size, nodes
+    cdef readonly uint64_t device, inode, size
+    cdef readonly int nodes
 
-    def __cinit__(self, nodes, *, slots=0, ring=0, arena=0, queue_limit=0, fanin=0, scratch=0,
-                  oversubscribed=None, disable=0, perturb=None, rendezvous=None, prefault=False,
-                  boxes=1, box=0, places=(), begun_ns=0, trace_events=0, counts_times=False):
+    def __cinit__(
+        self, nodes: int, *, slots: int = 0, ring: int = 0, arena: int = 0, queue_limit: int = 0,
+        fanin: int = 0, scratch: int = 0, oversubscribed: bool | None = None, disable: int = 0,
+        perturb: int | None = None, rendezvous: int | None = None, prefault: bool = False, boxes: int = 1,
+        box: int = 0, places: Sequence[int] = (), begun_ns: int = 0, trace_events: int = 0,
+        counts_times: bool = False
+    ):
         cdef spc_segment_plan_t plan
         cdef spc_config_t config
         cdef uint64_t size = 0
@@ -242,23 +255,23 @@ cdef class Segment:
             spc_segment_detach(&self.segment)
 
     @property
-    def fd(self):
+    def fd(self) -> int:
         """The descriptor of the memory, close-on-exec; -1 once closed."""
         return self.descriptor
 
-    def state(self, rank):
+    def state(self, rank: int) -> int:
         """Return the state of a node so far: `STARTING`, `LIVE`, `FINISHED` or `DIED`."""
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return <int>spc_status_state(status, rank)
 
-    def has_raised(self, rank):
+    def has_raised(self, rank: int) -> bool:
         """Whether a node has reported an error of its own that may still end it."""
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return spc_status_has_raised(status, rank)
 
-    def moving(self, rank):
+    def moving(self, rank: int) -> tuple[bool, int, int] | None:
         """Return the large message that a node copies: `(is_sent, bytes, bytes so far)`; None: none."""
         cdef uint64_t moved_bytes
         check_rank(self, rank)
@@ -266,7 +279,7 @@ cdef class Segment:
         cdef uint64_t moving = spc_status_moving(status, rank, &moved_bytes)
         return (bool(moving & 1), moving // 2, moved_bytes) if moving != 0 else None
 
-    def look(self, in_vain=False):
+    def look(self, in_vain: bool = False) -> list[int]:
         """Prove that nodes wait for ever: a list of their ranks, once this and the last call have found the same ones.
 
         In vain: until one of their waits fails because a node ends. Cheap as long as nodes do not wait for long.
@@ -280,58 +293,58 @@ cdef class Segment:
         return [rank for rank in range(self.nodes if spc_deadlock_look(deadlock[0]) != 0 else 0)
                 if spc_deadlock_has(deadlock[0], rank)]
 
-    def wait(self, rank):
+    def wait(self, rank: int) -> Wait | None:
         """Return the wait of a node that has lasted at least some milliseconds as a `Wait`, or None."""
         check_rank(self, rank)
         return read_wait(&self.segment, rank)
 
-    def sleeps(self, rank):
+    def sleeps(self, rank: int) -> bool:
         """Whether a node sleeps in a call that waits, however short the wait has been so far."""
         check_rank(self, rank)
         events = <spc_event_shared_t *>spc_segment_part(&self.segment, SPC_REGION_EVENT, 0)
         return spc_event_sleeps(&events[rank])
 
-    def process(self, rank):
+    def process(self, rank: int) -> int:
         """Return the process id of a node; 0: it has not joined the run."""
         check_rank(self, rank)
         status = <spc_status_shared_t *>spc_segment_part(&self.segment, SPC_REGION_STATUS, 0)
         return spc_status_process(status, rank)
 
-    def vain(self, rank):
+    def vain(self, rank: int) -> int:
         """Return a node's number of unsuccessful polls so far, modulo 2**32."""
         check_rank(self, rank)
         return spc_board_vain(<spc_board_shared_t *>spc_segment_part(&self.segment, SPC_REGION_BOARD, rank))
 
-    def traffic(self):
+    def traffic(self) -> int:
         """Return a number that changes when a message is announced or a collective operation completes."""
         check_rank(self, 0)
         return spc_traffic_seen(&self.segment)
 
-    def has_left(self):
+    def has_left(self) -> bool:
         """Whether nodes may have left anything, after the end of all nodes. See diagnose.pyx."""
         return self.segment.base != NULL and spc_unmatched_any(&self.segment)
 
-    def mark_finished(self, rank, exit_code=0):
+    def mark_finished(self, rank: int, exit_code: int = 0) -> None:
         """Notify all nodes that the process of `rank` has ended well."""
         check_rank(self, rank)
         spc_comm_mark_ended(&self.segment, rank, SPC_NODE_FINISHED, exit_code)
 
-    def mark_failing(self, rank, reason):
+    def mark_failing(self, rank: int, reason: int) -> None:
         """Mark this node as failed with an exit code; its process still runs, and may read messages it has received."""
         check_rank(self, rank)
         spc_comm_mark_ending(&self.segment, rank, SPC_NODE_DIED, reason)
 
-    def mark_died(self, rank, reason):
+    def mark_died(self, rank: int, reason: int) -> None:
         """Notify all nodes that the process of `rank` has failed: its exit code, or minus the signal."""
         check_rank(self, rank)
         spc_comm_mark_ended(&self.segment, rank, SPC_NODE_DIED, reason)
 
-    def mark_disconnected(self, culprit):
+    def mark_disconnected(self, culprit: int) -> None:
         """Notify the nodes that other boxes send nothing more, because of that box; -1: the server."""
         check_rank(self, 0)
         spc_comm_mark_disconnected(&self.segment, culprit)
 
-    def counts(self, ranks=None):
+    def counts(self, ranks: Iterable[int] | None = None) -> list[dict[str, int]]:
         """Return the counts of each node, also of a killed one, as a list of dicts by rank.
 
         Parameters
@@ -360,7 +373,7 @@ cdef class Segment:
             self.count_mailbox(rank, here, found)
         return found
 
-    def times(self, ranks=None):
+    def times(self, ranks: Iterable[int] | None = None) -> list[dict[str, int] | None]:
         """Return the times of each node, if it counts them, as a list of dicts by rank; None: it is in another box.
 
         Parameters
@@ -403,7 +416,7 @@ cdef class Segment:
                 found[receiver]["received_bytes"] += count.long_bytes
         return 0
 
-    def close(self):
+    def close(self) -> None:
         """Release the descriptor and the mapping. The nodes keep theirs."""
         spc_deadlock_destroy(self.deadlock)
         spc_deadlock_destroy(self.vain_deadlock)
@@ -416,7 +429,7 @@ cdef class Segment:
             self.descriptor = -1
 
 
-def check_sizes(nodes, sizes):
+def check_sizes(nodes: int, sizes: dict[str, int]) -> None:
     """Check that all numbers are ints within their limits, or 0 for the default."""
     for name, value, (low, high, _) in [("nodes", nodes, (1, NODES_MAX, 0)),
                                         *((name, value, LIMITS[name]) for name, value in sizes.items())]:

@@ -15,6 +15,11 @@ import numpy as np
 
 from spcomm._core import error_text
 
+if False:  # for the stub alone
+    from typing import ClassVar, SupportsFloat, SupportsIndex
+
+    from numpy.typing import DTypeLike, NDArray
+
 cdef enum:
     PRIORITIES = 4
 
@@ -77,12 +82,15 @@ cdef class SimTime:
     (1.5, (3, 0, 0, 0))
     """
 
-    dtype = np.dtype([("time", np.float64), ("priorities", np.int32, (PRIORITIES,))])
+    dtype: ClassVar[np.dtype[np.void]] = np.dtype([("time", np.float64), ("priorities", np.int32, (PRIORITIES,))])
 
     # NumPy's numbers leave comparison and addition to this class.
-    __array_ufunc__ = None
+    __array_ufunc__: ClassVar[None] = None
 
-    def __cinit__(self, time=0.0, p1=0, p2=0, p3=0, p4=0):
+    def __cinit__(
+        self, time: SupportsFloat | SupportsIndex = 0.0, p1: SupportsIndex = 0, p2: SupportsIndex = 0,
+        p3: SupportsIndex = 0, p4: SupportsIndex = 0
+    ):
         cdef int i
         cdef tuple priorities = (p1, p2, p3, p4)
         if isinstance(time, SimTime):
@@ -95,18 +103,18 @@ cdef class SimTime:
             self.value.priority[i] = priority_from(priorities[i], i + 1)
 
     @property
-    def time(self):
+    def time(self) -> float:
         """The time, a float."""
         return self.value.time
 
     @property
-    def priorities(self):
+    def priorities(self) -> tuple[int, int, int, int]:
         """The four priorities, a tuple of ints."""
         cdef int32_t *p = self.value.priority
         return (p[0], p[1], p[2], p[3])
 
     @classmethod
-    def from_record(cls, record):
+    def from_record(cls, record: np.void | NDArray[np.void]) -> Self:
         """Make one from an element of an array of `SimTime.dtype`.
 
         Parameters
@@ -138,10 +146,10 @@ cdef class SimTime:
             raise error_text.no_time_record(record)
         return cls(float(record["time"]), *record["priorities"].tolist())
 
-    def __float__(self):
+    def __float__(self) -> float:
         return self.value.time
 
-    def __richcmp__(self, other, int op):
+    def __richcmp__(self, other: SimTime | float, int op) -> bool:
         cdef int sign
         if isinstance(other, SimTime):
             sign = spcomm_simtime_compare(self.value, (<SimTime>other).value)
@@ -154,12 +162,12 @@ cdef class SimTime:
         return ((op == Py_LT and sign < 0) or (op == Py_LE and sign <= 0) or (op == Py_EQ and sign == 0)
                 or (op == Py_NE and sign != 0) or (op == Py_GT and sign > 0) or (op == Py_GE and sign >= 0))
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         if spcomm_simtime_compare(self.value, spcomm_simtime_from(self.value.time)) == 0:
             return hash(self.value.time)
         return hash((self.value.time, self.priorities))
 
-    def __add__(self, other):
+    def __add__(self, other: float) -> SimTime:
         cdef SimTime result
         if isinstance(other, SimTime) or not isinstance(other, NUMBERS):
             return NotImplemented
@@ -168,10 +176,10 @@ cdef class SimTime:
         result.value.time = time_from(self.value.time + float(other))
         return result
 
-    def __radd__(self, other):
+    def __radd__(self, other: float) -> SimTime:
         return self.__add__(other)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.void]:
         if copy is False:
             raise ValueError("np.asarray(SimTime(…), copy=False): an array of it is always a copy")
         if dtype is not None and dtype.names is None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`Comm` in a traced run: the same, and each call is recorded with its line. Only traced runs import this."""
 
-from spcomm._core.comm import Comm, Message
+from spcomm._core.comm import Comm
+from spcomm._core.names import Message
 from spcomm._core.p2p import CoordinatedMessages
 from spcomm._core.regions import Recorded, fuzzy_barrier
 

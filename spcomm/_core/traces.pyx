@@ -10,11 +10,26 @@ from collections import namedtuple
 
 from spcomm._core import errors
 
+if False:  # for the stub alone
+    from typing import NamedTuple
+
+    class Event(NamedTuple):
+        time_ns: int
+        kind: int
+        context: int
+        peer: int
+        tag: int
+        what: str
+        line: str
+        thread: int
+        bytes: int
+        number: int
+
 CALL, RETURN, SEND, RECEIVE = SPC_TRACE_CALL, SPC_TRACE_RETURN, SPC_TRACE_SEND, SPC_TRACE_RECEIVE
 WAIT, GO_ON, ENTER, LEAVE = SPC_TRACE_WAIT, SPC_TRACE_GO_ON, SPC_TRACE_ENTER, SPC_TRACE_LEAVE
 WORK, START, CORE = SPC_TRACE_WORK, SPC_TRACE_START, SPC_TRACE_CORE
 HANDLE, HANDLED = SPC_TRACE_HANDLE, SPC_TRACE_HANDLED
-NO_ROOM = SPC_TRACE_NO_ROOM.decode()  # stands for a name or a line for which a node had no room left
+NO_ROOM: str = SPC_TRACE_NO_ROOM.decode()  # stands for a name or a line for which a node had no room left
 NAMES_MAX = SPC_TRACE_NAMES_MAX - 1
 Event = namedtuple("Event", "time_ns kind context peer tag what line thread bytes number")
 Event.__doc__ = "One event of csrc/segment/spc_trace.h, with its texts in place of their numbers."

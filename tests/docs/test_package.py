@@ -229,8 +229,6 @@ def stubs_alone(package, folder):
     without = []
     for path in package.rglob("*"):
         module = path.parent if path.stem == "__init__" else path.with_name(path.name.partition(".")[0])
-        if path.parent.name == "stubs":
-            continue  # the build writes them beside the modules
         if path.suffix == ".pyi":
             copy = folder / "spcomm" / path.relative_to(package)
             copy.parent.mkdir(parents=True, exist_ok=True)
