@@ -1786,3 +1786,19 @@ def limits(Comm comm) -> dict[str, Any]:
     """The configuration that the nodes of this run agreed on: a dict of numbers, for tests and tools."""
     config = spc_comm_config(comm.core)[0]
     return {key: index(value) for key, value in config.items()}
+
+
+cdef int hide_annotations() except -1:
+    """Leave them to the stubs: `help(comm.send)` would show them in quotes, longer than the names."""
+    from spcomm._core import arguments, collectives, p2p, simtime
+
+    for owner in (Comm, arguments.RankSet, arguments.Destination, collectives.FuzzyBarrier, p2p.CoordinatedMessages,
+                  regions.Region, simtime.SimTime):
+        for found in vars(owner).values():
+            method = getattr(found, "__func__", found)
+            if getattr(method, "__annotations__", None):
+                method.__annotations__ = {}
+    return 0
+
+
+hide_annotations()

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Stubs that scripts/stubs.py makes of .pyx files."""
 
+import inspect
 import sys
 from pathlib import Path
 
 import pytest
+
+import spcomm
+from spcomm._core.comm import Comm
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 pytest.importorskip("Cython")
@@ -112,3 +116,10 @@ def is_good(value: object) -> bool:
 
 def test_a_stub_has_the_signatures_of_its_module():
     assert stub("module", SOURCE) == STUB
+
+
+@pytest.mark.parametrize("owner", [Comm, spcomm.Destination, spcomm.FuzzyBarrier, spcomm.SimTime])
+def test_help_shows_names_and_defaults_alone(owner):
+    """Annotations would stand in quotes there."""
+    methods = [found for name, found in inspect.getmembers(owner, callable) if not name.startswith("_")]
+    assert methods and not [method for method in methods if "'" in str(inspect.signature(method))]
