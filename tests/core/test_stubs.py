@@ -122,4 +122,4 @@ def test_a_stub_has_the_signatures_of_its_module():
 def test_help_shows_names_and_defaults_alone(owner):
     """Annotations would stand in quotes there."""
     methods = [found for name, found in inspect.getmembers(owner, callable) if not name.startswith("_")]
-    assert methods and not [method for method in methods if "'" in str(inspect.signature(method))]
+    assert methods and not [method for method in methods if getattr(method, "__annotations__", {})]
