@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from Cython.CodeWriter import ExpressionWriter
+from Cython.Compiler.AutoDocTransforms import AnnotationWriter
 from Cython.Compiler.TreeFragment import parse_from_strings
 
 IMPORT = re.compile(r"^(?:from [\w.]+ c?import (?:\([^)]*\)|[^(\n]+)|import .+)$", re.MULTILINE)
@@ -131,13 +131,13 @@ def _parameter(arg: Any) -> str:
         words += " | None" if default == "None" and arg.base_type.name != "object" else ""
     try:
         ast.literal_eval(default or "0")
-    except ValueError:
+    except (SyntaxError, ValueError):
         default = "..."
     return f"{words} = {default}" if default else words
 
 
 def _written(expression: Any) -> str:
-    return ExpressionWriter(allow_unknown_nodes=True).write(expression)
+    return AnnotationWriter().write(expression)
 
 
 def _python_type(c_type: Any) -> str:

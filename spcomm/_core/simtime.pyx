@@ -82,10 +82,14 @@ cdef class SimTime:
     (1.5, (3, 0, 0, 0))
     """
 
-    dtype: ClassVar[np.dtype[np.void]] = np.dtype([("time", np.float64), ("priorities", np.int32, (PRIORITIES,))])
+    dtype = np.dtype([("time", np.float64), ("priorities", np.int32, (PRIORITIES,))])
 
     # NumPy's numbers leave comparison and addition to this class.
-    __array_ufunc__: ClassVar[None] = None
+    __array_ufunc__ = None
+
+    # On lines of their own, because Cython warns about an annotation in the assignment.
+    dtype: ClassVar[np.dtype[np.void]]
+    __array_ufunc__: ClassVar[None]
 
     def __cinit__(
         self, time: SupportsFloat | SupportsIndex = 0.0, p1: SupportsIndex = 0, p2: SupportsIndex = 0,
