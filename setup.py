@@ -341,7 +341,7 @@ EXTENSIONS = [
     )
     for source in found("spcomm/_core", "*.pyx")
 ]
-# Plain C, and nothing of the core: NumPy's interface for dtypes is one for C (docs/internals/net_types.md).
+# Plain C, and nothing of the core: NumPy's interface for dtypes is one for C (docs/internals/types.md).
 EXTENSIONS.append(
     Extension(
         name="spcomm.net_types.net_types",

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define SPC_COPY_PAST_BYTES ((size_t)8 << 20) /* shorter ones: memcpy. Measured: docs/internals/block.md */
+#define SPC_COPY_PAST_BYTES ((size_t)8 << 20) /* shorter ones: memcpy. Measured: docs/internals/memory.md */
 
 /* As memcpy. */
 void *spc_copy_past(void *to, const void *from, size_t length_bytes);

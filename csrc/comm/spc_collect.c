@@ -8,7 +8,7 @@
 
 /* ---- choice of the algorithm */
 
-/* Measured crossovers, in bytes of a node's input: docs/internals/collect.md has the table. */
+/* Measured crossovers, in bytes of a node's input: docs/internals/collectives.md has the table. */
 enum {
     SLICES_FROM_BYTES_A_NODE = 8192, /* against TREE: its two phases take as many turns as there are nodes */
     SLICES_FROM_BYTES = 65536, /* the latest crossover: the length of the reducer's scratch memory */

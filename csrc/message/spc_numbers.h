@@ -5,7 +5,7 @@
  * A number stands in the context of each message, so it is taken from its reservation until no message of its
  * communicator can arrive here any more. Each member that has destroyed a communicator sends its last message in it
  * (SPC_SLOT_LAST) to every member in turn, itself included. Rows are in order, so the number is free once as many of
- * these have arrived as the communicator has members. docs/internals/comm.md has the argument,
+ * these have arrived as the communicator has members. docs/internals/collectives.md has the argument,
  * tests/models/number_reuse.pml and number_reuse_boxes.pml the models.
  *
  * The number of a communicator that a member did not destroy before it ended is never free again.

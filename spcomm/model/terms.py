@@ -25,10 +25,10 @@ from spcomm.model import ModelError
 from spcomm.model.loggp import MEMORY, LogGP, size_numbers
 from spcomm.model.measured import Case
 
-IN_RING = 8168  # bytes: a longer array lies in a block of its sender's arena (docs/internals/outbox.md)
-IN_PARTS = 4096  # bytes: longer payloads of data collectives lie in blocks (docs/internals/gathering.md)
+IN_RING = 8168  # bytes: a longer array lies in a block of its sender's arena (docs/internals/messages.md)
+IN_PARTS = 4096  # bytes: longer payloads of data collectives lie in blocks (docs/internals/collectives.md)
 SCRATCH = 16384  # bytes that hold the short payloads of all nodes
-SLICES_A_NODE, SLICES = 8192, 65536  # bytes from which nodes combine slices (docs/internals/collect.md)
+SLICES_A_NODE, SLICES = 8192, 65536  # bytes from which nodes combine slices (docs/internals/collectives.md)
 NEAR = 1 << 20  # bytes that stay in the caches of a core
 PAIR = ("call", "slot", "byte", "long_byte")
 ALONE = ("call", "size")

@@ -41,7 +41,7 @@ def test_the_list_has_all_pages_for_users():
         ("docs/howto/room.md", "howto/room"),
         ("room", "howto/room"),
         ("internals/room", "internals/room"),
-        ("mailbox", "internals/mailbox"),
+        ("network", "internals/network"),
         ("install", "howto/install"),
         ("Tutorial", "tutorial/index"),
         ("howto/", "howto/index"),

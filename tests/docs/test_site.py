@@ -82,7 +82,7 @@ def test_what_is_made_of_sources_is_there(site):
     assert "--queue-limit" in (site / "reference" / "command.html").read_text()
     assert len(re.findall(r'<section id="sp1\d\d', (site / "reference" / "codes.html").read_text())) >= 8
     drawing = '<svg xmlns="http://www.w3.org/2000/svg" role="img"'
-    assert drawing in (site / "internals" / "mailbox.html").read_text()
+    assert drawing in (site / "internals" / "messages.html").read_text()
     for scheme in ("light", "dark"):
         assert f'src="../_images/floors-{scheme}.svg"' in (site / "internals" / "index.html").read_text()
 
