@@ -161,18 +161,22 @@ static inline int leave_a_process(const node_t *node) {
 }
 
 /* In place of the resource tracker of multiprocessing: it runs once the last process that it serves is gone. */
-#define TRACKER(script) "# from multiprocessing.resource_tracker import main\n" script
+#define TRACKER(script) "# from multiprocessing.resource_tracker import main\nexec 9>&-\n" script
 
-/* Its input ends with `*served`. */
+/* Its input ends with `*served`. Returns when the shell runs: close-on-exec would be too early, for the kernel closes
+ * such descriptors before it shows the new program's arguments, by which the supervisor knows a tracker. */
 static inline void start_tracker(const char *script, int *served) {
     int input[2], executed[2];
     char byte;
     CHECK_EQ(pipe(input), 0);
     CHECK_EQ(pipe(executed), 0);
-    fcntl(executed[1], F_SETFD, FD_CLOEXEC);
     if (fork() == 0) {
         dup2(input[0], 0);
         close(input[1]);
+        dup2(executed[1], 9);
+        if (executed[1] != 9) {
+            close(executed[1]);
+        }
         execl("/bin/sh", "sh", "-c", script, (char *)NULL);
         _exit(127);
     }
