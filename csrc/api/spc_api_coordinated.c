@@ -7,14 +7,15 @@
 static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *targets,
                     const spcomm_data_t *data, int64_t timeout_ns) {
     spc_api_encoded_t encoded;
+    spc_send_call_t send;
     int status = spc_api_encode(call, data, &encoded);
     if (status != SPC_OK) {
         return status;
     }
-    status = spc_comm_coordinated_try_send(comm->core, targets->ranks, targets->count, &encoded.payload);
+    status =
+        spc_comm_coordinated_try_send(comm->core, targets->ranks, targets->count, &encoded.payload, &send);
     if (status == SPC_EAGAIN) {
-        status = spc_comm_coordinated_send(comm->core, targets->ranks, targets->count, &encoded.payload,
-                                           spc_clock_deadline_ns(timeout_ns));
+        status = spc_comm_finish_send(comm->core, &send, true, spc_clock_deadline_ns(timeout_ns));
     }
     return spc_api_fail(comm, status, "%s", call);
 }

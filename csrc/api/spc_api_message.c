@@ -45,13 +45,11 @@ void spc_api_targets_all(const spcomm_t *comm, spc_api_targets_t *targets) {
 
 /* ---- sending */
 
-typedef int send_t(spc_comm_t *, const int32_t *, uint32_t, uint16_t, int32_t, const spc_payload_t *,
-                   uint64_t);
-
-/* `send`: the core's call that waits if there is no room at once. */
+/* `ahead`: the caller receives next. */
 static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *targets, int32_t tag,
-                    const spcomm_data_t *data, uint64_t deadline_ns, send_t *send) {
+                    const spcomm_data_t *data, uint64_t deadline_ns, bool ahead) {
     spc_api_encoded_t encoded;
+    spc_send_call_t send;
     if (tag < 0) {
         return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d", call, tag,
                               SPCOMM_TAG_MAX);
@@ -61,10 +59,9 @@ static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *t
         return status;
     }
     status = spc_comm_try_send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag,
-                               &encoded.payload);
+                               &encoded.payload, &send);
     if (status == SPC_EAGAIN) {
-        status = send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag, &encoded.payload,
-                      deadline_ns);
+        status = spc_comm_finish_send(comm->core, &send, ahead, deadline_ns);
     }
     return spc_api_fail(comm, status, "%s", call);
 }
@@ -76,7 +73,7 @@ int spcomm_send(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, i
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
     return status == SPC_OK
-               ? transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), spc_comm_send)
+               ? transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), false)
                : status;
 }
 
@@ -88,7 +85,7 @@ int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t ta
     int status = spc_api_check(comm, call);
     status = status == SPC_OK ? spc_api_targets_set(comm, call, dest, &targets) : status;
     return status == SPC_OK
-               ? transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), spc_comm_send)
+               ? transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), false)
                : status;
 }
 
@@ -101,7 +98,7 @@ int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t tim
         return status;
     }
     spc_api_targets_all(comm, &targets);
-    return transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), spc_comm_send);
+    return transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), false);
 }
 
 int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
@@ -260,9 +257,8 @@ int spcomm_sendrecv(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t dat
     SPC_API_RECORD(comm, query.name);
     int status = prepare(comm, &query, message);
     status = status == SPC_OK ? spc_api_targets_one(comm, "spcomm_sendrecv()", dest, &targets) : status;
-    status = status == SPC_OK
-                 ? transmit(comm, "spcomm_sendrecv()", &targets, tag, &data, deadline_ns, spc_comm_send_ahead)
-                 : status;
+    status = status == SPC_OK ? transmit(comm, "spcomm_sendrecv()", &targets, tag, &data, deadline_ns, true)
+                              : status;
     return status == SPC_OK ? receive_until(comm, &query, deadline_ns, false, message) : status;
 }
 

@@ -191,6 +191,26 @@ uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source,
 
 /* ---- messages ---- */
 
+/* A send and a receive that a call without waiting has prepared, for the call that goes on. Callers read no field. */
+typedef struct spc_send_call {
+    const int32_t *destinations; /* ranks of the segment */
+    const int32_t *ranks; /* the same as ranks of the communicator */
+    uint32_t destination_count;
+    uint16_t context;
+    bool perturbed; /* the perturber has a part in it */
+    int32_t tag;
+    const spc_payload_t *payload;
+    spc_block_shared_t **block; /* NULL, or the payload's block: it is moved, and NULL here afterwards */
+    spc_comm_t *counted_by; /* NULL, or the communicator whose cycle counts and tags the message */
+    struct spc_synchronous_call *asking; /* NULL, or what waits for its receipts; not with counted_by */
+} spc_send_call_t;
+
+typedef struct spc_recv_call {
+    spc_match_t match; /* first: what ends its wait reads nothing else. The source is a rank of the segment */
+    spc_message_t *message;
+    bool perturbed;
+} spc_recv_call_t;
+
 /* Copies the payload and returns; waits only while the private queue is at its limit. Destinations must be distinct. */
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
@@ -200,9 +220,13 @@ int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destin
 int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                         uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns);
 
-/* As send, but never waits, not even for another thread: SPC_EAGAIN: nothing was done, call spc_comm_send. */
+/* As send, but never waits, not even for another thread. SPC_EAGAIN: nothing was sent; finish_send goes on with `call`,
+ * while destinations and payload stay in their places. */
 int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
-                      uint16_t context, int32_t tag, const spc_payload_t *payload);
+                      uint16_t context, int32_t tag, const spc_payload_t *payload, spc_send_call_t *call);
+
+/* The rest of a send, or of a coordinated one; `ahead`: of spc_comm_send_ahead. */
+int spc_comm_finish_send(spc_comm_t *comm, spc_send_call_t *call, bool ahead, uint64_t deadline_ns);
 
 /* Sends, and waits until the receiver has taken the message: matched it, in whatever order. The first match counts,
  * even if the receiver puts the message back. SPC_ELOST, SPC_EFINISHED: the receiver has ended, or closed the
@@ -217,9 +241,12 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
                       spc_message_t *message);
 
 /* As try_recv, but polls a moment (a few microseconds; not at all where cores are shared): for callers with a lock of
- * their own that is worth keeping that long. */
+ * their own that is worth keeping that long. SPC_EAGAIN: finish_recv goes on with `call`. */
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
-                       spc_message_t *message);
+                       spc_message_t *message, spc_recv_call_t *call);
+
+/* Waits for the message of a receive that poll_recv has prepared. */
+int spc_comm_finish_recv(spc_comm_t *comm, spc_recv_call_t *call, uint64_t deadline_ns);
 
 /* Waits until a message matches, and takes it. */
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
@@ -323,14 +350,10 @@ void *spc_comm_address(const spc_comm_t *comm, uint64_t offset);
  * first receive: nothing was done, the cycle goes on. Only these receives see messages of a cycle.
  */
 
-/* As spc_comm_send. SPC_ECYCLE; at the begin of a cycle: SPC_EMISMATCH if a timeout has left a collective, SPC_EBUSY if
- * another thread is inside one. No destination at all begins a cycle, too. */
-int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
-                              const spc_payload_t *payload, uint64_t deadline_ns);
-
-/* As that, but never waits, not even for another thread: SPC_EAGAIN: nothing was done, call it. */
+/* As spc_comm_try_send, and goes on like it. SPC_ECYCLE; at the begin of a cycle: SPC_EMISMATCH if a timeout has left a
+ * collective, SPC_EBUSY if another thread is inside one. No destination at all begins a cycle, too. */
 int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
-                                  const spc_payload_t *payload);
+                                  const spc_payload_t *payload, spc_send_call_t *call);
 
 /* Takes the next message of the cycle, of any sender, in order from each; or sets *over without a message, and the next
  * cycle may begin. Waits while neither is certain. One thread at a time: SPC_EBUSY. SPC_EMISMATCH: another node called

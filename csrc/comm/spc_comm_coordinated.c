@@ -26,29 +26,6 @@ static bool enter_receive(spc_comm_t *comm) {
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-/* ---- sending ---- */
-
-static int prepare(spc_comm_t *comm, spc_send_call_t *call) {
-    call->counted_by = comm;
-    return spc_comm_prepare_send(comm, call, SPC_CONTEXT_COORDINATED);
-}
-
-int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
-                                  const spc_payload_t *payload) {
-    spc_send_call_t call = {
-        .destinations = destinations, .destination_count = destination_count, .payload = payload};
-    int status = prepare(comm, &call);
-    return status != SPC_OK ? spc_comm_defer_perturbed(status) : spc_comm_try_send_call(comm, &call);
-}
-
-int spc_comm_coordinated_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
-                              const spc_payload_t *payload, uint64_t deadline_ns) {
-    spc_send_call_t call = {
-        .destinations = destinations, .destination_count = destination_count, .payload = payload};
-    int status = spc_comm_perturb(comm, prepare(comm, &call));
-    return status != SPC_OK ? status : spc_comm_send_call(comm, &call, deadline_ns);
-}
-
 /* ---- receiving ---- */
 
 typedef struct receive_call {

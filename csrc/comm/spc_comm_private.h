@@ -167,33 +167,9 @@ static inline int spc_comm_defer_perturbed(int status) {
 
 /* ---- messages ---- */
 
-typedef struct spc_send_call {
-    const int32_t *destinations; /* ranks of the segment */
-    const int32_t *ranks; /* the same as ranks of the communicator */
-    uint32_t destination_count;
-    uint16_t context;
-    int32_t tag;
-    const spc_payload_t *payload;
-    spc_block_shared_t **block; /* NULL, or the payload's block: it is moved, and NULL here afterwards */
-    spc_comm_t *counted_by; /* NULL, or the communicator whose cycle counts and tags the message */
-    struct spc_synchronous_call *asking; /* NULL, or what waits for its receipts; not with counted_by */
-} spc_send_call_t;
-
-/* Prepares a message of this kind. Checks the destinations, and whether the communicator may be used;
- * SPC_PERTURBED: it may, and all is prepared. */
-int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind);
-int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call);
-int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns);
-
 /* Sends the message if there is room, even if it takes a while to copy. SPC_EAGAIN: not yet. Without the node's
  * lock. */
 int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call);
-
-/* The target of a receive; `match` has the source as a rank of the segment. */
-typedef struct spc_recv_call {
-    spc_match_t match;
-    spc_message_t *message;
-} spc_recv_call_t;
 
 /* One destination of a message whose receipt is awaited. */
 typedef struct spc_awaited {
@@ -222,7 +198,12 @@ int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t
 int spc_comm_doomed_match(spc_comm_t *comm, const spc_match_t *match);
 
 /* The source of the taken message, as a rank of this communicator. Returns the status. */
-int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message);
+static inline int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message) {
+    if (comm->rank_of != NULL && status == SPC_OK) {
+        message->source = comm->rank_of[message->source];
+    }
+    return status;
+}
 
 /* With the node's lock: no note of a former communicator of this number is taken for one of this one. */
 void spc_comm_forget_call(const spc_comm_t *comm);

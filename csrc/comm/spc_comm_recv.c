@@ -6,15 +6,6 @@
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
 
-/* ---- outcome of a receive */
-
-int spc_comm_name_source(const spc_comm_t *comm, int status, spc_message_t *message) {
-    if (comm->rank_of != NULL && status == SPC_OK) {
-        message->source = comm->rank_of[message->source];
-    }
-    return status;
-}
-
 /*
  * Calls that never wait. A caller that polls in a loop is waiting too, so it must learn when no message can arrive.
  * These calls check for that only after they have found nothing: a call that finds a message costs no more than before.
@@ -36,16 +27,12 @@ static int look_again(spc_comm_t *comm, const spc_recv_call_t *call) {
 
 /* ---- receiving */
 
-static int take_locked(spc_node_t *node, const spc_recv_call_t *call) {
-    int status = spc_node_take(node, &call->match, call->message);
-    spc_outbox_flush(node->outbox);
-    return status;
-}
-
 static bool test_recv(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
+    const spc_recv_call_t *call = wait->argument;
     pthread_mutex_lock(&node->lock);
-    wait->status = take_locked(node, wait->argument);
+    wait->status = spc_node_take(node, &call->match, call->message);
+    spc_outbox_flush(node->outbox);
     spc_node_unlock(node);
     return wait->status != SPC_EAGAIN;
 }
@@ -109,7 +96,7 @@ static int wait_until(spc_comm_t *comm, bool (*test)(spc_node_wait_t *wait), voi
     return spc_node_test_or_wait(&wait, deadline_ns);
 }
 
-/* Every receive begins with it: inline. */
+/* SPC_PERTURBED: the perturber has a part in the receive. Inline, because every receive begins with it. */
 static inline int find_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind,
                              spc_match_t *match) {
     if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
@@ -129,10 +116,17 @@ int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t
     return find_match(comm, source, tag, kind, match);
 }
 
+static inline int prepare(const spc_comm_t *comm, uint16_t kind, int32_t source, int32_t tag,
+                          spc_recv_call_t *call) {
+    const int status = find_match(comm, source, tag, kind, &call->match);
+    call->perturbed = status == SPC_PERTURBED;
+    return call->perturbed ? SPC_OK : status;
+}
+
 /* ---- perturbed receives */
 
 typedef struct shuffled_call {
-    spc_recv_call_t recv; /* first: doomed sees nothing else */
+    spc_recv_call_t recv; /* first: doomed_by_source reads nothing else */
     uint64_t number;
 } shuffled_call_t;
 
@@ -207,7 +201,7 @@ static int linger(spc_comm_t *comm, shuffled_call_t *call, uint64_t deadline_ns)
     return status;
 }
 
-static int perturbed_recv(spc_comm_t *comm, const spc_recv_call_t *call, uint64_t deadline_ns) {
+static int recv_perturbed(spc_comm_t *comm, const spc_recv_call_t *call, uint64_t deadline_ns) {
     spc_comm_perturb_before(comm);
     shuffled_call_t shuffled = {*call, spc_comm_perturb_number(comm)};
     int status = linger(comm, &shuffled, deadline_ns);
@@ -220,7 +214,7 @@ static int perturbed_recv(spc_comm_t *comm, const spc_recv_call_t *call, uint64_
     return status;
 }
 
-static int perturbed_try_recv(spc_comm_t *comm, const spc_recv_call_t *call) {
+static int try_recv_perturbed(spc_comm_t *comm, const spc_recv_call_t *call) {
     shuffled_call_t shuffled = {*call, spc_comm_perturb_number(comm)};
     if (call->match.source != (int32_t)comm->node->rank && spc_comm_perturb_blinds(comm)) {
         return SPC_EAGAIN;
@@ -241,11 +235,13 @@ static inline int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call, uin
     if (pthread_mutex_trylock(&node->lock) != 0) {
         return SPC_EAGAIN;
     }
-    int status = take_locked(node, call);
+    int status = spc_node_take(node, &call->match, call->message);
     for (uint32_t i = 1; i < looks && status == SPC_EAGAIN; i++) {
+        spc_outbox_flush(node->outbox);
         spc_cpu_relax();
-        status = take_locked(node, call);
+        status = spc_node_take(node, &call->match, call->message);
     }
+    spc_outbox_flush(node->outbox);
     spc_node_unlock(node);
     return spc_comm_name_source(comm, status, call->message);
 }
@@ -257,7 +253,7 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
     if (status == SPC_OK) {
         status = try_to_take(comm, &call, 1);
     } else if (status == SPC_PERTURBED) {
-        status = spc_comm_name_source(comm, perturbed_try_recv(comm, &call), message);
+        status = spc_comm_name_source(comm, try_recv_perturbed(comm, &call), message);
     }
     if (status == SPC_EAGAIN) {
         spc_node_note_vain(comm->node);
@@ -267,60 +263,58 @@ int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_
 }
 
 int spc_comm_poll_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
-                       spc_message_t *message) {
-    spc_recv_call_t call = {.message = message};
-    int status = find_match(comm, source, tag, context, &call.match);
-    if (status != SPC_OK) {
-        return spc_comm_defer_perturbed(status);
+                       spc_message_t *message, spc_recv_call_t *call) {
+    call->message = message;
+    int status = prepare(comm, context, source, tag, call);
+    if (status != SPC_OK || call->perturbed) {
+        return status == SPC_OK ? SPC_EAGAIN : status;
     }
-    status = try_to_take(comm, &call, 1);
+    status = try_to_take(comm, call, 1);
     uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
     for (uint32_t i = 0; i < polls && status == SPC_EAGAIN; i += SPC_NODE_LOOKS) {
         spc_cpu_relax();
-        status = try_to_take(comm, &call, SPC_NODE_LOOKS);
+        status = try_to_take(comm, call, SPC_NODE_LOOKS);
     }
     return status;
 }
 
-/* `prepared`: the status of spc_comm_match. */
-static int recv_and_wait(spc_comm_t *comm, spc_recv_call_t *call, int prepared, uint64_t deadline_ns) {
-    if (prepared != SPC_OK) {
-        return prepared != SPC_PERTURBED ? prepared : perturbed_recv(comm, call, deadline_ns);
-    }
-    return wait_until(comm, test_recv, call, deadline_ns);
+int spc_comm_finish_recv(spc_comm_t *comm, spc_recv_call_t *call, uint64_t deadline_ns) {
+    const int status = call->perturbed ? recv_perturbed(comm, call, deadline_ns)
+                                       : wait_until(comm, test_recv, call, deadline_ns);
+    return spc_comm_name_source(comm, status, call->message);
 }
 
 int spc_comm_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                   spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = find_match(comm, source, tag, context, &call.match);
-    return spc_comm_name_source(comm, recv_and_wait(comm, &call, status, deadline_ns), message);
+    const int status = prepare(comm, context, source, tag, &call);
+    return status == SPC_OK ? spc_comm_finish_recv(comm, &call, deadline_ns) : status;
 }
 
 int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                        spc_sink_t *sink, spc_message_t *message) {
     spc_node_t *node = comm->node;
     spc_recv_call_t call = {.message = message};
-    int status = find_match(comm, source, tag, context, &call.match);
-    if (status != SPC_OK && status != SPC_PERTURBED) {
+    int status = prepare(comm, context, source, tag, &call);
+    if (status != SPC_OK) {
         return status;
     }
     spc_posted_t posted;
     pthread_mutex_lock(&node->lock);
     spc_inbox_post(node->inbox, &call.match, sink, &posted);
     pthread_mutex_unlock(&node->lock);
-    status = recv_and_wait(comm, &call, status, deadline_ns);
+    status = spc_comm_finish_recv(comm, &call, deadline_ns);
     pthread_mutex_lock(&node->lock);
     spc_inbox_withdraw(node->inbox, &posted);
     spc_node_unlock(node);
-    return spc_comm_name_source(comm, status, message);
+    return status;
 }
 
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = find_match(comm, source, tag, context, &call.match);
-    if (status != SPC_OK
-        && status != SPC_PERTURBED) { /* it looks only at messages here: nothing to perturb */
+    int status =
+        prepare(comm, context, source, tag, &call); /* it looks only at messages here: nothing to perturb */
+    if (status != SPC_OK) {
         return status;
     }
     pthread_mutex_lock(&comm->node->lock);

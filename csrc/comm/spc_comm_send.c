@@ -154,20 +154,18 @@ static void note_sent(spc_node_t *node, spc_synchronous_call_t *call, int status
 
 /* ---- sending */
 
-/* Large, and still to be copied: a moved payload lies in a block already. */
-static bool is_large(const spc_send_call_t *call) {
-    return call->block == NULL && call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES;
-}
+/* The ways in which a message leaves its sender. */
+typedef enum way {
+    SHORT, /* under the lock, into its slot, the ring or the queue */
+    LONG,  /* copied into a block without the lock; as a short one if there is none */
+    MOVED, /* it lies in a block already */
+} way_t;
 
-int spc_comm_prepare_send(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind) {
-    call->context = spc_comm_context(comm, kind);
-    call->ranks = call->destinations;
-    for (uint32_t i = 0; i < call->destination_count; i++) {
-        if ((uint32_t)call->destinations[i] >= comm->size) {
-            return SPC_ERANK;
-        }
+static inline way_t choose_way(const spc_send_call_t *call) {
+    if (call->block != NULL) {
+        return MOVED;
     }
-    return call->tag >= 0 ? spc_comm_check_callable(comm) : SPC_ETAG;
+    return call->payload->meta_bytes + call->payload->data_bytes > SPC_EAGER_BYTES ? LONG : SHORT;
 }
 
 /* With the lock: for a call that has a block. */
@@ -180,11 +178,24 @@ static int move(spc_node_t *node, const spc_send_call_t *call) {
     return status;
 }
 
+/* With the lock. `copied`: the block that holds a copy of the payload, or NULL. */
+static inline int send(spc_node_t *node, const spc_send_call_t *call, spc_block_shared_t *copied) {
+    if (copied != NULL) {
+        return spc_outbox_send_block(node->outbox, call->destinations, call->destination_count, call->context,
+                                     call->tag, call->payload, copied);
+    }
+    if (call->block != NULL) {
+        return move(node, call);
+    }
+    return spc_outbox_send(node->outbox, call->destinations, call->destination_count, call->context,
+                           call->tag, call->payload);
+}
+
 static bool is_noted(const spc_send_call_t *call) {
     return call->counted_by != NULL || call->asking != NULL;
 }
 
-/* With the lock, before a message is handed over: whether it may be. */
+/* With the lock, before a message is sent: whether it may be. */
 static int note_intent(spc_node_t *node, spc_send_call_t *call) {
     if (call->counted_by != NULL) {
         return note_counted(call);
@@ -209,65 +220,49 @@ static void note_outcome(spc_node_t *node, spc_send_call_t *call, int status) {
     }
 }
 
-/* With the lock, by the way that the message takes. */
-static inline int send(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
-    if (block != NULL) {
-        return spc_outbox_send_block(node->outbox, call->destinations, call->destination_count, call->context,
-                                     call->tag, call->payload, block);
-    }
-    if (call->block != NULL) {
-        return move(node, call);
-    }
-    return spc_outbox_send(node->outbox, call->destinations, call->destination_count, call->context,
-                           call->tag, call->payload);
-}
-
 /* With the lock, which is held once for all that concerns the message. */
-static int hand_over_noted(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
+static int send_noted(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *copied) {
     int status = note_intent(node, call);
     if (status == SPC_OK) {
-        status = send(node, call, block);
+        status = send(node, call, copied);
         note_outcome(node, call, status);
-    } else if (block != NULL) { /* sent to nobody, it is free again */
+    } else if (copied != NULL) { /* sent to nobody, it is free again */
         (void)spc_outbox_send_block(node->outbox, call->destinations, 0, call->context, call->tag,
-                                    call->payload, block);
+                                    call->payload, copied);
     }
     return status;
 }
 
-/* With the lock: hands the message to the outbox. `block` holds a copy of its payload, or is NULL; no node gets the
- * block if the message is not to be sent. */
-static inline int hand_over(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *block) {
+/* Hands the message to the outbox. No node gets the block `copied` if the message is not to be sent. */
+static inline int send_locked(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *copied) {
     spc_outbox_flush(node->outbox);
-    return is_noted(call) ? hand_over_noted(node, call, block) : send(node, call, block);
+    const int status = is_noted(call) ? send_noted(node, call, copied) : send(node, call, copied);
+    pthread_mutex_unlock(&node->lock);
+    return status;
 }
 
 /* Copies the payload without the lock, so that other threads of the node are not held up. SPC_EAGAIN: no room. */
-static int hand_over_copy(spc_node_t *node, spc_send_call_t *call) {
+static int send_copy(spc_node_t *node, spc_send_call_t *call) {
     const spc_payload_t *payload = call->payload;
-    uint64_t length = payload->meta_bytes + payload->data_bytes;
     spc_block_shared_t *block;
     pthread_mutex_lock(&node->lock);
-    int status = spc_outbox_take_block(node->outbox, length, &block);
+    int status = spc_outbox_take_block(node->outbox, payload->meta_bytes + payload->data_bytes, &block);
     pthread_mutex_unlock(&node->lock);
     if (status != SPC_OK) {
         return SPC_EAGAIN;
     }
     spc_payload_fill(payload, call->destination_count, spc_block_payload(block));
     pthread_mutex_lock(&node->lock);
-    status = hand_over(node, call, block);
-    pthread_mutex_unlock(&node->lock);
-    return status;
+    return send_locked(node, call, block);
 }
 
 int spc_comm_attempt_send(spc_node_t *node, spc_send_call_t *call) {
-    int status = is_large(call) ? hand_over_copy(node, call) : SPC_EAGAIN;
-    if (status == SPC_EAGAIN) {
-        pthread_mutex_lock(&node->lock);
-        status = hand_over(node, call, NULL);
-        pthread_mutex_unlock(&node->lock);
+    const int status = choose_way(call) == LONG ? send_copy(node, call) : SPC_EAGAIN;
+    if (status != SPC_EAGAIN) {
+        return status;
     }
-    return status;
+    pthread_mutex_lock(&node->lock);
+    return send_locked(node, call, NULL);
 }
 
 static bool test_send(spc_node_wait_t *wait) {
@@ -278,53 +273,6 @@ static bool test_send(spc_node_wait_t *wait) {
 static void describe_send(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     (void)pairs; /* the queued messages show whose progress it needs */
     spc_comm_describe_send(wait->owner, wait->argument, entry);
-}
-
-static int try_to_send(spc_node_t *node, spc_send_call_t *call) {
-    if (is_large(call) || pthread_mutex_trylock(&node->lock) != 0) {
-        return SPC_EAGAIN;
-    }
-    int status = hand_over(node, call, NULL);
-    pthread_mutex_unlock(&node->lock);
-    return status;
-}
-
-static int send_and_wait(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
-    spc_node_wait_t wait = {
-        .node = comm->node, .test = test_send, .describe = describe_send, .owner = comm, .argument = call};
-    if (stream(comm->node, call) == SPC_OK) {
-        return SPC_OK;
-    }
-    return spc_node_test_or_wait(&wait, deadline_ns);
-}
-
-/* Destinations are ranks of this communicator; the layers below use ranks of the segment. */
-static void name_members(const spc_comm_t *comm, spc_send_call_t *call, int32_t members[]) {
-    for (uint32_t i = 0; i < call->destination_count; i++) {
-        members[i] = (int32_t)comm->members[call->destinations[i]];
-    }
-    call->destinations = members;
-}
-
-static int try_to_send_to_members(spc_comm_t *comm, spc_send_call_t *call) {
-    int32_t members[SPC_NODES_MAX];
-    name_members(comm, call, members);
-    return try_to_send(comm->node, call);
-}
-
-static int send_to_members(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
-    int32_t members[SPC_NODES_MAX];
-    name_members(comm, call, members);
-    return send_and_wait(comm, call, deadline_ns);
-}
-
-int spc_comm_try_send_call(spc_comm_t *comm, spc_send_call_t *call) {
-    return comm->members == NULL ? try_to_send(comm->node, call) : try_to_send_to_members(comm, call);
-}
-
-int spc_comm_send_call(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
-    return comm->members == NULL ? send_and_wait(comm, call, deadline_ns)
-                                 : send_to_members(comm, call, deadline_ns);
 }
 
 /* ---- sends that wait for the receiver */
@@ -439,6 +387,61 @@ static int send_and_wait_for_receipts(spc_comm_t *comm, spc_synchronous_call_t *
     return status;
 }
 
+/* ---- preparing, and sending with or without a wait */
+
+/* Checks the destinations, and whether the communicator may be used. */
+static inline int prepare(const spc_comm_t *comm, spc_send_call_t *call, uint16_t kind) {
+    call->context = spc_comm_context(comm, kind);
+    call->ranks = call->destinations;
+    for (uint32_t i = 0; i < call->destination_count; i++) {
+        if ((uint32_t)call->destinations[i] >= comm->size) {
+            return SPC_ERANK;
+        }
+    }
+    if (call->tag < 0) {
+        return SPC_ETAG;
+    }
+    const int status = spc_comm_check_callable(comm);
+    call->perturbed = status == SPC_PERTURBED;
+    return call->perturbed ? SPC_OK : status;
+}
+
+/* Destinations are ranks of this communicator; the layers below use ranks of the segment. */
+static void name_members(const spc_comm_t *comm, spc_send_call_t *call, int32_t members[]) {
+    for (uint32_t i = 0; i < call->destination_count; i++) {
+        members[i] = (int32_t)spc_comm_member(comm, (uint32_t)call->ranks[i]);
+    }
+    call->destinations = members;
+}
+
+/* As try_to_send, in a part of the run; with the lock. */
+static int try_to_send_to_members(spc_comm_t *comm, spc_send_call_t *call) {
+    int32_t members[SPC_NODES_MAX];
+    name_members(comm, call, members);
+    return send_locked(comm->node, call, NULL);
+}
+
+/* Without waiting, also for another thread. */
+static inline int try_to_send(spc_comm_t *comm, spc_send_call_t *call) {
+    if (call->perturbed || choose_way(call) == LONG || pthread_mutex_trylock(&comm->node->lock) != 0) {
+        return SPC_EAGAIN;
+    }
+    return comm->members == NULL ? send_locked(comm->node, call, NULL) : try_to_send_to_members(comm, call);
+}
+
+static int send_and_wait(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
+    int32_t members[SPC_NODES_MAX];
+    spc_node_wait_t wait = {
+        .node = comm->node, .test = test_send, .describe = describe_send, .owner = comm, .argument = call};
+    if (comm->members != NULL) {
+        name_members(comm, call, members);
+    }
+    if (stream(comm->node, call) == SPC_OK) {
+        return SPC_OK;
+    }
+    return spc_node_test_or_wait(&wait, deadline_ns);
+}
+
 /* ---- perturbed sends */
 
 static bool goes_to_others(const spc_comm_t *comm, const spc_send_call_t *call) {
@@ -446,31 +449,32 @@ static bool goes_to_others(const spc_comm_t *comm, const spc_send_call_t *call) 
            || (call->destination_count == 1 && (uint32_t)call->ranks[0] != comm->rank);
 }
 
+/* Whether the run's configuration makes this send wait for its receivers. */
+static bool is_rendezvous(const spc_comm_t *comm, const spc_send_call_t *call, bool ahead) {
+    return !ahead && call->counted_by == NULL && (comm->config->perturb & SPC_PERTURB_RENDEZVOUS) != 0
+           && call->payload->meta_bytes + call->payload->data_bytes >= comm->config->rendezvous_bytes
+           && goes_to_others(comm, call);
+}
+
 /* Waits for the receivers: not for this node itself, and not for those that end. A timeout ends the waiting: the
  * message has been sent, as without rendezvous. */
 static int send_by_rendezvous(spc_comm_t *comm, spc_send_call_t *call, uint64_t deadline_ns) {
     int32_t members[SPC_NODES_MAX];
     spc_awaited_t awaited[SPC_NODES_MAX];
-    for (uint32_t i = 0; i < call->destination_count; i++) {
-        members[i] = (int32_t)spc_comm_member(comm, (uint32_t)call->ranks[i]);
-    }
-    call->destinations = members;
     spc_synchronous_call_t synchronous = {.send = call, .awaited = awaited, .content = true};
+    name_members(comm, call, members);
     call->asking = &synchronous;
     int status = send_and_wait_for_receipts(comm, &synchronous, deadline_ns);
     call->asking = NULL;
+    call->destinations = call->ranks;
     return status == SPC_ETIMEDOUT && synchronous.sent ? SPC_OK : status;
 }
 
-static int perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait, uint64_t deadline_ns) {
-    uint64_t length = call->payload->meta_bytes + call->payload->data_bytes;
-    bool waits = may_wait && (comm->config->perturb & SPC_PERTURB_RENDEZVOUS) != 0
-                 && length >= comm->config->rendezvous_bytes && goes_to_others(comm, call);
+static int send_perturbed(spc_comm_t *comm, spc_send_call_t *call, bool ahead, uint64_t deadline_ns) {
     spc_comm_perturb_before(comm);
-    int status = waits ? send_by_rendezvous(comm, call, deadline_ns) : SPC_ELIMIT;
+    int status = is_rendezvous(comm, call, ahead) ? send_by_rendezvous(comm, call, deadline_ns) : SPC_ELIMIT;
     if (status == SPC_ELIMIT) { /* or too many to several are open: then this message goes without waiting */
-        call->destinations = call->ranks;
-        status = spc_comm_send_call(comm, call, deadline_ns);
+        status = send_and_wait(comm, call, deadline_ns);
     }
     if (status == SPC_OK) {
         spc_comm_perturb_after(comm);
@@ -480,36 +484,47 @@ static int perturbed_send(spc_comm_t *comm, spc_send_call_t *call, bool may_wait
 
 /* ---- the calls */
 
-/* `may_wait`: a send that the perturber makes wait for its receiver may do so. */
-static int prepare_and_send(spc_comm_t *comm, spc_send_call_t *call, uint16_t kind, bool may_wait,
-                            uint64_t deadline_ns) {
-    int status = spc_comm_prepare_send(comm, call, kind);
-    if (status == SPC_PERTURBED) {
-        return perturbed_send(comm, call, may_wait, deadline_ns);
-    }
-    return status != SPC_OK ? status : spc_comm_send_call(comm, call, deadline_ns);
+int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                      uint16_t context, int32_t tag, const spc_payload_t *payload, spc_send_call_t *call) {
+    *call = (spc_send_call_t){
+        .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
+    const int status = prepare(comm, call, context);
+    return status == SPC_OK ? try_to_send(comm, call) : status;
 }
 
-int spc_comm_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
-                      uint16_t context, int32_t tag, const spc_payload_t *payload) {
-    spc_send_call_t call = {
-        .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
-    int status = spc_comm_prepare_send(comm, &call, context);
-    return status != SPC_OK ? spc_comm_defer_perturbed(status) : spc_comm_try_send_call(comm, &call);
+int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
+                                  const spc_payload_t *payload, spc_send_call_t *call) {
+    *call = (spc_send_call_t){.destinations = destinations,
+                              .destination_count = destination_count,
+                              .payload = payload,
+                              .counted_by = comm};
+    const int status = prepare(comm, call, SPC_CONTEXT_COORDINATED);
+    return status == SPC_OK ? try_to_send(comm, call) : status;
+}
+
+int spc_comm_finish_send(spc_comm_t *comm, spc_send_call_t *call, bool ahead, uint64_t deadline_ns) {
+    return call->perturbed ? send_perturbed(comm, call, ahead, deadline_ns)
+                           : send_and_wait(comm, call, deadline_ns);
+}
+
+static int prepare_and_send(spc_comm_t *comm, spc_send_call_t *call, uint16_t kind, bool ahead,
+                            uint64_t deadline_ns) {
+    const int status = prepare(comm, call, kind);
+    return status == SPC_OK ? spc_comm_finish_send(comm, call, ahead, deadline_ns) : status;
 }
 
 int spc_comm_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count, uint16_t context,
                   int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
     spc_send_call_t call = {
         .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
-    return prepare_and_send(comm, &call, context, context == SPC_CONTEXT_USER, deadline_ns);
+    return prepare_and_send(comm, &call, context, context != SPC_CONTEXT_USER, deadline_ns);
 }
 
 int spc_comm_send_ahead(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                         uint16_t context, int32_t tag, const spc_payload_t *payload, uint64_t deadline_ns) {
     spc_send_call_t call = {
         .destinations = destinations, .destination_count = destination_count, .tag = tag, .payload = payload};
-    return prepare_and_send(comm, &call, context, false, deadline_ns);
+    return prepare_and_send(comm, &call, context, true, deadline_ns);
 }
 
 /* Once a block has been announced it is another node's: so a call that fails after that (a wait for the receiver that
@@ -518,26 +533,37 @@ int spc_comm_move_block(spc_comm_t *comm, int32_t destination, uint16_t context,
                         const spc_payload_t *payload, uint64_t deadline_ns, spc_block_shared_t **block) {
     spc_send_call_t call = {
         .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload, .block = block};
-    return prepare_and_send(comm, &call, context, context == SPC_CONTEXT_USER, deadline_ns);
+    return prepare_and_send(comm, &call, context, context != SPC_CONTEXT_USER, deadline_ns);
+}
+
+/* A send to one node that asks for a receipt. SPC_ELOST, SPC_EFINISHED: it has ended. `member`: room for its rank. */
+static int prepare_asking(spc_comm_t *comm, spc_synchronous_call_t *call, uint16_t kind, int32_t *member) {
+    spc_send_call_t *send = call->send;
+    const int status = prepare(comm, send, kind);
+    if (status != SPC_OK) {
+        return status;
+    }
+    if (send->perturbed) {
+        spc_comm_perturb_before(comm);
+    }
+    const uint32_t rank = (uint32_t)send->ranks[0];
+    if (spc_comm_has_left(comm, rank)) {
+        return spc_comm_blame(comm, rank);
+    }
+    name_members(comm, send, member);
+    send->asking = call;
+    return SPC_OK;
 }
 
 int spc_comm_ssend(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                    const spc_payload_t *payload, uint64_t deadline_ns) {
+    int32_t member;
+    spc_awaited_t awaited;
     spc_send_call_t send = {
         .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload};
-    int status = spc_comm_perturb(comm, spc_comm_prepare_send(comm, &send, context));
-    if (status != SPC_OK) {
-        return status;
-    }
-    if (spc_comm_has_left(comm, (uint32_t)destination)) {
-        return spc_comm_blame(comm, (uint32_t)destination);
-    }
-    int32_t member = (int32_t)spc_comm_member(comm, (uint32_t)destination);
-    spc_awaited_t awaited;
-    send.destinations = &member;
     spc_synchronous_call_t call = {.send = &send, .awaited = &awaited};
-    send.asking = &call;
-    return send_and_wait_for_receipts(comm, &call, deadline_ns);
+    const int status = prepare_asking(comm, &call, context, &member);
+    return status == SPC_OK ? send_and_wait_for_receipts(comm, &call, deadline_ns) : status;
 }
 
 /* ---- sends that are completed later ---- */
@@ -550,26 +576,18 @@ static bool test_begin(spc_node_wait_t *wait) {
 
 int spc_request_send(spc_comm_t *comm, int32_t destination, uint16_t context, int32_t tag,
                      const spc_payload_t *payload, uint64_t deadline_ns, spc_request_t *request) {
+    int32_t member;
     spc_send_call_t send = {
         .destinations = &destination, .destination_count = 1, .tag = tag, .payload = payload};
-    int status = spc_comm_perturb(comm, spc_comm_prepare_send(comm, &send, context));
-    if (status != SPC_OK) {
-        return status;
-    }
-    if (spc_comm_has_left(comm, (uint32_t)destination)) {
-        return spc_comm_blame(comm, (uint32_t)destination);
-    }
-    int32_t member = (int32_t)spc_comm_member(comm, (uint32_t)destination);
-    send.destinations = &member;
     spc_synchronous_call_t call = {.send = &send, .awaited = &request->awaited};
-    send.asking = &call;
     spc_node_wait_t wait = {.node = comm->node,
                             .test = test_begin,
                             .doomed = doomed_synchronous,
                             .describe = describe_synchronous,
                             .owner = comm,
                             .argument = &call};
-    status = spc_node_test_or_wait(&wait, deadline_ns);
+    int status = prepare_asking(comm, &call, context, &member);
+    status = status == SPC_OK ? spc_node_test_or_wait(&wait, deadline_ns) : status;
     if (status == SPC_OK) {
         request->kind = SPC_REQUEST_SEND;
         request->comm = comm;

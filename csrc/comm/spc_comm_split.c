@@ -76,7 +76,7 @@ static void add_offer(spc_offer_t *all, const spc_offer_t *offer) {
 
 /* Agreements of two threads push each other's search up to the end although numbers are free: each reserves what the
  * other one is about to offer. All nodes find the same, so they reach the limit together. */
-#define WRAPS_MAX 16
+#define WRAPS_MAX 100
 
 /* Repeats the round until all have reserved the same number. */
 static int agree(spc_comm_t *comm, spc_splitting_t *splitting, round_t *round, void *call,

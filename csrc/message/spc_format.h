@@ -131,6 +131,14 @@ typedef struct spc_sink {
     bool filled; /* the data are there, and only there */
 } spc_sink_t;
 
+/* The request of a receive. */
+typedef struct spc_match {
+    int32_t source; /* or SPC_ANY_SOURCE */
+    int32_t tag;    /* or SPC_ANY_TAG */
+    uint16_t context;
+    struct spc_posted *posted; /* NULL, or the posted place for the data: message/spc_inbox.h */
+} spc_match_t;
+
 /* Copies [meta][data] from byte `from` on, `length_bytes` of it. */
 void spc_payload_copy(const spc_payload_t *payload, uint64_t from, uint64_t length_bytes, void *to);
 

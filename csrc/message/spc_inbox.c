@@ -465,9 +465,6 @@ void spc_inbox_note_stored(spc_inbox_t *inbox) {
 }
 
 static int take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
-    if (inbox->queue.length == 0) {
-        return SPC_EAGAIN;
-    }
     spc_entry_t *entry = spc_inbox_queue_find(&inbox->queue, match->context, match->source, match->tag);
     if (entry == NULL) {
         return SPC_EAGAIN;
@@ -543,13 +540,6 @@ __attribute__((always_inline)) static inline int serve_row(spc_inbox_t *inbox, u
     return SPC_EAGAIN;
 }
 
-/* Inline: every receive with a known source comes here. */
-__attribute__((always_inline)) static inline int take_from_row(spc_inbox_t *inbox, uint32_t sender,
-                                                               const spc_match_t *match,
-                                                               spc_message_t *message, bool *emptied) {
-    return serve_row(inbox, sender, match, NULL, message, emptied);
-}
-
 /* The first row from `from` on whose bell has rung; `senders` if none has. With many senders, several share a bit. */
 static uint32_t next_rung_row(const spc_inbox_t *inbox, uint64_t rung, uint32_t from) {
     for (uint32_t row = from; row < inbox->senders;) {
@@ -609,7 +599,7 @@ typedef struct take {
 
 static int visit_to_take(spc_inbox_t *inbox, uint32_t sender, void *argument, bool *emptied) {
     const take_t *take = argument;
-    return take_from_row(inbox, sender, take->match, take->message, emptied);
+    return serve_row(inbox, sender, take->match, NULL, take->message, emptied);
 }
 
 /* Not inlined: its registers are not worth saving where a receive names its source. */
@@ -617,19 +607,6 @@ __attribute__((noinline)) static int take_from_any(spc_inbox_t *inbox, const spc
                                                    spc_message_t *message) {
     take_t asked = {match, message};
     return visit_rows(inbox, visit_to_take, &asked);
-}
-
-static int take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
-    int status = take_queued(inbox, match, message);
-    if (status != SPC_EAGAIN) {
-        return status;
-    }
-    if (match->source != SPC_ANY_SOURCE) {
-        /* With a known source its slot is polled: the doorbell would cost another cache line. */
-        bool emptied;
-        return take_from_row(inbox, (uint32_t)match->source, match, message, &emptied);
-    }
-    return take_from_any(inbox, match, message);
 }
 
 static void record(const spc_inbox_t *inbox, const spc_message_t *message) {
@@ -642,7 +619,14 @@ static void record(const spc_inbox_t *inbox, const spc_message_t *message) {
 }
 
 int spc_inbox_take(spc_inbox_t *inbox, const spc_match_t *match, spc_message_t *message) {
-    const int status = take(inbox, match, message);
+    bool emptied;
+    int status = inbox->queue.length != 0 ? take_queued(inbox, match, message) : SPC_EAGAIN;
+    if (status == SPC_EAGAIN) {
+        /* With a known source its slot is polled: the doorbell would cost another cache line. */
+        status = match->source != SPC_ANY_SOURCE
+                     ? serve_row(inbox, (uint32_t)match->source, match, NULL, message, &emptied)
+                     : take_from_any(inbox, match, message);
+    }
     if (__builtin_expect(inbox->options.trace != NULL, 0) && status == SPC_OK) {
         record(inbox, message);
     }

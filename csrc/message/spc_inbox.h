@@ -45,25 +45,15 @@ typedef struct spc_inbox_options {
     spc_outbox_t *outbox; /* sends receipts that are messages; NULL: nobody asks for one */
 } spc_inbox_options_t;
 
-typedef struct spc_posted spc_posted_t;
-
-/* The request of a receive. */
-typedef struct spc_match {
-    int32_t source; /* or SPC_ANY_SOURCE */
-    int32_t tag;    /* or SPC_ANY_TAG */
-    uint16_t context;
-    spc_posted_t *posted; /* NULL, or the posted place for the data */
-} spc_match_t;
-
 /* A waiting receive has posted the destination of its data (ACLMPL 4, request block). A message in parts that begins to
  * arrive meanwhile, and is as its sink expects, is assembled there instead of in memory of the inbox. It remains an
  * ordinary message: if another receive takes it, or this one gives up, its parts move from there to the heap. */
-struct spc_posted {
+typedef struct spc_posted {
     spc_sink_t *sink;
     spc_match_t match;
     bool used; /* by a message; a sink serves only one */
-    spc_posted_t *next;
-};
+    struct spc_posted *next;
+} spc_posted_t;
 
 int spc_inbox_create(const spc_inbox_options_t *options, spc_inbox_t **inbox);
 void spc_inbox_destroy(spc_inbox_t *inbox);

@@ -87,27 +87,18 @@ static int send_block(outgoing_t *send) {
 static int send_now(outgoing_t *send, way_t way) {
     spc_comm_t *core = send->comm->core;
     const spc_payload_t *payload = &send->payload.core;
+    spc_send_call_t call;
     int status;
     if (send->block != NULL) {
         return send_block(send);
     }
-    switch (way) {
-    case AHEAD:
-        status = spc_comm_try_send(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload);
-        if (status == SPC_EAGAIN) {
-            status = spc_comm_send_ahead(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload,
-                                         SPC_NO_DEADLINE);
-        }
-        break;
-    case SYNCHRONOUS:
+    if (way == SYNCHRONOUS) {
         status =
             spc_comm_ssend(core, send->destination, SPC_CONTEXT_USER, send->tag, payload, SPC_NO_DEADLINE);
-        break;
-    default:
-        status = spc_comm_try_send(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload);
+    } else {
+        status = spc_comm_try_send(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload, &call);
         if (status == SPC_EAGAIN) {
-            status = spc_comm_send(core, &send->destination, 1, SPC_CONTEXT_USER, send->tag, payload,
-                                   SPC_NO_DEADLINE);
+            status = spc_comm_finish_send(core, &call, way == AHEAD, SPC_NO_DEADLINE);
         }
     }
     spc_mpi_payload_end(&send->payload);
@@ -301,9 +292,9 @@ static int take(spc_mpi_comm_t *comm, int source, int tag, spc_sink_t *sink, spc
     if (sink->data != NULL) {
         return spc_comm_recv_into(core, SPC_CONTEXT_USER, from, label, SPC_NO_DEADLINE, sink, message);
     }
-    const int status = spc_comm_poll_recv(core, SPC_CONTEXT_USER, from, label, message);
-    return status == SPC_EAGAIN ? spc_comm_recv(core, SPC_CONTEXT_USER, from, label, SPC_NO_DEADLINE, message)
-                                : status;
+    spc_recv_call_t call;
+    const int status = spc_comm_poll_recv(core, SPC_CONTEXT_USER, from, label, message, &call);
+    return status == SPC_EAGAIN ? spc_comm_finish_recv(core, &call, SPC_NO_DEADLINE) : status;
 }
 
 /* Copies the data of a message to its place, releases it, and fills the status. */

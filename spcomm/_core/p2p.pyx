@@ -20,7 +20,7 @@ from spcomm._core.arguments cimport (
     source_from,
     tag_or_any,
 )
-from spcomm._core.arrays cimport NOGIL_BYTES, Encoded, check_out, encode_array, is_array, receive_into
+from spcomm._core.arrays cimport Encoded, check_out, encode_array, is_array, receive_into
 from spcomm._core.codec cimport decode, encode
 from spcomm._core.handle cimport Handle, add_near, deadline_of, fail, first_of, timeout_to_ns
 from libspc cimport *
@@ -71,6 +71,7 @@ cdef int transmit(Handle self, str name, object value, object dest, object tag,
     cdef int32_t number = send_tag(tag, name, "tag")
     cdef object _targets = find_targets(self, dest, &targets, name)
     cdef object _payload  # keeps the memory behind `encoded` alive, as _targets does for `targets`
+    cdef spc_send_call_t call
     cdef bint receives_next = name == "sendrecv"
     cdef int status
     if targets.count == 0:
@@ -79,18 +80,11 @@ cdef int transmit(Handle self, str name, object value, object dest, object tag,
     if self.strict:
         remember(self, &targets, number)
     _payload = encode(value, &encoded, name)
-    status = SPC_EAGAIN
-    if encoded.payload.data_bytes < NOGIL_BYTES:
-        status = spc_comm_try_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
-                                   &encoded.payload)
+    status = spc_comm_try_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number, &encoded.payload,
+                               &call)
     if status == SPC_EAGAIN:
         with nogil:
-            if receives_next:
-                status = spc_comm_send_ahead(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
-                                             &encoded.payload, deadline_of(timeout_ns))
-            else:
-                status = spc_comm_send(self.core, targets.ranks, targets.count, SPC_CONTEXT_USER, number,
-                                       &encoded.payload, deadline_of(timeout_ns))
+            status = spc_comm_finish_send(self.core, &call, receives_next, deadline_of(timeout_ns))
     if status != SPC_OK:
         fail(self, status, (send_call, name, dest, tag))
     return 0
@@ -137,6 +131,7 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
     """Wait for a message; with `sink`, its data may go there. Return 0, or 1 if the source is PROC_NULL."""
     cdef int32_t number = tag_or_any(tag, name, "tag")
     cdef int32_t rank = source_from(self, source, name)
+    cdef spc_recv_call_t call
     cdef int status
     if rank == NOBODY:
         status = spc_comm_usable(self.core)
@@ -148,10 +143,10 @@ cdef int receive(Handle self, str name, object source, object tag, int64_t timeo
             status = spc_comm_recv_into(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns), sink,
                                         message)
     else:
-        status = spc_comm_poll_recv(self.core, SPC_CONTEXT_USER, rank, number, message)
+        status = spc_comm_poll_recv(self.core, SPC_CONTEXT_USER, rank, number, message, &call)
         if status == SPC_EAGAIN:
             with nogil:
-                status = spc_comm_recv(self.core, SPC_CONTEXT_USER, rank, number, deadline_of(timeout_ns), message)
+                status = spc_comm_finish_recv(self.core, &call, deadline_of(timeout_ns))
     if status != SPC_OK:
         fail_receive(self, status, rank, number, (recv_call, name, source, tag, timeout_ns))
     return 0
@@ -396,13 +391,11 @@ cdef int coordinated_send(Handle self, object value, object dest, object timeout
     cdef int64_t limit = timeout_to_ns(timeout, "coordinated_send")
     cdef object _targets = find_targets(self, dest, &targets, "coordinated_send")
     cdef object _payload = encode(value, &encoded, "coordinated_send")  # both keep alive the memory that C points to
-    cdef int status = SPC_EAGAIN
-    if encoded.payload.data_bytes < NOGIL_BYTES:
-        status = spc_comm_coordinated_try_send(self.core, targets.ranks, targets.count, &encoded.payload)
+    cdef spc_send_call_t call
+    cdef int status = spc_comm_coordinated_try_send(self.core, targets.ranks, targets.count, &encoded.payload, &call)
     if status == SPC_EAGAIN:
         with nogil:
-            status = spc_comm_coordinated_send(self.core, targets.ranks, targets.count, &encoded.payload,
-                                               deadline_of(limit))
+            status = spc_comm_finish_send(self.core, &call, True, deadline_of(limit))
     if status != SPC_OK:
         fail(self, status, (errors.send_call, "coordinated_send", dest, 0))
     if self.cycle_begun is None:

@@ -85,14 +85,27 @@ static inline spc_payload_t content_payload(const unsigned char *content, uint64
     return (spc_payload_t){content, content + meta, bytes - meta, meta, SPC_FORMAT_ARRAY, NULL};
 }
 
+/* By each way in turn: in one call, or tried and finished. */
 static inline int send_until(spc_comm_t *comm, const int32_t *to, uint32_t count, int32_t tag, uint64_t seed,
                              uint64_t bytes, uint64_t deadline_ns) {
     unsigned char *content = content_make(seed, bytes);
     spc_payload_t payload = content_payload(content, bytes);
-    int status = spc_comm_send(comm, to, count, SPC_CONTEXT_USER, tag, &payload, deadline_ns);
+    spc_send_call_t call;
+    int status = seed % 2 == 0 ? spc_comm_send(comm, to, count, SPC_CONTEXT_USER, tag, &payload, deadline_ns)
+                               : spc_comm_try_send(comm, to, count, SPC_CONTEXT_USER, tag, &payload, &call);
+    if (status == SPC_EAGAIN) {
+        status = spc_comm_finish_send(comm, &call, false, deadline_ns);
+    }
     memset(content, 0xa5, bytes); /* the sender may change it at once */
     free(content);
     return status;
+}
+
+static inline int coordinated_send_until(spc_comm_t *comm, const int32_t *to, uint32_t count,
+                                         const spc_payload_t *payload, uint64_t deadline_ns) {
+    spc_send_call_t call;
+    int status = spc_comm_coordinated_try_send(comm, to, count, payload, &call);
+    return status == SPC_EAGAIN ? spc_comm_finish_send(comm, &call, true, deadline_ns) : status;
 }
 
 static inline void send_content(spc_comm_t *comm, int32_t to, int32_t tag, uint64_t seed, uint64_t bytes) {

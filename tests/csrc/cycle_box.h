@@ -9,7 +9,7 @@ static inline int coordinated_until(spc_comm_t *comm, const int32_t *to, uint32_
                                     uint64_t bytes, uint64_t deadline_ns) {
     unsigned char *content = content_make(seed, bytes);
     spc_payload_t payload = content_payload(content, bytes);
-    int status = spc_comm_coordinated_send(comm, to, count, &payload, deadline_ns);
+    int status = coordinated_send_until(comm, to, count, &payload, deadline_ns);
     memset(content, 0xa5, bytes);
     free(content);
     return status;

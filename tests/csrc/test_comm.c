@@ -115,7 +115,8 @@ TEST(contexts_are_apart) {
     spc_message_t message;
     const int32_t to = 1;
     const spc_payload_t payload = {.data = "internal", .data_bytes = 8};
-    CHECK_OK(spc_comm_try_send(party.comm[0], &to, 1, SPC_CONTEXT_INTERNAL, 7, &payload));
+    CHECK_OK(
+        spc_comm_try_send(party.comm[0], &to, 1, SPC_CONTEXT_INTERNAL, 7, &payload, &(spc_send_call_t){0}));
     CHECK_EQ(recv_until(party.comm[1], SPC_ANY_SOURCE, SPC_ANY_TAG, AT_ONCE, &message), SPC_ETIMEDOUT);
     CHECK_OK(spc_comm_recv(party.comm[1], SPC_CONTEXT_INTERNAL, 0, 7, AT_ONCE, &message));
     CHECK_MEM(message.bytes, "internal", 8);

@@ -90,8 +90,7 @@ TEST(sending_after_the_first_receive_is_refused) {
     expect_none(party.comm[0], AT_ONCE, SPC_ETIMEDOUT);
     CHECK_EQ(coordinated_until(party.comm[0], &to, 1, 2, 8, AT_ONCE), SPC_ECYCLE);
     CHECK_EQ(coordinated_until(party.comm[0], &to, 1, 2, 100000, AT_ONCE), SPC_ECYCLE);
-    CHECK_EQ(spc_comm_coordinated_try_send(party.comm[0], &to, 1, &empty), SPC_ECYCLE);
-    CHECK_EQ(spc_comm_coordinated_send(party.comm[0], NULL, 0, &empty, AT_ONCE), SPC_ECYCLE);
+    CHECK_EQ(coordinated_send_until(party.comm[0], NULL, 0, &empty, AT_ONCE), SPC_ECYCLE);
     send_content(party.comm[0], 1, 5, 6, 100000); /* ordinary ones are free */
     expect_next(party.comm[1], 0, 1, 8);
     expect_over(party.comm[1]);
@@ -144,7 +143,7 @@ TEST(synchronising_inside_a_cycle_is_refused) {
         if (how == 0) {
             coordinated(comm, 1, 1, 8);
         } else if (how == 1) {
-            CHECK_OK(spc_comm_coordinated_send(comm, NULL, 0, &empty, AT_ONCE));
+            CHECK_OK(coordinated_send_until(comm, NULL, 0, &empty, AT_ONCE));
         }
         if (how != 2) {
             expect_no_synchronising(comm, older[0]);

@@ -117,9 +117,9 @@ static void half_a_multicast_body(int rank, int size, void *argument) {
     const spc_payload_t payload = {.data = &number, .data_bytes = 8, .format = SPC_FORMAT_RAW};
     spc_message_t message;
     bool over;
-    CHECK_OK(spc_comm_coordinated_send(party.comm[0], two + 1, 1, &payload, AT_ONCE)); /* its row is full */
+    CHECK_OK(coordinated_send_until(party.comm[0], two + 1, 1, &payload, AT_ONCE)); /* its row is full */
     hoard_t *hoard = hoard_all();
-    int status = spc_comm_coordinated_send(party.comm[0], two, 2, &payload, AT_ONCE);
+    int status = coordinated_send_until(party.comm[0], two, 2, &payload, AT_ONCE);
     give_back(hoard);
     CHECK_EQ(status, SPC_ENOMEM);
     expect_none(party.comm[0], AT_ONCE, SPC_ETIMEDOUT);

@@ -216,7 +216,7 @@ TEST(a_call_that_may_not_enter_keeps_nothing) {
     unsigned char *content = content_make(1, 300000);
     spc_payload_t large = content_payload(content, 300000);
     const int32_t nobody = 0;
-    CHECK_OK(spc_comm_coordinated_send(party.comm[0], &nobody, 0, &large, SPC_NO_DEADLINE));
+    CHECK_OK(coordinated_send_until(party.comm[0], &nobody, 0, &large, SPC_NO_DEADLINE));
     for (int i = 0; i < 3; i++) {
         spc_gathering_t call = {
             .operation = SPC_OPERATION_DATA_ALLGATHER, .payloads = &large, .payload_count = 1};

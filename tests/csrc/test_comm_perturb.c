@@ -59,7 +59,8 @@ TEST(looking_often_enough) {
         CHECK_OK(spc_comm_try_recv(party.comm[1], SPC_CONTEXT_USER, 1, i, &message));
     }
     CHECK(blind > 5 && blind < 100);
-    CHECK_EQ(spc_comm_poll_recv(party.comm[1], SPC_CONTEXT_USER, 0, 1, &message), SPC_EAGAIN);
+    CHECK_EQ(spc_comm_poll_recv(party.comm[1], SPC_CONTEXT_USER, 0, 1, &message, &(spc_recv_call_t){0}),
+             SPC_EAGAIN);
     party_close(&party);
 }
 

@@ -195,6 +195,7 @@ static void receive_probed(stress_node_t *node, int source, int tag) {
 
 static void receive_if_there(stress_node_t *node, int source, int tag, int how) {
     spc_message_t message;
+    spc_recv_call_t call;
     uint64_t waiting;
     int status;
     switch (how) {
@@ -206,12 +207,15 @@ static void receive_if_there(stress_node_t *node, int source, int tag, int how) 
         break;
     case 2:
         CHECK_OK(spc_comm_poll(node->comm, SPC_CONTEXT_USER, &waiting));
-        status = waiting != 0 ? spc_comm_poll_recv(node->comm, SPC_CONTEXT_USER, source, tag, &message)
+        status = waiting != 0 ? spc_comm_poll_recv(node->comm, SPC_CONTEXT_USER, source, tag, &message, &call)
                               : SPC_EAGAIN;
         break;
     default:
-        status = recv_until(node->comm, source, tag,
-                            spc_clock_deadline_ns((int64_t)check_below(&node->random, 20000)), &message);
+        status = spc_comm_poll_recv(node->comm, SPC_CONTEXT_USER, source, tag, &message, &call);
+        if (status == SPC_EAGAIN) {
+            status = spc_comm_finish_recv(node->comm, &call,
+                                          spc_clock_deadline_ns((int64_t)check_below(&node->random, 20000)));
+        }
         status = status == SPC_ETIMEDOUT ? SPC_EAGAIN : status;
     }
     if (status != SPC_EAGAIN) {

@@ -248,7 +248,7 @@ static void *sender_main(void *argument) {
         const uint32_t count = targets((1u << crowd->size) - 1, to);
         int status;
         do {
-            status = spc_comm_coordinated_send(crowd->comm, to, count, &payload, SPC_NO_DEADLINE);
+            status = coordinated_send_until(crowd->comm, to, count, &payload, SPC_NO_DEADLINE);
             sched_yield();
         } while (status == SPC_ECYCLE);
         CHECK_OK(status);

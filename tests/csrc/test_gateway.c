@@ -226,7 +226,7 @@ static void cycles_body(int rank, int size, void *argument) {
             for (int i = 0; i < (rank + to + cycle) % 4; i++) {
                 const int64_t value = cycle;
                 const spc_payload_t payload = {.data = &value, .data_bytes = 8, .format = SPC_FORMAT_INT64};
-                CHECK_OK(spc_comm_coordinated_send(comm, &to, 1, &payload, SPC_NO_DEADLINE));
+                CHECK_OK(coordinated_send_until(comm, &to, 1, &payload, SPC_NO_DEADLINE));
             }
         }
         int expected = 0;
