@@ -171,7 +171,7 @@ generated-mutants: csrc-plain ## the same with changes that nobody chose, in par
 	$(BIN)/python scripts/generated-mutants.py $(ARGS)
 
 FUZZ_SECONDS ?= 20
-fuzz: build $(STAMPS)/test ## feed parser, handshake, rooms and relays with anything (FUZZ_SECONDS=20 for each; needs clang)
+fuzz: build $(STAMPS)/test ## feed parser, rooms and relays with anything (FUZZ_SECONDS=20 for each; needs clang)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -n 2 --timeout 0 -o faulthandler_timeout=0 --everything tests/net/test_fuzz.py
 	$(MAKE) --no-print-directory -f tests/fuzz/fuzz.mk fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
 

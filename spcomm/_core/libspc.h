@@ -33,7 +33,6 @@
 #include "net/link/spc_channel_mpi.h"
 #include "net/link/spc_link.h"
 #include "net/server/spc_server.h"
-#include "net/wire/spc_handshake.h"
 #include "reduce/spc_layout.h"
 #include "reduce/spc_ops.h"
 #include "reduce/spc_reduce.h"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
-"""The core for the processes between boxes: the handshake, the server, the gateway. Imports no NumPy.
+"""The core for the processes between boxes: the server, the gateway. Imports no NumPy.
 
 Python makes connections and holds the secrets; then C moves frames, in threads that take the GIL only to encrypt and
 decrypt, where a connection crosses a network. They do that with their locks held, so any code here that takes such a
@@ -25,13 +25,7 @@ import os
 from spcomm._core.diagnose cimport read_wait
 from spcomm._core import errors
 
-READ, WRITE, SIGN, OVER = SPC_HANDSHAKE_READ, SPC_HANDSHAKE_WRITE, SPC_HANDSHAKE_SIGN, SPC_HANDSHAKE_OVER
-ACCEPTED, REFUSED, FULL = SPC_HANDSHAKE_ACCEPTED, SPC_HANDSHAKE_REFUSED, SPC_HANDSHAKE_FULL
-OTHER_VERSION, OTHER_BYTE_ORDER = SPC_HANDSHAKE_OTHER_VERSION, SPC_HANDSHAKE_OTHER_BYTE_ORDER
-STRANGER, LATE, CLOSED = SPC_HANDSHAKE_STRANGER, SPC_HANDSHAKE_LATE, SPC_HANDSHAKE_CLOSED
-VERSION = SPC_HANDSHAKE_VERSION
-HANDSHAKE_S: float = SPC_HANDSHAKE_TIMEOUT_NS / 1e9
-NONCE_BYTES = SPC_HANDSHAKE_NONCE_BYTES
+VERSION = SPC_FRAME_VERSION  # of all that is said on a connection: its handshake, frames, and what is in them
 
 cdef extern from *:
     """
@@ -80,104 +74,6 @@ def close_range(first, last):
     """Close all descriptors from first to last."""
     if first <= last:
         spc_process_close_range(first, last)
-
-
-# ---- the handshake
-
-
-cdef class Handshake:
-    """One end of the handshake of a new connection (csrc/net/wire/spc_handshake.h): what to read, write and sign.
-
-    Parameters
-    ----------
-    server : bool
-        Which end this is.
-    nonce : bytes
-        `NONCE_BYTES` random bytes, for this connection alone.
-    job, box : int, optional
-        The identity of the other end; known to a client only.
-    full : bool, optional
-        A server that accepts no more boxes.
-    encrypted : bool, optional
-        The connection crosses a network, as this end sees it.
-    """
-
-    cdef spc_handshake_t *core
-
-    def __cinit__(self, bint server, bytes nonce, *, uint32_t job=0, uint16_t box=0, bint full=False,
-                  bint encrypted=False):
-        cdef spc_handshake_options_t options
-        if len(nonce) != SPC_HANDSHAKE_NONCE_BYTES:
-            raise ValueError(f"a nonce has {SPC_HANDSHAKE_NONCE_BYTES} bytes, not {len(nonce)}")
-        memset(&options, 0, sizeof(options))
-        options.role = SPC_HANDSHAKE_SERVER if server else SPC_HANDSHAKE_CLIENT
-        options.job, options.box, options.full, options.encrypted = job, box, full, encrypted
-        memcpy(options.nonce, <const char *>nonce, SPC_HANDSHAKE_NONCE_BYTES)
-        check(spc_handshake_create(&options, spc_clock_now_ns(), &self.core), "the handshake")
-
-    def __dealloc__(self):
-        spc_handshake_destroy(self.core)
-
-    def step(self):
-        """Return the next step: `READ`, `WRITE`, `SIGN` or `OVER`."""
-        return spc_handshake_step(self.core, spc_clock_now_ns())
-
-    @property
-    def wants(self):
-        """Return the maximum number of bytes to read."""
-        return spc_handshake_wants(self.core)
-
-    def feed(self, bytes data):
-        """Feed the bytes read; none: the other end has closed the connection."""
-        if data:
-            spc_handshake_feed(self.core, spc_clock_now_ns(), <const char *>data, len(data))
-        else:
-            spc_handshake_closed(self.core)
-
-    @property
-    def output(self):
-        """Return the bytes to send."""
-        cdef const unsigned char *start = NULL
-        cdef size_t length = spc_handshake_output(self.core, &start)
-        return <bytes>start[:length]
-
-    def sent(self, size_t length):
-        """Note that this many bytes have been sent."""
-        check(spc_handshake_sent(self.core, length), "the handshake")
-
-    @property
-    def to_sign(self):
-        """Return the bytes that need an HMAC-SHA-256."""
-        cdef const unsigned char *start = spc_handshake_to_sign(self.core)
-        return b"" if start == NULL else <bytes>start[:SPC_HANDSHAKE_SIGNED_BYTES]
-
-    def sign(self, bytes mac):
-        """Supply the HMAC. None: there is no such box."""
-        cdef const unsigned char *start = NULL
-        if mac is not None and len(mac) != SPC_HANDSHAKE_MAC_BYTES:
-            raise ValueError(f"a MAC has {SPC_HANDSHAKE_MAC_BYTES} bytes, not {len(mac)}")
-        if mac is not None:
-            start = mac
-        check(spc_handshake_sign(self.core, start), "the handshake")
-
-    @property
-    def outcome(self):
-        """Return the final outcome: `ACCEPTED`, or the reason for a refusal."""
-        return spc_handshake_outcome(self.core)
-
-    @property
-    def peer(self):
-        """Return the claims of the other end, valid once it is accepted: version, job, box."""
-        cdef spc_handshake_peer_t peer
-        spc_handshake_peer(self.core, &peer)
-        return peer.version, peer.job, peer.box
-
-    @property
-    def encrypted(self):
-        """Whether TLS follows: one end reports that the connection crosses a network."""
-        cdef spc_handshake_peer_t peer
-        spc_handshake_peer(self.core, &peer)
-        return bool(peer.encrypted)
 
 
 # ---- channels

@@ -14,7 +14,7 @@ FUZZ_CC ?= clang
 
 TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 # The sources that the targets test, and those that these need.
-CORE := csrc/base/spc_error.c $(addprefix csrc/net/wire/,spc_arrival.c spc_crc32c.c spc_frame.c spc_handshake.c) \
+CORE := csrc/base/spc_error.c $(addprefix csrc/net/wire/,spc_arrival.c spc_crc32c.c spc_frame.c) \
         csrc/reduce/spc_ops.c csrc/reduce/spc_subtree.c
 HEADERS := $(wildcard tests/fuzz/*.h csrc/net/wire/*.h csrc/reduce/*.h csrc/base/*.h)
 

@@ -15,11 +15,9 @@ import entries
 
 FOUND = Path(__file__).with_name("found.txt")
 VERSION = 11  # SPC_FRAME_VERSION; of another one a reader refuses everything
-# The first byte of an input: see fuzz_frame.c, fuzz_arrival.c and fuzz_handshake.c.
+# The first byte of an input: see fuzz_frame.c and fuzz_arrival.c.
 START, BODY_SUMS, HEADER_SUMS, SMALL_BODIES, REFUSE = 1, 2, 4, 8, 16
 OPERATION, TYPES, LENGTH, ROW, PLACE = 1, 2, 4, 8, 16
-TWO_ENDS, SERVER, FULL, HONEST_PROOF, HONEST_START, NO_SECRET, LATE = 1, 2, 4, 8, 16, 32, 64
-HONEST = HONEST_PROOF | HONEST_START
 
 
 def frame(kind=2, body=b"", *, version=VERSION, flags=0, count=0, length=None, zero=0, rest=b"\0" * 16):
@@ -27,10 +25,6 @@ def frame(kind=2, body=b"", *, version=VERSION, flags=0, count=0, length=None, z
     length = len(body) if length is None else length
     start = struct.pack("<4sBBHIHHiHHQ", b"spcf", version, kind, flags, 9, 1, 2, -3, 4, 5, 6)
     return start + rest + struct.pack("<IBBHII", length, 0, zero, count, 0, 0) + body
-
-
-def message(kind, *, verdict=0, order=1, version=VERSION, job=7, box=3, random=b"\x33" * 32):
-    return struct.pack("<4sBBBBIIH14x", b"spch", kind, verdict, order, 0, version, job, box) + random
 
 
 def frames():
@@ -106,41 +100,9 @@ def arrivals():
     yield "gap", bytes([repaired, 5]) + arrival([whole], number) + arrival([whole], number, first=2)
 
 
-def handshakes():
-    yield "server", bytes([SERVER | HONEST])
-    yield "server_in_pieces", bytes([SERVER | HONEST, 1, 2, 3, 60, 5, 64, 30, 34, 7])
-    yield "server_full", bytes([SERVER | HONEST | FULL])
-    yield "server_no_secret", bytes([SERVER | HONEST | NO_SECRET])
-    yield "server_late", bytes([SERVER | HONEST | LATE, 20, 20])
-    yield "server_wrong_proof", bytes([SERVER | HONEST_START, 0, 0, 64]) + message(3)
-    yield "server_own_hello", bytes([SERVER | HONEST_PROOF, 64]) + message(1, job=99, box=65535)
-    yield "server_own_nonce", bytes([SERVER, 64]) + message(1, random=b"\x5e" * 32)
-    yield "server_other_version", bytes([SERVER, 64]) + message(1, version=1)
-    yield "server_other_order", bytes([SERVER, 64]) + message(1, order=2)
-    yield "server_verdict", bytes([SERVER | HONEST_START, 0, 0, 64]) + message(5, verdict=3, version=1)
-    yield "server_http", bytes([SERVER, 18]) + b"GET / HTTP/1.1\r\n\r\n"
-    yield "server_too_long", bytes([SERVER, 65]) + message(1) + b"x"
-    yield "server_cut_short", bytes([SERVER, 64]) + message(1)[:40]
-    yield "client", bytes([HONEST])
-    yield "client_in_pieces", bytes([HONEST, 9, 55, 8, 56, 7, 57, 1, 63, 13])
-    yield "client_no_secret", bytes([HONEST | NO_SECRET])
-    yield "client_late", bytes([HONEST | LATE, 64, 20])
-    yield "client_wrong_proof", bytes([HONEST_START, 0, 0, 0, 64]) + message(4)
-    yield "client_other_job", bytes([0, 64, 64]) + message(2, job=8)
-    yield "client_own_nonce", bytes([0, 64, 64]) + message(2, random=b"\xc1" * 32)
-    for name, number in (("refused", 2), ("version", 3), ("order", 4), ("full", 5), ("accepted", 1)):
-        verdict = message(5, verdict=number, version=1, order=2, job=0, box=0, random=bytes(32))
-        yield f"client_{name}", bytes([0, 64, 64]) + verdict
-    yield "both", bytes([TWO_ENDS, 63])
-    yield "both_in_pieces", bytes([TWO_ENDS, 4])
-    for role, name in ((0, "client"), (1, "server")):
-        for at in (4, 8, 12, 16, 33, 64 + 5, 64 + 40, 127):
-            yield f"both_{name}_{at}", bytes([TWO_ENDS, 20, at << 1 & 255 | role, 1])
-
-
 def corpus():
     """{noun/name: content}"""
-    made = {"frame": frames(), "arrival": arrivals(), "handshake": handshakes()}
+    made = {"frame": frames(), "arrival": arrivals()}
     seeds = {f"{noun}/{name}": content for noun, found in made.items() for name, content in found}
     return seeds | {entry.name: bytes.fromhex(entry.program) for entry in entries.read(FOUND, "")}
 

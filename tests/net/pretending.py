@@ -12,7 +12,7 @@ ORDER = 1 if sys.byteorder == "little" else 2
 
 
 def message(kind, *, verdict=0, order=ORDER, version=net.VERSION, random=bytes(32)):
-    """One of the handshake, as csrc/net/wire/spc_handshake.c lays it out."""
+    """One of the handshake, as launch/remote/handshake.py lays it out."""
     head = b"spch" + bytes([kind, verdict, order, 0]) + version.to_bytes(4, "little")
     return head + bytes(20) + random
 

@@ -26,7 +26,7 @@ ADDS = """
         print(comm.rank, comm.allreduce(int(line)), flush=True)
 """
 PROGRAM = PATHS[0] / "net" / "all_operations.py"
-AT_JOB = slice(12, 16)  # in HELLO, csrc/net/wire/spc_handshake.c
+AT_JOB = slice(12, 16)  # in HELLO
 
 
 class ControlProxy(Proxy):

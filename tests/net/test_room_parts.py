@@ -146,7 +146,7 @@ def test_sealed_frames_that_are_not_as_they_were_sent(ends, how):
 def test_who_gives_way_when_too_many_knock(guests, leaves):
     gate = handshake.Gate(None, None, {}, None)
     for number, (address, version) in enumerate(guests):
-        talk = SimpleNamespace(machine=SimpleNamespace(peer=(version, 0, 0)))
+        talk = SimpleNamespace(handshake=SimpleNamespace(peer=(version, 0, 0)))
         gate._guests[number] = None, talk, address
     assert gate._least_welcome() == leaves
 

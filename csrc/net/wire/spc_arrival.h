@@ -8,11 +8,11 @@
  *   row       after a stamp: of coordinated messages, a count for each member
  *   value     length_bytes, padded to a multiple of 8
  *
- * in the byte order of the machines, which is the same for all of a run and its server (spc_handshake). An arrival
- * stands for `span` members from `first` on, which all have arrived with this signature; the value is their combined
- * one: a subtree of reduce/spc_subtree.h. Gateways send arrivals of one member each; the server sends an arrival of all
- * members, once it has combined them. At a barrier there is no value to combine. The fields of a combined value
- * that is out of range have the type WIDE.
+ * in the byte order of the machines, which is the same for all of a run and its server. An arrival stands for `span`
+ * members from `first` on, which all have arrived with this signature; the value is their combined one: a subtree of
+ * reduce/spc_subtree.h. Gateways send arrivals of one member each; the server sends an arrival of all members, once
+ * it has combined them. At a barrier there is no value to combine. The fields of a combined value that is out of
+ * range have the type WIDE.
  *
  * Pure functions; any thread may call them.
  */

@@ -1,9 +1,29 @@
 # SPDX-License-Identifier: MIT
 """Admission to a run: both ends of a new connection prove to each other that they know the secret of their box.
 
-spc_handshake.h has the protocol, as a state machine; this module has the sockets, the secrets and the clock.
-A client without the secret gets 2 seconds and 128 bytes, and nothing made with the secret. TLS follows unless the
-connection runs from 127.0.0.1 to 127.0.0.1.
+::
+
+    client                                            server
+      HELLO      version, byte order, job, box, nonce    ->
+      <-   CHALLENGE  version, byte order, job, box, nonce
+      PROOF      MAC("client", HELLO, CHALLENGE)         ->
+      <-   PROOF      MAC("server", HELLO, CHALLENGE)            or, in place of any answer, VERDICT: why not
+
+Each message is 64 bytes in one layout, which stays the same in all versions, so that different versions can recognise
+each other. Both MACs (HMAC-SHA-256, under the secret) are of all bytes of the first two messages, and of the role of
+the signer:
+
+- Replay: each end signs a fresh random nonce, so a proof of another connection never fits this one.
+- Reflection: the roles are signed, so no end can be made to prove for the other; and only a client signs as a client.
+  A nonce that is our own is refused besides.
+- Change on the way: if one bit of HELLO or CHALLENGE changes, neither proof fits; in a PROOF, nothing may differ.
+- The client proves first. A stranger that connects gets 2 seconds, 128 bytes, and no bytes made with the secret. A job
+  that does not exist is refused at the same point, and in the same words, as a wrong secret.
+- A VERDICT is not signed, and never means ACCEPTED. A stranger on the way can end a handshake, or cut a wire.
+
+That authenticates the ends when the connection is made. Both also declare, and sign, whether the connection crosses a
+network, as they see it: unless it runs from 127.0.0.1 to 127.0.0.1 for both of them, TLS follows (tls.py), and binds
+itself to this handshake. No stranger on the way can remove the declaration.
 """
 
 import _socket
@@ -11,6 +31,8 @@ import errno
 import hmac
 import os
 import select
+import struct
+import sys
 import time
 from collections.abc import Callable
 
@@ -22,21 +44,238 @@ from spcomm.launch.base.usage import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from spcomm.launch.remote.tls import Session
 
+# Outcomes. A VERDICT can carry the first ones, whose numbers stay the same in all versions. STRANGER: the other end
+# does not speak this protocol. The last two: an intermediary was found; TLS failed.
+OPEN, ACCEPTED, REFUSED, OTHER_VERSION, OTHER_BYTE_ORDER, FULL, STRANGER, LATE, CLOSED = range(9)
+INTERCEPTED, NO_TLS = -1, -2
+
+MESSAGE_BYTES = 64
+NONCE_BYTES = SECRET_BYTES = 32
+TIMEOUT_S = 2.0
+ROOM = 0  # the job of clients of the server itself (room.broker); their box is 0, too
+
+# Magic, kind, verdict, byte order, "crosses a network", version, job, box, zeros; then a nonce, a MAC, or zeros.
+_LAYOUT = struct.Struct("<4sBBBBIIH14s32s")
+_MAGIC = b"spch"
+_HELLO, _CHALLENGE, _CLIENT_PROOF, _SERVER_PROOF, _VERDICT = range(1, 6)
+_DECLARED = slice(5, 32)  # the fields that a PROOF repeats
+_BYTE_ORDER = 1 if sys.byteorder == "little" else 2
+_NOBODYS = b"\0" * SECRET_BYTES  # signs for jobs that do not exist, which then take as long
+
 _MOST_GUESTS = 64  # handshakes in progress; beyond that, the slowest one gives way
-_NOBODYS = b"\0" * 32  # signs for jobs that do not exist, which then take as long
 _HELD_S = 0.5  # before a wrong secret is refused: this slows down guesses, and few run at a time
 _MORE_S = 0.1  # after the deadline of the handshake
 _SHORT_S = 0.2  # without descriptors
-_AT_VERDICT = 5  # in a message
-_REFUSED = bytes([net.REFUSED])
-_ROLE_BYTES = 16  # of the signed bytes; HELLO and CHALLENGE follow
-SECRET_BYTES = 32
-ROOM = 0  # the job of clients of the server itself (room.broker); their box is 0, too
-INTERCEPTED, NO_TLS = -1, -2  # outcomes beside those of `net`: an intermediary was found; TLS failed
+
+
+class _RefusalError(Exception):
+    """Ends a handshake. `is_told`: the other end waits for an answer, and gets a VERDICT."""
+
+    def __init__(self, outcome: int, *, is_told: bool = False) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+        self.is_told = is_told
+
+
+class Handshake:
+    """One end of a handshake, without a socket or a clock.
+
+    Its driver sends `output`, or else reads `wants` bytes at most, until there is an `outcome`. It sends the output
+    of a refusal, too: that is how the other end learns the reason. It reads no more than that: then the first byte of
+    the first frame is still in the socket.
+    """
+
+    def __init__(
+        self,
+        server: bool,
+        nonce: bytes,
+        secret_of: "Callable[[tuple[int, int]], bytes | None]",
+        *,
+        job: int = 0,
+        box: int = 0,
+        full: bool = False,
+        encrypted: bool = False,
+        version: int = net.VERSION,
+        byte_order: int = _BYTE_ORDER,
+    ) -> None:
+        """`nonce`: random, for this connection alone. `secret_of((job, box))`; None: there is no such box.
+
+        A server has `job` and `box` from the client; `full`: it answers each HELLO by FULL. `encrypted`: the
+        connection crosses a network, as this end sees it.
+        """
+        self.outcome = OPEN
+        self.output = b""
+        self.wants = 0
+        self.peer = (
+            0,
+            job,
+            box,
+        )  # the other end's declarations, to be trusted once it is accepted; version 0: none yet
+        self.encrypted = encrypted  # one of the ends declares it
+        self.secret = _NOBODYS
+        self.transcript = b""  # the bytes that both ends sign, unique to this connection
+        self._server = server
+        self._nonce = nonce
+        self._secret_of = secret_of
+        self._full = full
+        self._declares = encrypted
+        self._version = version
+        self._byte_order = byte_order
+        self._incoming = b""
+        self._verdict = OPEN  # the outcome, once it is known, while a VERDICT is yet to be sent
+        self._steps = self._talk()
+        self._advance(None)
+
+    def feed(self, received: bytes) -> None:
+        """Take bytes that were read; none: the other end has closed the connection."""
+        if not received:
+            self.end(CLOSED)
+            return
+        if len(received) > self.wants:
+            self.end(STRANGER)
+            return
+        self._incoming += received
+        self.wants -= len(received)
+        if not self._incoming.startswith(_MAGIC[: len(self._incoming)]):
+            self.end(STRANGER)
+        elif not self.wants:
+            message, self._incoming = self._incoming, b""
+            self._advance(message)
+
+    def sent(self, length: int) -> None:
+        """Note that this many bytes of `output` have been sent."""
+        self.output = self.output[length:]
+        if not self.output:
+            self._advance(None)
+
+    def end(self, outcome: int) -> None:
+        """End it from outside, unless its outcome is known."""
+        if self.outcome == OPEN:
+            self.outcome = self._verdict or outcome
+        self.output, self.wants = b"", 0
+
+    @property
+    def refuses(self) -> bool:
+        """Whether `output` is the refusal of a wrong secret."""
+        return self._verdict == REFUSED
+
+    def _advance(self, message: "bytes | None") -> None:
+        try:
+            self.output = self._steps.send(message)
+        except StopIteration as over:
+            self.end(over.value)
+        else:
+            self.wants = 0 if self.output else MESSAGE_BYTES
+
+    def _talk(self) -> "Generator[bytes, bytes | None, int]":
+        """Yield the bytes to send, or none to be given the next message; return the outcome."""
+        try:
+            yield from self._as_server() if self._server else self._as_client()
+        except _RefusalError as refusal:
+            if refusal.is_told:
+                self._verdict = refusal.outcome
+                yield self._message(_VERDICT, verdict=refusal.outcome)
+            return refusal.outcome
+        return ACCEPTED
+
+    def _as_client(self) -> "Generator[bytes, bytes | None, None]":
+        hello = self._message(_HELLO, self._nonce)
+        yield hello
+        challenge = yield b""
+        self._check_first(challenge, _CHALLENGE)
+        self._sign(hello + challenge)
+        yield self._message(_CLIENT_PROOF, self._mac("client"))
+        proof = yield b""
+        self._check_kind(proof, _SERVER_PROOF)
+        if not self._is_proof(proof, "server", challenge):
+            raise _RefusalError(REFUSED)  # the server awaits no more bytes
+
+    def _as_server(self) -> "Generator[bytes, bytes | None, None]":
+        hello = yield b""
+        self._check_first(hello, _HELLO)
+        challenge = self._message(_CHALLENGE, self._nonce)
+        yield challenge
+        proof = yield b""
+        self._check_kind(proof, _CLIENT_PROOF)
+        is_known = self._sign(hello + challenge)
+        if not self._is_proof(proof, "client", hello) or not is_known:
+            raise _RefusalError(REFUSED, is_told=True)
+        yield self._message(_SERVER_PROOF, self._mac("server"))
+
+    def _message(self, kind: int, random: bytes = b"", verdict: int = 0) -> bytes:
+        _version, job, box = self.peer
+        return _LAYOUT.pack(
+            _MAGIC, kind, verdict, self._byte_order, self._declares, self._version, job, box, b"", random
+        )
+
+    def _sign(self, transcript: bytes) -> bool:
+        """Find the secret; return whether there is one."""
+        secret = self._secret_of(self.peer[1:])
+        self.transcript = transcript
+        self.secret = _NOBODYS if secret is None else secret
+        return secret is not None
+
+    def _mac(self, role: str) -> bytes:
+        return hmac.digest(
+            self.secret, f"spcomm {role}".encode().ljust(16, b"\0") + self.transcript, "sha256"
+        )
+
+    def _is_proof(self, proof: bytes, role: str, before: bytes) -> bool:
+        """Whether the other end repeats what it declared before, and knows the secret."""
+        if proof[_DECLARED] != before[_DECLARED]:
+            raise _RefusalError(STRANGER)
+        return hmac.compare_digest(proof[-NONCE_BYTES:], self._mac(role))
+
+    def _check_kind(self, message: bytes, kind: int) -> None:
+        found, verdict = message[4], message[5]
+        if found == _VERDICT and kind != _HELLO:
+            self._check_verdict(message, verdict)
+        if found != kind:
+            raise _RefusalError(STRANGER)
+
+    def _check_verdict(self, message: bytes, verdict: int) -> None:
+        """Raise the reason in the other end's words.
+
+        A peer that claims a difference in version or byte order, but shows none, is not to be believed.
+        """
+        _magic, _kind, _verdict, byte_order, _crosses, version, *_others = _LAYOUT.unpack(message)
+        self.peer = version, *self.peer[1:]
+        is_credible = {
+            REFUSED: True,
+            FULL: not self._server,
+            OTHER_VERSION: version != self._version,
+            OTHER_BYTE_ORDER: byte_order != self._byte_order,
+        }
+        raise _RefusalError(verdict if is_credible.get(verdict) else STRANGER)
+
+    def _check_first(self, message: bytes, kind: int) -> None:
+        """Check HELLO or CHALLENGE. In a message of another version, only the version is looked at."""
+        self._check_kind(message, kind)
+        _magic, _kind, verdict, byte_order, crosses, version, job, box, zeros, nonce = _LAYOUT.unpack(message)
+        self.peer = version, *self.peer[1:]
+        if version != self._version:
+            raise _RefusalError(OTHER_VERSION, is_told=True)
+        if verdict or crosses > 1 or any(zeros):
+            raise _RefusalError(STRANGER)
+        if byte_order != self._byte_order:
+            raise _RefusalError(OTHER_BYTE_ORDER, is_told=True)
+        if self._server:
+            self.peer = version, job, box
+            self._declares = self._declares or bool(crosses)
+        elif self.peer[1:] != (job, box) or (self._declares and not crosses):
+            raise _RefusalError(STRANGER)
+        self.encrypted = self._declares or bool(crosses)
+        if self._full:
+            raise _RefusalError(FULL, is_told=True)
+        if nonce == self._nonce:
+            raise _RefusalError(REFUSED, is_told=True)
+
+
+# ---- with a socket
 
 
 def prepare(listener: "_socket.socket") -> str:
@@ -77,24 +316,22 @@ class HandshakeExchange:
         secret_of: "Callable[[tuple[int, int]], bytes | None]",
         **options: int,
     ) -> None:
-        """`secret_of((job, box))`; None: there is no such box. `options`: of `net.Handshake`."""
+        """`secret_of` and `options`: those of `Handshake`."""
         self._sock = sock
         self._server = server
-        self._secret_of = secret_of
-        self._secret = _NOBODYS
-        self._transcript = b""  # the bytes that both ends signed, unique to this connection
+        self._ends = time.monotonic() + TIMEOUT_S
         self._establishing: Iterator[None] | None = None
         self._failure: tuple[int, str] | None = None  # of TLS: the outcome and the reason
-        self.machine = net.Handshake(
-            server, os.urandom(net.NONCE_BYTES), encrypted=crosses_network(sock), **options
+        self.handshake = Handshake(
+            server, os.urandom(NONCE_BYTES), secret_of, encrypted=crosses_network(sock), **options
         )
         self.session: Session | None = None  # of TLS, if the connection needs it
         self.holds = False  # it is about to refuse: continue later
 
     @property
     def outcome(self) -> int:
-        """The outcome: one of `net`, `INTERCEPTED` or `NO_TLS`."""
-        return self.machine.outcome if self._failure is None else self._failure[0]
+        """The outcome: also that of TLS, if the connection needs it."""
+        return self.handshake.outcome if self._failure is None else self._failure[0]
 
     @property
     def trouble(self) -> str:
@@ -104,33 +341,25 @@ class HandshakeExchange:
     @property
     def binding(self) -> bytes:
         """Bytes that both ends have for this connection only: both nonces and, with TLS, the certificate."""
-        return self._transcript + (self.session.certificate if self.session is not None else b"")
+        return self.handshake.transcript + (self.session.certificate if self.session is not None else b"")
 
     def go_on(self) -> bool:
         """Continue; return True when it is over. `OSError`: the connection is."""
-        while (step := self.machine.step()) != net.OVER:
-            if step == net.WRITE:
-                output = self.machine.output
-                if output[_AT_VERDICT : _AT_VERDICT + 1] == _REFUSED and not self.holds:
-                    self.holds = True
-                    return False
-                self.machine.sent(self._sock.send(output, getattr(_socket, "MSG_NOSIGNAL", 0)))
-            elif step == net.SIGN:
-                self._sign()
+        handshake = self.handshake
+        while handshake.outcome == OPEN:
+            if time.monotonic() >= self._ends:
+                handshake.end(LATE)
+            elif handshake.refuses and not self.holds:
+                self.holds = True
+                return False
+            elif handshake.output:
+                handshake.sent(self._sock.send(handshake.output, getattr(_socket, "MSG_NOSIGNAL", 0)))
             else:
                 try:
-                    self.machine.feed(self._sock.recv(self.machine.wants))
+                    handshake.feed(self._sock.recv(handshake.wants))
                 except BlockingIOError:
                     return False
-        return self.machine.outcome != net.ACCEPTED or not self.machine.encrypted or self._encrypt()
-
-    def _sign(self) -> None:
-        _version, job, box = self.machine.peer
-        secret = self._secret_of((job, box))
-        signed = self.machine.to_sign
-        self._secret, self._transcript = secret or _NOBODYS, signed[_ROLE_BYTES:]
-        mac = hmac.digest(self._secret, signed, "sha256")
-        self.machine.sign(mac if secret is not None else None)
+        return handshake.outcome != ACCEPTED or not handshake.encrypted or self._encrypt()
 
     def _encrypt(self) -> bool:
         try:
@@ -152,9 +381,8 @@ class HandshakeExchange:
         return True
 
     def _mac(self, role: str, certificate: bytes) -> bytes:
-        return hmac.digest(
-            self._secret, f"spcomm tls {role}".encode() + self._transcript + certificate, "sha256"
-        )
+        signed = f"spcomm tls {role}".encode() + self.handshake.transcript + certificate
+        return hmac.digest(self.handshake.secret, signed, "sha256")
 
 
 class Gate:
@@ -207,7 +435,7 @@ class Gate:
             return
         self._guests[fd] = guest, talk, address[0]
         self._loop.add(fd, lambda: self._go_on(fd))
-        self._loop.at(f"guest {fd}", net.HANDSHAKE_S, lambda: self._dismiss(fd))
+        self._loop.at(f"guest {fd}", TIMEOUT_S, lambda: self._dismiss(fd))
 
     def _least_welcome(self) -> int:
         """The connection that gives way: of the address with most connections, the oldest silent one."""
@@ -217,7 +445,7 @@ class Gate:
 
         def rank(fd: int) -> "tuple[int, bool]":
             _guest, talk, address = self._guests[fd]
-            return counts[address], not talk.machine.peer[0]
+            return counts[address], not talk.handshake.peer[0]
 
         return max(self._guests, key=rank)  # of equals the first, which is the oldest
 
@@ -229,14 +457,14 @@ class Gate:
                     self._loop.remove(fd)
                     self._loop.at(f"guest {fd}", _HELD_S, lambda: self._go_on(fd))
                 return
-            accepted = talk.outcome == net.ACCEPTED
+            accepted = talk.outcome == ACCEPTED
         except OSError:
             accepted = False
         self._forget(fd)
         if not accepted:
             guest.close()
             return
-        _version, job, box = talk.machine.peer
+        _version, job, box = talk.handshake.peer
         if job == ROOM and self._welcome is not None:
             self._welcome(guest, talk.session, talk.binding)
             return
@@ -257,7 +485,7 @@ class Gate:
 
 
 def enter(
-    address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = net.HANDSHAKE_S
+    address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = TIMEOUT_S
 ) -> "tuple[_socket.socket, Session | None]":
     """Connect to a server and go through the handshake; waits for some seconds at most.
 
@@ -274,7 +502,7 @@ def enter(
 
 
 def meet(
-    address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = net.HANDSHAKE_S
+    address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = TIMEOUT_S
 ) -> "tuple[_socket.socket, HandshakeExchange]":
     """Connect in the same way, and leave the outcome to the caller, which also owns the socket."""
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
@@ -283,7 +511,7 @@ def meet(
         sock.settimeout(connect_s)
         sock.connect(address)
         sock.setblocking(False)
-        ends = time.monotonic() + net.HANDSHAKE_S + _MORE_S
+        ends = time.monotonic() + TIMEOUT_S + _MORE_S
         poll = select.poll()
         poll.register(sock, select.POLLIN)
         talk = HandshakeExchange(sock, False, lambda _box: secret, job=job, box=box)
@@ -294,7 +522,6 @@ def meet(
                 continue
             if talk.session is not None:
                 raise TimeoutError("TLS takes too long")
-            talk.machine.step()  # detects that it is late
         return sock, talk
     except BaseException:
         sock.close()
@@ -308,12 +535,12 @@ def _check(talk: HandshakeExchange, address: "tuple[str, int]") -> None:
         raise AuthenticationError(f"the connection to {where} is intercepted")
     if outcome == NO_TLS:
         raise ConnectionError(f"TLS with {where} fails: {talk.trouble}")
-    if outcome == net.REFUSED:
+    if outcome == REFUSED:
         raise AuthenticationError(f"{where} and this box do not know the same secret: it is another job's")
-    if outcome in (net.OTHER_VERSION, net.OTHER_BYTE_ORDER):
-        what = "is of another version of spcomm" if outcome == net.OTHER_VERSION else "has another byte order"
+    if outcome in (OTHER_VERSION, OTHER_BYTE_ORDER):
+        what = "is of another version of spcomm" if outcome == OTHER_VERSION else "has another byte order"
         raise VersionError(f"{where} {what}; install the same one on all machines")
-    if outcome == net.FULL:
+    if outcome == FULL:
         raise ConnectionError(f"{where} is full")
-    if outcome != net.ACCEPTED:
+    if outcome != ACCEPTED:
         raise ConnectionError(f"{where} has ended the handshake")

@@ -99,7 +99,7 @@ class Peers:
     def _admit(self, _job: int, box: int, fd: int, session: "Session | None") -> None:
         sock = _socket.socket(fileno=fd)
         self._loop.add(fd, lambda: self._number(box, sock, session))
-        self._loop.at(f"number {fd}", net.HANDSHAKE_S, lambda: self._dismiss(sock))
+        self._loop.at(f"number {fd}", handshake.TIMEOUT_S, lambda: self._dismiss(sock))
 
     def _number(self, box: int, sock: "_socket.socket", session: "Session | None") -> None:
         try:

@@ -83,10 +83,10 @@ def enter_once(place: "tuple[str, int]", key: bytes) -> MacFrames:
     if why:
         sock.close()
         errors = {
-            net.CLOSED: ClosedError,
+            handshake.CLOSED: ClosedError,
             handshake.NO_TLS: ClosedError,
-            net.REFUSED: RefusedError,
-            net.OTHER_VERSION: OtherVersionError,
+            handshake.REFUSED: RefusedError,
+            handshake.OTHER_VERSION: OtherVersionError,
         }
         raise errors.get(talk.outcome, EntryError)(why)
     try:
@@ -178,14 +178,14 @@ def _asked(place: "tuple[str, int]") -> str:
 def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
     """The reason why the handshake failed; empty: it succeeded."""
     outcome, where = talk.outcome, spelt(place)
-    if outcome == net.ACCEPTED:
+    if outcome == handshake.ACCEPTED:
         return ""
-    if outcome == net.REFUSED:
+    if outcome == handshake.REFUSED:
         return (
             f"the server at {where} does not know that code; check all six words against those that it shows"
         )
-    if outcome == net.OTHER_VERSION:
-        version = talk.machine.peer[0]
+    if outcome == handshake.OTHER_VERSION:
+        version = talk.handshake.peer[0]
         return (
             f"the server at {where} speaks version {version} of the protocol between machines, and this machine "
             f"version {net.VERSION}; install the same spcomm on both"
@@ -194,13 +194,13 @@ def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
         return f"the connection to the server at {where} is intercepted; nothing was sent"
     if outcome == handshake.NO_TLS:
         return f"TLS with the server at {where} fails: {talk.trouble}"
-    if outcome == net.OTHER_BYTE_ORDER:
+    if outcome == handshake.OTHER_BYTE_ORDER:
         return f"the server at {where} has a different byte order from this machine; they cannot share a run"
-    if outcome == net.FULL:
+    if outcome == handshake.FULL:
         return f"the server at {where} is full: it has as many connections as it allows; try again later"
-    if outcome == net.STRANGER:
+    if outcome == handshake.STRANGER:
         return f"{where} is not an spcomm server; its port is {PORT} unless --listen says otherwise"
-    if outcome == net.LATE:
+    if outcome == handshake.LATE:
         return f"{where} does not answer: it is not an spcomm server, or it is overloaded"
     return f"{where} closed the connection: it is not an spcomm server, or it is overloaded"
 

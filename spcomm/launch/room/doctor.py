@@ -14,7 +14,7 @@ from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm._core import net
+    pass
 
 _NOT_ASKED = "not tried: --code asks for it, and compares the versions"
 _Place = tuple[str, int]
@@ -121,17 +121,19 @@ def _server(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]
         raise _HopFailed(connect.unreachable(address, error), _elsewhere(address)) from None
     sock.close()
     outcome = talk.outcome
-    if outcome in (net.ACCEPTED, net.REFUSED):
+    if outcome in (handshake.ACCEPTED, handshake.REFUSED):
         return address, f"is an spcomm server and speaks protocol {net.VERSION}, as this machine does"
-    raise _HopFailed(connect.refusal(address, talk), _advice(outcome, address, net))
+    raise _HopFailed(connect.refusal(address, talk), _advice(outcome, address))
 
 
-def _advice(outcome: int, address: _Place, net: "net") -> str:
-    if outcome == net.OTHER_VERSION:
+def _advice(outcome: int, address: _Place) -> str:
+    from spcomm.launch.remote import handshake
+
+    if outcome == handshake.OTHER_VERSION:
         return "the newer version on the older machine: python -m pip install -U WHEEL"
-    if outcome == net.OTHER_BYTE_ORDER:
+    if outcome == handshake.OTHER_BYTE_ORDER:
         return "a server on a machine of the same kind as this one"
-    if outcome in (net.FULL, net.CLOSED, net.LATE):
+    if outcome in (handshake.FULL, handshake.CLOSED, handshake.LATE):
         return f"again in a moment, as it may be overloaded; or {_elsewhere(address)}"
     return _elsewhere(address)
 
