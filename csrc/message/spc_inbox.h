@@ -147,4 +147,49 @@ uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source);
 uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, uint32_t kinds, int32_t *source,
                         int32_t *tag);
 
+/* ---- the queue, private to the inbox and its test: messages in order of arrival and by tag
+ *
+ * It owns its entries; their memory is reused. An entry may be incomplete (its parts are still coming): it has its
+ * place, but is not found. */
+
+#define SPC_TAG_BUCKETS 64
+
+typedef struct spc_entry {
+    struct spc_entry *next, *previous;         /* by arrival */
+    struct spc_entry *tag_next, *tag_previous; /* by arrival, of one bucket of tags */
+    uint64_t assembled_bytes;                  /* bytes of it that are here */
+    uint64_t asks; /* its sender wants a receipt: that message's number + 1; else 0 */
+    spc_posted_t *posted; /* NULL, or the place of its data, instead of the message's memory */
+    spc_message_t message;
+} spc_entry_t;
+
+typedef struct spc_entry_list {
+    spc_entry_t *first, *last;
+} spc_entry_list_t;
+
+typedef struct spc_inbox_queue {
+    spc_entry_list_t arrivals;
+    spc_entry_list_t tags[SPC_TAG_BUCKETS];
+    spc_entry_t *spare;
+    uint64_t length; /* includes incomplete ones */
+} spc_inbox_queue_t;
+
+void spc_inbox_queue_init(spc_inbox_queue_t *queue);
+
+/* Frees entries, and the heap memory of their messages. */
+void spc_inbox_queue_fini(spc_inbox_queue_t *queue);
+
+/* An entry that is in no list; NULL if there is no memory. */
+spc_entry_t *spc_inbox_queue_make(spc_inbox_queue_t *queue);
+
+/* Inserts it at its place: behind all entries that arrived before it. */
+void spc_inbox_queue_insert(spc_inbox_queue_t *queue, spc_entry_t *entry);
+
+/* The first complete one that matches, or NULL. */
+spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source,
+                                  int32_t tag);
+
+/* Removes it and hands its message over; the entry is gone. */
+void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_message_t *message);
+
 #endif

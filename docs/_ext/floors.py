@@ -32,11 +32,9 @@ def floor(path):
 
 
 def modules():
-    """{header's stem: its floor}; spc_inbox_queue.c belongs to spc_inbox."""
+    """{header's stem: its floor}; spc_comm_send.c belongs to spc_comm."""
     found = (ROOT / "csrc").rglob("spc_*.h")
-    return {
-        path.stem: floor(path) for path in found if not path.stem.endswith(("_private", "_queue", "_native"))
-    }
+    return {path.stem: floor(path) for path in found if not path.stem.endswith(("_private", "_native"))}
 
 
 def around(module):

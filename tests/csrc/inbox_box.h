@@ -8,7 +8,6 @@
 #include "base/spc_error.h"
 #include "comm/spc_comm.h"
 #include "message/spc_inbox.h"
-#include "message/spc_inbox_queue.h"
 #include "message/spc_outbox.h"
 
 #define NODES_MAX 70

@@ -9,6 +9,9 @@ import pytest
 from checkout import ROOT, fail_with, files, relative
 
 LINES = 900  # a module is one file until it is really two
+LONGER = {  # one module, of more lines: why it is not two
+    "csrc/message/spc_inbox.c": "rows, filters and posted receives all put entries into one queue",
+}
 WIDTH = 120  # the formatters say 110; tables and drawings in comments may be a little wider
 C = (".c", ".h")
 PYTHON = (".py", ".pyx", ".pxd")
@@ -46,15 +49,18 @@ def test_headers_open_with_a_contract():
 
 
 def test_sizes():
-    complaints = []
+    too_long = {}
     for path in [*files(*C, *PYTHON, below="csrc"), *files(*PYTHON, ".pyi", below="spcomm")]:
         text = path.read_text()
         if path.suffix == ".pyx":  # a class may have much to say
             text = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
         count = len(text.splitlines())
         if count > LINES:
-            complaints.append(f"{relative(path)} has {count} lines; is it doing two things?")
-    fail_with(complaints)
+            too_long[str(relative(path))] = count
+    fail_with(
+        [f"{path} has {too_long[path]} lines; is it doing two things?" for path in too_long.keys() - LONGER]
+        + [f"{path} is no longer too long" for path in LONGER.keys() - too_long]
+    )
 
 
 def test_widths():

@@ -185,7 +185,7 @@ def test_floors_are_those_of_the_sources():
     assert ("segment", "base") in arrows and ("message", "reduce") not in arrows
     assert floors.reduced({("a", "b"), ("b", "c"), ("a", "c")}) == [("a", "b"), ("b", "c")]
     assert ("launch", "config") in floors.python_imports()
-    assert floors.modules()["spc_inbox"] == "message" and "spc_inbox_queue" not in floors.modules()
+    assert floors.modules()["spc_inbox"] == "message" and "spc_comm_private" not in floors.modules()
     around = floors.around("spc_inbox").splitlines()
     assert "spc_inbox -> spc_mailbox" in around
     assert all(line.count("spc_inbox") == 1 for line in around)
