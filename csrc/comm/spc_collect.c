@@ -4,7 +4,717 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/spc_collect_private.h"
+#include "base/spc_atomic.h"
+
+/* ---- a call, and a phase of it */
+
+/* Arrays are divided at multiples of this many elements: no two nodes write to one cache line. */
+#define SPC_COLLECT_GRAIN 64
+
+/* A tile is combined while it is in a core's own cache; all tiles under way, and the halves made of them, have to
+ * fit. */
+#define SPC_COLLECT_TILE_BYTES UINT64_C(32768)
+#define SPC_COLLECT_WORK_BYTES (4 * SPC_COLLECT_TILE_BYTES)
+
+/* A node's memory, as published to the others in its scratch. */
+typedef struct spc_collect_place {
+    uint64_t input; /* offset of its input; of a copy without the elements that only it reads */
+    uint64_t result; /* offset of the place where others may write; 0: nowhere */
+    uint64_t block; /* offset of the block with that place */
+    uint64_t has_room; /* 1, or 0: it has no memory to show */
+} spc_collect_place_shared_t;
+
+_Static_assert(sizeof(spc_collect_place_shared_t) == 32, "spc_collect_place_shared_t lies in shared memory");
+
+typedef enum spc_collect_stage {
+    SPC_COLLECT_START,
+    SPC_COLLECT_SHOWING, /* blocks are taken and filled; waits until all nodes have shown theirs */
+    SPC_COLLECT_WORKING,
+    SPC_COLLECT_ENDING, /* this node's work is done, waits for the others' */
+    SPC_COLLECT_OVER
+} spc_collect_stage_t;
+
+struct spc_collect {
+    spc_comm_t *comm;
+    spc_collect_call_t call; /* DEFAULT is resolved */
+    spc_signature_t signature;
+    uint64_t hash;
+    uint32_t rank;
+    uint32_t size;
+    uint64_t element_bytes;
+    uint64_t bytes; /* of the input */
+    uint64_t first; /* of REDUCE_SCATTER: this node's first element */
+    spc_collect_stage_t stage;
+    uint32_t step; /* number of phases that are over */
+    uint64_t done; /* TREE and FLAT: elements; BINARY_SWAP: rounds */
+    void *result; /* NULL: none yet */
+    spc_block_shared_t *block; /* of this node, or NULL */
+    bool input_is_copied; /* copy the input into the block: others read it there */
+    bool is_shared; /* all nodes have a pin in the block */
+    uint64_t tile; /* elements */
+    unsigned char *work; /* memory for partial results: SPC_COLLECT_WORK_BYTES */
+    const void **sources; /* room for one per node */
+    void **targets; /* the same */
+    spc_collect_place_shared_t *places; /* by rank, once stage is WORKING */
+};
+
+static inline bool spc_collect_is_prefix(const spc_collect_call_t *call) {
+    return call->operation == SPC_OPERATION_ARRAY_SCAN || call->operation == SPC_OPERATION_ARRAY_EXSCAN;
+}
+
+/* Takes part in the next phase of the operation: with a field, the phase combines the values; without one, they may be
+ * read by spc_comm_contribution until the next phase. */
+static int spc_collect_phase(spc_collect_t *collect, const spc_field_t *field, const void *value,
+                             uint64_t bytes, void *result, uint64_t deadline_ns) {
+    spc_signature_t signature = collect->signature;
+    signature.layout = spc_layout_of(collect->call.kind, collect->hash, collect->step);
+    signature.field_count = field != NULL;
+    const int status =
+        spc_comm_collective(collect->comm, &signature, field, value, bytes, result, deadline_ns);
+    collect->step += status == SPC_OK;
+    return status;
+}
+
+bool spc_collect_has_result(const spc_collect_call_t *call, uint32_t rank) {
+    switch (call->operation) {
+    case SPC_OPERATION_ARRAY_REDUCE:
+        return rank == call->root;
+    case SPC_OPERATION_ARRAY_EXSCAN:
+        return rank != 0;
+    default:
+        return true;
+    }
+}
+
+/* ---- the same elements of several nodes, combined along the tree */
+
+#define PARTIALS_MAX 17 /* log2 of the maximum number of nodes, and one that was just pushed */
+
+/* Stack of partial results, left to right: as in spc_reduce.c. */
+typedef struct partials {
+    const spc_collect_t *collect;
+    uint64_t elements;
+    uint64_t stride; /* bytes between two slots of the work memory */
+    const void *value[PARTIALS_MAX]; /* a source, or a slot of the work memory with the same number */
+    uint32_t count;
+} partials_t;
+
+/* Bytes of work memory per element for these sources: a tile's length follows from it. */
+static uint32_t spc_collect_partials(uint32_t size) {
+    uint32_t partials = 1;
+    while (partials < PARTIALS_MAX - 1 && (1u << partials) < size) {
+        partials++;
+    }
+    return partials + 1;
+}
+
+static void start(partials_t *partials, const spc_collect_t *collect, uint64_t elements) {
+    partials->collect = collect;
+    partials->elements = elements;
+    partials->stride = collect->tile * collect->element_bytes;
+    partials->count = 0;
+}
+
+static void *place_of(const partials_t *partials, uint32_t number) {
+    return partials->collect->work + number * partials->stride;
+}
+
+static void combine(const partials_t *partials, void *to, const void *left, const void *right) {
+    const spc_collect_call_t *call = &partials->collect->call;
+    const spc_field_t field = {call->type, (uint32_t)partials->elements};
+    (void)spc_ops_combine_to(call->operator, &field, 1, to, left, right); /* create has checked that it can */
+}
+
+static void copy_alone(const partials_t *partials, void *to, const void *from) {
+    const spc_collect_call_t *call = &partials->collect->call;
+    const spc_field_t field = {call->type, (uint32_t)partials->elements};
+    if (to != from) {
+        memcpy(to, from, partials->elements * partials->collect->element_bytes);
+    }
+    spc_ops_alone(call->operator, &field, 1, to);
+}
+
+static void merge_topmost(partials_t *partials) {
+    const uint32_t right = --partials->count;
+    void *to = place_of(partials, right - 1);
+    combine(partials, to, partials->value[right - 1], partials->value[right]);
+    partials->value[right - 1] = to;
+}
+
+/* Entries on the stack are worth 2^k sources each, for falling k: right to left is the tree. */
+static void fold(const partials_t *partials, void *to) {
+    uint32_t left = partials->count - 1;
+    if (left == 0) {
+        copy_alone(partials, to, partials->value[0]);
+        return;
+    }
+    const void *right = partials->value[left];
+    while (left > 0) {
+        left--;
+        combine(partials, to, partials->value[left], right);
+        right = to;
+    }
+}
+
+/* Combines sources[0 … count - 1] along the tree into `to`, which may be one of them. The last source stays on the
+ * stack, so that fold does the last combinations, which write to `to`, and only the first of these reads sources. */
+static void spc_collect_combine(const spc_collect_t *collect, uint32_t count, uint64_t elements, void *to) {
+    partials_t partials;
+    start(&partials, collect, elements);
+    for (uint32_t i = 0; i < count; i++) {
+        partials.value[partials.count++] = collect->sources[i];
+        for (uint32_t merged = i; (merged & 1) != 0 && i + 1 < count; merged >>= 1) {
+            merge_topmost(&partials);
+        }
+    }
+    fold(&partials, to);
+}
+
+/* targets[i] = the combination of sources[0 … i], or without i itself; a target may be the source of the same number,
+ * and is NULL where no node wants it. */
+static void spc_collect_prefixes(const spc_collect_t *collect, uint64_t elements) {
+    const bool without_own = collect->call.operation == SPC_OPERATION_ARRAY_EXSCAN;
+    const uint64_t bytes = elements * collect->element_bytes;
+    partials_t partials;
+    start(&partials, collect, elements);
+    for (uint32_t i = 0; i < collect->size; i++) {
+        void *leaf = place_of(&partials, partials.count); /* a copy, because its place may be the target */
+        memcpy(leaf, collect->sources[i], bytes);
+        if (without_own && i > 0 && collect->targets[i] != NULL) {
+            fold(&partials, collect->targets[i]);
+        }
+        partials.value[partials.count++] = leaf;
+        for (uint32_t merged = i; (merged & 1) != 0; merged >>= 1) {
+            merge_topmost(&partials);
+        }
+        if (!without_own && collect->targets[i] != NULL) {
+            fold(&partials, collect->targets[i]);
+        }
+    }
+}
+
+/* ---- blocks that the nodes show each other */
+
+/*
+ * A node takes one block for both result and input if others write into the result, or if the input lies outside the
+ * segment: node i reads element e of all inputs before it writes element e of any result, and no other node reads or
+ * writes e. So a copy of an input becomes the result in place, while it is in a cache.
+ */
+
+/* Copies the input, except for the elements from `kept` to `kept_end`. */
+static void copy_input(const spc_collect_t *collect, unsigned char *to, uint64_t kept, uint64_t kept_end) {
+    const unsigned char *from = collect->call.input;
+    const uint64_t before = kept * collect->element_bytes;
+    const uint64_t behind = kept_end * collect->element_bytes;
+    if (before != 0) {
+        memcpy(to, from, before);
+    }
+    if (behind < collect->bytes) {
+        memcpy(to + behind, from + behind, collect->bytes - behind);
+    }
+}
+
+/* Takes a block if it needs one: for a result, or for an input that lies elsewhere. Others will write to it if
+ * `is_shared`. Elements from `kept` to `kept_end` of the input are not copied. */
+static void spc_collect_prepare(spc_collect_t *collect, bool wants_result, uint64_t kept, uint64_t kept_end) {
+    spc_collect_place_shared_t *mine = &collect->places[collect->rank];
+    *mine = (spc_collect_place_shared_t){.has_room = 1};
+    collect->input_is_copied =
+        !spc_comm_offset(collect->comm, collect->call.input, collect->bytes, &mine->input);
+    if (!collect->input_is_copied && !wants_result) {
+        return;
+    }
+    if (spc_comm_take_block(collect->comm, collect->bytes, &collect->block) != SPC_OK) {
+        collect->block = NULL;
+        mine->has_room = 0;
+        return;
+    }
+    unsigned char *payload = spc_block_payload(collect->block);
+    uint64_t payload_offset = 0;
+    (void)spc_comm_offset(collect->comm, payload, collect->bytes, &payload_offset);
+    if (collect->input_is_copied) {
+        mine->input = payload_offset;
+        copy_input(collect, payload, kept, kept_end);
+    }
+    if (wants_result) {
+        mine->result = payload_offset;
+        (void)spc_comm_offset(collect->comm, collect->block, 0, &mine->block);
+        spc_comm_share_block(collect->comm, collect->block);
+        collect->is_shared = true;
+    }
+}
+
+/* No other node has touched it: the block is still this node's alone, even if it was shown. */
+static void drop_untouched(spc_collect_t *collect) {
+    if (collect->is_shared) {
+        spc_comm_unshare_block(collect->comm, collect->block);
+        collect->is_shared = false;
+    }
+    if (collect->block != NULL) {
+        spc_comm_release_block(collect->comm, collect->block);
+        collect->block = NULL;
+    }
+}
+
+/* Shows this node's place and learns the places of the others. SPC_ENOMEM: some node has no room, and all learn it. */
+static int spc_collect_show(spc_collect_t *collect, uint64_t deadline_ns) {
+    const spc_collect_place_shared_t mine = collect->places[collect->rank];
+    int status = spc_collect_phase(collect, NULL, &mine, sizeof(mine), NULL, deadline_ns);
+    bool room = true;
+    if (status == SPC_EMISMATCH || status == SPC_ELOST || status == SPC_EFINISHED) {
+        drop_untouched(collect); /* and no node ever will: this phase never completes */
+        collect->stage = SPC_COLLECT_START;
+    }
+    if (status != SPC_OK) {
+        return status;
+    }
+    for (uint32_t rank = 0; rank < collect->size; rank++) {
+        const void *shown;
+        uint64_t bytes;
+        spc_comm_contribution(collect->comm, rank, &shown, &bytes);
+        memcpy(&collect->places[rank], shown, sizeof(mine));
+        room = room && collect->places[rank].has_room != 0;
+    }
+    if (!room) {
+        drop_untouched(collect);
+        collect->stage = SPC_COLLECT_OVER;
+        return SPC_ENOMEM;
+    }
+    collect->stage = SPC_COLLECT_WORKING;
+    return SPC_OK;
+}
+
+/* Waits until all nodes have done their work; then blocks are their owners' alone. */
+static int spc_collect_end(spc_collect_t *collect, uint64_t deadline_ns) {
+    int status = spc_collect_phase(collect, NULL, NULL, 0, NULL, deadline_ns);
+    if (status != SPC_OK) {
+        return status;
+    }
+    collect->stage = SPC_COLLECT_OVER;
+    const bool is_result = collect->is_shared && spc_collect_has_result(&collect->call, collect->rank);
+    if (collect->is_shared) {
+        spc_comm_unshare_block(collect->comm, collect->block);
+        collect->is_shared = false;
+    }
+    if (is_result) {
+        collect->result = spc_block_payload(collect->block);
+    } else if (collect->block != NULL) {
+        spc_comm_release_block(collect->comm, collect->block);
+        collect->block = NULL;
+    }
+    return SPC_OK;
+}
+
+/* Gives its blocks back. From stage WORKING on others hold this node's block, and this node theirs. Each node releases
+ * a block when it no longer uses it, and the last one gives it back. In stage SHOWING the others' blocks are not known;
+ * a live node that leaves an operation there makes all others wait for it anyway. */
+static void spc_collect_drop(spc_collect_t *collect) {
+    const bool knows_others = collect->stage == SPC_COLLECT_WORKING || collect->stage == SPC_COLLECT_ENDING;
+    for (uint32_t rank = 0; knows_others && rank < collect->size; rank++) {
+        if (rank != collect->rank && collect->places[rank].result != 0) {
+            spc_comm_release_block(collect->comm,
+                                   spc_comm_address(collect->comm, collect->places[rank].block));
+        }
+    }
+    if (collect->block != NULL) {
+        spc_comm_release_block(collect->comm, collect->block);
+        collect->block = NULL;
+    }
+}
+
+/* Element `element` of the memory that `rank` shows. */
+static const void *spc_collect_input_of(const spc_collect_t *collect, uint32_t rank, uint64_t element) {
+    const uint64_t at = element * collect->element_bytes;
+    return (const unsigned char *)spc_comm_address(collect->comm, collect->places[rank].input) + at;
+}
+
+static void *spc_collect_result_of(const spc_collect_t *collect, uint32_t rank, uint64_t element) {
+    const uint64_t at = element * collect->element_bytes;
+    return (unsigned char *)spc_comm_address(collect->comm, collect->places[rank].result) + at;
+}
+
+/* ---- pieces, through the scratch memory of the reducer */
+
+/*
+ * Reductions in pieces as long as the reducer's scratch memory: by the reducer itself (TREE), whose last arriver
+ * combines for all, or by each node for itself out of all nodes' scratch (FLAT), which takes one phase and no second
+ * copy. They need no other memory, so they always work.
+ */
+
+static uint64_t lesser(uint64_t one, uint64_t other) {
+    return one < other ? one : other;
+}
+
+static const unsigned char *input_at(const spc_collect_t *collect, uint64_t element) {
+    return (const unsigned char *)collect->call.input + element * collect->element_bytes;
+}
+
+static unsigned char *memory_at(const spc_collect_t *collect, uint64_t element) {
+    return (unsigned char *)collect->call.memory + element * collect->element_bytes;
+}
+
+static void finish(spc_collect_t *collect) {
+    collect->stage = SPC_COLLECT_OVER;
+    collect->result = spc_collect_has_result(&collect->call, collect->rank) ? collect->call.memory : NULL;
+}
+
+/* ---- the algorithms: each continues at `stage`, `step` and `done` */
+
+/* ---- TREE */
+
+/* The reducer takes multiples of 8 bytes: the rest of an array goes through the work memory. */
+static int reduce_rest(spc_collect_t *collect, const spc_field_t *field, unsigned char *to,
+                       uint64_t deadline_ns) {
+    const uint64_t bytes = field->count * collect->element_bytes;
+    memset(collect->work, 0, 8 * ((bytes + 7) / 8));
+    memcpy(collect->work, input_at(collect, collect->done), bytes);
+    int status = spc_collect_phase(collect, field, collect->work, spc_fields_bytes(field, 1), collect->work,
+                                   deadline_ns);
+    if (status == SPC_OK && to != NULL) {
+        memcpy(to, collect->work, bytes);
+    }
+    return status;
+}
+
+static int reduce_piece(spc_collect_t *collect, uint64_t room, uint64_t deadline_ns) {
+    const uint64_t left = collect->call.count - collect->done;
+    uint64_t elements = lesser(left, room);
+    if (elements * collect->element_bytes % 8 != 0 && elements > SPC_COLLECT_GRAIN) {
+        elements -= elements % SPC_COLLECT_GRAIN; /* the rest is a piece by itself */
+    }
+    const bool wanted = spc_collect_has_result(&collect->call, collect->rank);
+    const spc_field_t field = {collect->call.type, (uint32_t)elements};
+    unsigned char *to = wanted ? memory_at(collect, collect->done) : NULL;
+    const uint64_t bytes = elements * collect->element_bytes;
+    const int status = bytes % 8 != 0 ? reduce_rest(collect, &field, to, deadline_ns)
+                                      : spc_collect_phase(collect, &field, input_at(collect, collect->done),
+                                                          bytes, to, deadline_ns);
+    collect->done += status == SPC_OK ? elements : 0;
+    return status;
+}
+
+static int spc_collect_run_tree(spc_collect_t *collect, uint64_t deadline_ns) {
+    const uint64_t room = spc_comm_scratch_bytes(collect->comm) / collect->element_bytes;
+    int status = SPC_OK;
+    do {
+        status = reduce_piece(collect, room, deadline_ns);
+    } while (status == SPC_OK && collect->done < collect->call.count);
+    if (status == SPC_OK) {
+        finish(collect);
+    }
+    return status;
+}
+
+/* ---- FLAT */
+
+/* Elements from `first` to `end` that this node wants, and their operands: the inputs of `sources` nodes. */
+typedef struct want {
+    uint64_t first;
+    uint64_t end;
+    uint32_t sources;
+} want_t;
+
+static want_t want_of(const spc_collect_t *collect, uint64_t first, uint64_t end) {
+    want_t want = {first, end, collect->size};
+    uint64_t mine;
+    if (!spc_collect_has_result(&collect->call, collect->rank)) {
+        want.end = first;
+    }
+    switch (collect->call.operation) {
+    case SPC_OPERATION_ARRAY_REDUCE_SCATTER:
+        mine = collect->first + collect->call.counts[collect->rank];
+        want.first = first > collect->first ? first : collect->first;
+        want.end = lesser(end, mine);
+        break;
+    case SPC_OPERATION_ARRAY_SCAN:
+        want.sources = collect->rank + 1;
+        break;
+    case SPC_OPERATION_ARRAY_EXSCAN:
+        want.sources = collect->rank;
+        break;
+    default:
+        break;
+    }
+    return want;
+}
+
+/* Combines out of the scratch of all nodes, which begins with element collect->done. */
+static void combine_piece(spc_collect_t *collect, uint64_t elements) {
+    const want_t want = want_of(collect, collect->done, collect->done + elements);
+    for (uint64_t at = want.first; at < want.end; at += collect->tile) {
+        for (uint32_t rank = 0; rank < want.sources; rank++) {
+            uint64_t bytes;
+            spc_comm_contribution(collect->comm, rank, &collect->sources[rank], &bytes);
+            collect->sources[rank] =
+                (const unsigned char *)collect->sources[rank] + (at - collect->done) * collect->element_bytes;
+        }
+        spc_collect_combine(collect, want.sources, lesser(want.end - at, collect->tile),
+                            memory_at(collect, at - collect->first));
+    }
+}
+
+static int spc_collect_run_flat(spc_collect_t *collect, uint64_t deadline_ns) {
+    const uint64_t room = spc_comm_scratch_bytes(collect->comm) / collect->element_bytes;
+    do {
+        const uint64_t elements = lesser(collect->call.count - collect->done, room);
+        const int status = spc_collect_phase(collect, NULL, input_at(collect, collect->done),
+                                             elements * collect->element_bytes, NULL, deadline_ns);
+        if (status != SPC_OK) {
+            return status;
+        }
+        combine_piece(collect, elements);
+        collect->done += elements;
+    } while (collect->done < collect->call.count);
+    finish(collect);
+    return SPC_OK;
+}
+
+/* ---- SLICES */
+
+/*
+ * Node i combines the i-th part of all inputs, tile by tile, and writes it to all places that want it. Two phases: all
+ * inputs are there, all results are there.
+ */
+
+typedef struct slice {
+    uint64_t first;
+    uint64_t end;
+} slice_t;
+
+static uint64_t boundary(const spc_collect_t *collect, uint32_t rank) {
+    const uint64_t grains = spc_round_up(collect->call.count, SPC_COLLECT_GRAIN) / SPC_COLLECT_GRAIN;
+    const uint64_t at = grains / collect->size * rank + grains % collect->size * rank / collect->size;
+    return rank == collect->size ? collect->call.count : at * SPC_COLLECT_GRAIN;
+}
+
+static slice_t own_slice(const spc_collect_t *collect) {
+    if (collect->call.operation == SPC_OPERATION_ARRAY_REDUCE_SCATTER) {
+        return (slice_t){collect->first, collect->first + collect->call.counts[collect->rank]};
+    }
+    return (slice_t){boundary(collect, collect->rank), boundary(collect, collect->rank + 1)};
+}
+
+/* Elements that only this node reads are not copied. */
+static void find_sources(const spc_collect_t *collect, uint64_t element) {
+    for (uint32_t rank = 0; rank < collect->size; rank++) {
+        collect->sources[rank] = spc_collect_input_of(collect, rank, element);
+    }
+    collect->sources[collect->rank] =
+        (const unsigned char *)collect->call.input + element * collect->element_bytes;
+}
+
+static void combine_tile(spc_collect_t *collect, uint64_t element, uint64_t elements) {
+    const uint64_t bytes = elements * collect->element_bytes;
+    void *to = (unsigned char *)collect->call.memory + (element - collect->first) * collect->element_bytes;
+    uint32_t made_for = collect->rank;
+    if (collect->call.operation == SPC_OPERATION_ARRAY_REDUCE) {
+        made_for = collect->call.root;
+    }
+    if (collect->places[made_for].result != 0) {
+        to = spc_collect_result_of(collect, made_for, element);
+    }
+    spc_collect_combine(collect, collect->size, elements, to);
+    for (uint32_t rank = 0; rank < collect->size; rank++) {
+        if (rank != made_for && collect->places[rank].result != 0) {
+            memcpy(spc_collect_result_of(collect, rank, element), to, bytes);
+        }
+    }
+}
+
+static void scan_tile(spc_collect_t *collect, uint64_t element, uint64_t elements) {
+    for (uint32_t rank = 0; rank < collect->size; rank++) {
+        const bool wanted = collect->places[rank].result != 0;
+        collect->targets[rank] = wanted ? spc_collect_result_of(collect, rank, element) : NULL;
+    }
+    spc_collect_prefixes(collect, elements);
+}
+
+static void work(spc_collect_t *collect) {
+    const slice_t slice = own_slice(collect);
+    for (uint64_t at = slice.first; at < slice.end; at += collect->tile) {
+        const uint64_t elements = slice.end - at < collect->tile ? slice.end - at : collect->tile;
+        find_sources(collect, at);
+        (spc_collect_is_prefix(&collect->call) ? scan_tile : combine_tile)(collect, at, elements);
+    }
+    if (collect->call.operation == SPC_OPERATION_ARRAY_REDUCE_SCATTER) {
+        collect->result = collect->call.memory;
+    }
+}
+
+static int spc_collect_run_slices(spc_collect_t *collect, uint64_t deadline_ns) {
+    int status = SPC_OK;
+    if (collect->stage == SPC_COLLECT_START) {
+        const slice_t slice = own_slice(collect);
+        const bool is_scattered = collect->call.operation == SPC_OPERATION_ARRAY_REDUCE_SCATTER;
+        spc_collect_prepare(collect, !is_scattered && spc_collect_has_result(&collect->call, collect->rank),
+                            slice.first, slice.end);
+        collect->stage = SPC_COLLECT_SHOWING;
+    }
+    if (collect->stage == SPC_COLLECT_SHOWING) {
+        status = spc_collect_show(collect, deadline_ns);
+    }
+    if (collect->stage == SPC_COLLECT_WORKING && status == SPC_OK) {
+        work(collect);
+        collect->stage = SPC_COLLECT_ENDING;
+    }
+    return status != SPC_OK ? status : spc_collect_end(collect, deadline_ns);
+}
+
+/* ---- BINARY_SWAP */
+
+/*
+ * Binary swap (ACLMPL 4). Before round k the nodes stand in groups of 2^k ranks, each of which holds the combination of
+ * its inputs, divided among its nodes by halving, bit 0 of the rank first. In round k two neighbouring groups become
+ * one: node i and node i + 2^k hold the same part, each combines one half of it, and reads the other's copy of that
+ * half. So the values are combined along the tree, whose right operand is the group of the higher ranks.
+ *
+ * If the number of nodes is not a power of two, the last group is smaller than its neighbour, which absorbs it: the
+ * nodes of the left group keep their parts whole, and read the last group's values from the nodes that hold them; these
+ * are idle from then on. A group with no neighbour waits for the next round.
+ *
+ * A node's part lies in its block. A round writes only the half that this node keeps, while its partner reads the other
+ * half. A phase of the communicator separates the rounds. In the last round each finished part goes to all nodes that
+ * want it: in the block of node p only p's own part is still read then, by p and its partner, which keep to their own
+ * halves.
+ */
+
+typedef struct part {
+    uint64_t first;
+    uint64_t end;
+} part_t;
+
+/* The part held by a node whose group has formed in `rounds` rounds, all of them exchanges. */
+static part_t part_of(const spc_collect_t *collect, uint32_t rank, uint32_t rounds) {
+    part_t part = {0, collect->call.count};
+    for (uint32_t k = 0; k < rounds; k++) {
+        uint64_t middle = part.first + spc_round_up((part.end - part.first) / 2, SPC_COLLECT_GRAIN);
+        middle = middle < part.end ? middle : part.end;
+        if ((rank >> k & 1) == 0) {
+            part.end = middle;
+        } else {
+            part.first = middle;
+        }
+    }
+    return part;
+}
+
+static uint32_t log2_below(uint32_t number) {
+    uint32_t log = 0;
+    while (number >> 1 >> log != 0) {
+        log++;
+    }
+    return log;
+}
+
+/* The role of a node in a round. */
+typedef struct turn {
+    enum { WAITS, EXCHANGES, FOLDS } what; /* FOLDS: its own group absorbs the neighbour's */
+    uint32_t partner; /* the node that holds the other operand */
+    bool is_left;
+} turn_t;
+
+static turn_t turn_of(uint32_t rank, uint32_t round, uint32_t size) {
+    const uint32_t width = 1u << round;
+    const uint32_t group = rank & ~(2 * width - 1); /* the first rank of the pair of groups */
+    const uint32_t right = group + width;
+    const bool is_left = rank < right;
+    if (right >= size) {
+        return (turn_t){.what = WAITS};
+    }
+    if (size - right >= width) {
+        return (turn_t){.what = EXCHANGES, .partner = rank ^ width, .is_left = is_left};
+    }
+    if (!is_left) {
+        return (turn_t){.what = WAITS};
+    }
+    const uint32_t holders = 1u << log2_below(size - right); /* in the group on the right */
+    return (turn_t){.what = FOLDS, .partner = right + (rank & (holders - 1)), .is_left = true};
+}
+
+/* The address of `rank`'s part before `round`: in its block once it has combined there, else in its input. */
+static const void *held_by(const spc_collect_t *collect, uint32_t rank, uint32_t round, uint64_t element) {
+    for (uint32_t earlier = 0; earlier < round; earlier++) {
+        if (turn_of(rank, earlier, collect->size).what != WAITS) {
+            return spc_collect_result_of(collect, rank, element);
+        }
+    }
+    if (rank == collect->rank) {
+        return (const unsigned char *)collect->call.input + element * collect->element_bytes;
+    }
+    return spc_collect_input_of(collect, rank, element);
+}
+
+static void deliver(const spc_collect_t *collect, part_t part) {
+    const uint64_t bytes = (part.end - part.first) * collect->element_bytes;
+    const void *from = spc_collect_result_of(collect, collect->rank, part.first);
+    for (uint32_t rank = 0; rank < collect->size; rank++) {
+        if (rank != collect->rank && spc_collect_has_result(&collect->call, rank) && bytes != 0) {
+            memcpy(spc_collect_result_of(collect, rank, part.first), from, bytes);
+        }
+    }
+}
+
+/* A tile is delivered while it is in the cache. */
+static void play(spc_collect_t *collect, uint32_t round, bool is_last) {
+    const turn_t turn = turn_of(collect->rank, round, collect->size);
+    if (turn.what == WAITS) {
+        return;
+    }
+    const part_t part = part_of(collect, collect->rank, turn.what == EXCHANGES ? round + 1 : round);
+    for (uint64_t at = part.first; at < part.end; at += collect->tile) {
+        const uint64_t elements = part.end - at < collect->tile ? part.end - at : collect->tile;
+        const void *mine = held_by(collect, collect->rank, round, at);
+        const void *other = held_by(collect, turn.partner, round, at);
+        collect->sources[0] = turn.is_left ? mine : other;
+        collect->sources[1] = turn.is_left ? other : mine;
+        spc_collect_combine(collect, 2, elements, spc_collect_result_of(collect, collect->rank, at));
+        if (is_last) {
+            deliver(collect, (part_t){at, at + elements});
+        }
+    }
+}
+
+/* Other nodes need none of the elements that this node keeps for itself in the first round. */
+static void prepare(spc_collect_t *collect) {
+    part_t kept = {collect->call.count, collect->call.count};
+    if (turn_of(collect->rank, 0, collect->size).what == EXCHANGES) {
+        kept = part_of(collect, collect->rank, 1);
+    }
+    spc_collect_prepare(collect, true, kept.first, kept.end);
+    collect->stage = SPC_COLLECT_SHOWING;
+}
+
+/* The first round follows the phase in which all nodes have shown their inputs; each other round follows a phase of its
+ * own, in which all have finished the round before. */
+static int play_all(spc_collect_t *collect, uint64_t deadline_ns) {
+    const uint32_t rounds = log2_below(2 * collect->size - 1); /* rounded up */
+    while (collect->done < rounds) {
+        if (collect->done != 0) {
+            int status = spc_collect_phase(collect, NULL, NULL, 0, NULL, deadline_ns);
+            if (status != SPC_OK) {
+                return status;
+            }
+        }
+        play(collect, (uint32_t)collect->done, collect->done + 1 == rounds);
+        collect->done++;
+    }
+    collect->stage = SPC_COLLECT_ENDING;
+    return SPC_OK;
+}
+
+static int spc_collect_run_swap(spc_collect_t *collect, uint64_t deadline_ns) {
+    int status = SPC_OK;
+    if (collect->stage == SPC_COLLECT_START) {
+        prepare(collect);
+    }
+    if (collect->stage == SPC_COLLECT_SHOWING) {
+        status = spc_collect_show(collect, deadline_ns);
+    }
+    if (collect->stage == SPC_COLLECT_WORKING && status == SPC_OK) {
+        status = play_all(collect, deadline_ns);
+    }
+    return status != SPC_OK ? status : spc_collect_end(collect, deadline_ns);
+}
 
 /* ---- choice of the algorithm */
 
