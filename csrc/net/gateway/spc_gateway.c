@@ -9,7 +9,654 @@
 
 #include "base/spc_error.h"
 #include "comm/spc_comm.h"
-#include "net/gateway/spc_gateway_route.h"
+#include "net/gateway/spc_gateway_private.h"
+
+/* ---- life of nodes (present, ended, gone)
+ *
+ * It is announced to the other boxes, and made known here as other boxes announce it.
+ *
+ * The gateway announces the end of a node after all messages of that node, and makes it known once all of them are in
+ * the rows of their receivers: a node that sees the end sees the messages, as in one box. */
+
+static int spc_gateway_lifecycle_create(spc_gateway_t *gateway) {
+    gateway->told = calloc(gateway->nodes, sizeof(*gateway->told));
+    gateway->told_gone = calloc(gateway->nodes, sizeof(*gateway->told_gone));
+    gateway->told_notes = calloc((size_t)gateway->nodes * SPC_NOTE_KINDS, sizeof(*gateway->told_notes));
+    return gateway->told != NULL && gateway->told_gone != NULL && gateway->told_notes != NULL ? SPC_OK
+                                                                                              : SPC_ENOMEM;
+}
+
+/* ---- life of nodes: announcing */
+
+static void tell_state(spc_gateway_t *gateway, uint32_t rank, uint32_t state, bool is_gone) {
+    const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(gateway->status, rank)
+                                                  : atomic_load_explicit(&gateway->status->line[rank].reason,
+                                                                         memory_order_relaxed);
+    const spc_frame_t frame = {.kind = SPC_FRAME_STATUS,
+                               .flags = SPC_FRAME_OTHERS,
+                               .source = (uint16_t)rank,
+                               .tag = reason,
+                               .total_bytes = state,
+                               .offset = is_gone};
+    spc_gateway_send(gateway, &frame, NULL, 0);
+    gateway->told[rank] = state;
+    gateway->told_gone[rank] = is_gone;
+}
+
+/* A note that is being written is sent later: its writer notifies when it is complete. */
+static void tell_note(spc_gateway_t *gateway, uint32_t rank, spc_note_kind_t kind, bool *moved) {
+    uint32_t *told = &gateway->told_notes[rank * SPC_NOTE_KINDS + kind];
+    const uint32_t version = spc_note_version(spc_gateway_notes(gateway, rank), kind);
+    spc_note_t note;
+    if (version == *told || !spc_note_read(spc_gateway_notes(gateway, rank), kind, &note)) {
+        return;
+    }
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_NOTE, .flags = SPC_FRAME_OTHERS, .source = (uint16_t)rank, .tag = (int32_t)kind};
+    spc_gateway_send(gateway, &frame, &note, sizeof(note));
+    *told = version;
+    *moved = true;
+}
+
+static void progress_node(spc_gateway_t *gateway, uint32_t rank, bool *moved) {
+    const uint32_t state = spc_status_state(gateway->status, rank);
+    /* After the state, since `gone` comes first: one frame carries both. The state alone indicates news. */
+    const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(gateway->status, rank);
+    tell_note(gateway, rank, SPC_NOTE_CALL, moved);
+    tell_note(gateway, rank, SPC_NOTE_END, moved); /* written before the node ends */
+    if (state == gateway->told[rank] && is_gone == gateway->told_gone[rank]) {
+        return;
+    }
+    if (state >= SPC_NODE_FINISHED) {
+        /* A node that ends because of a lost connection is no news for others: they would name it, not the loss, if
+         * they learnt of it first. The mark was set before the node's wait ended, so it is seen here. */
+        const bool is_disconnected = spc_status_state(gateway->status, gateway->nodes) == SPC_NODE_DIED;
+        if (is_disconnected || !spc_gateway_send_are_empty(gateway, rank)) {
+            return;
+        }
+        spc_gateway_collective_flush(gateway, rank);
+    }
+    tell_state(gateway, rank, state, is_gone);
+    *moved = true;
+}
+
+/* True: all nodes here are gone, and that has been announced. */
+static bool spc_gateway_lifecycle_are_told(const spc_gateway_t *gateway) {
+    bool told = true;
+    for (uint32_t i = 0; i < gateway->here && told; i++) {
+        told = gateway->told_gone[gateway->ranks[i]];
+    }
+    return told;
+}
+
+/* ---- life of nodes: making known */
+
+static int spc_gateway_on_note(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    spc_note_t note;
+    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->length_bytes != sizeof(note)
+        || (frame->tag != SPC_NOTE_CALL && frame->tag != SPC_NOTE_END)) {
+        return SPC_EINVAL;
+    }
+    memcpy(&note, body, sizeof(note));
+    spc_note_write(spc_gateway_notes(gateway, frame->source), (spc_note_kind_t)frame->tag, &note);
+    return SPC_OK;
+}
+
+static void note_gone(spc_gateway_t *gateway, uint32_t box) {
+    bool are_gone = true;
+    for (uint32_t rank = 0; rank < gateway->nodes && are_gone; rank++) {
+        are_gone = spc_segment_box(&gateway->segment, rank) != box || gateway->sources[rank].is_gone;
+    }
+    gateway->gone |= (uint64_t)are_gone << box;
+}
+
+static int spc_gateway_on_status(spc_gateway_t *gateway, const spc_frame_t *frame) {
+    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
+        return SPC_EINVAL;
+    }
+    spc_gateway_source_t *source = &gateway->sources[frame->source];
+    if (frame->total_bytes == SPC_NODE_LIVE) {
+        spc_status_set_live(gateway->status, frame->source, frame->tag);
+        return SPC_OK;
+    }
+    source->state = (uint32_t)frame->total_bytes;
+    source->reason = frame->tag;
+    source->is_gone = frame->offset != 0;
+    source->is_known = false;
+    note_gone(gateway, spc_segment_box(&gateway->segment, frame->source));
+    return SPC_OK;
+}
+
+static bool make_known(spc_gateway_t *gateway, uint32_t rank) {
+    spc_gateway_source_t *source = &gateway->sources[rank];
+    const uint32_t features = gateway->config->features;
+    if (source->state < SPC_NODE_FINISHED) {
+        return false;
+    }
+    spc_gateway_drop_assemblies(gateway, rank); /* messages that it did not finish */
+    if (!spc_gateway_source_is_empty(gateway, rank)) {
+        return false;
+    }
+    if (source->is_gone) { /* first, as in the node's own box */
+        spc_status_set_gone(gateway->status, rank, gateway->events, gateway->nodes + 1, features);
+    }
+    spc_status_end(gateway->status, rank, (spc_node_state_t)source->state, source->reason, gateway->events,
+                   gateway->nodes + 1, features);
+    source->is_known = true;
+    return true;
+}
+
+/* ---- the last message: a box whose nodes are gone stays until it has got, and counted, all messages for them */
+
+static void shut_down(spc_gateway_t *gateway, uint64_t boxes) {
+    for (uint32_t box = 0; box < gateway->config->boxes; box++) {
+        if ((boxes & ~gateway->told_shutdown) >> box & 1) {
+            const spc_frame_t frame = {
+                .kind = SPC_FRAME_SHUTDOWN, .source = (uint16_t)gateway->box, .destination = (uint16_t)box};
+            spc_gateway_send(gateway, &frame, NULL, 0);
+        }
+    }
+    gateway->told_shutdown |= boxes;
+}
+
+static uint64_t other_boxes(const spc_gateway_t *gateway) {
+    return (UINT64_MAX >> (64 - gateway->config->boxes)) & ~(UINT64_C(1) << gateway->box);
+}
+
+/* Announces to all boxes that no more messages come: all nodes here are gone. */
+static void spc_gateway_shut_down(spc_gateway_t *gateway) {
+    shut_down(gateway, other_boxes(gateway));
+}
+
+/* True: no more messages come from any box. */
+static bool spc_gateway_is_shut_down(const spc_gateway_t *gateway) {
+    return gateway->shutdown == other_boxes(gateway);
+}
+
+static int spc_gateway_on_shutdown(spc_gateway_t *gateway, const spc_frame_t *frame) {
+    if (frame->source >= gateway->config->boxes || frame->source == gateway->box) {
+        return SPC_EINVAL;
+    }
+    gateway->shutdown |= UINT64_C(1) << frame->source;
+    return SPC_OK;
+}
+
+/* Announces ends of nodes here, and makes known those of nodes elsewhere. True: something was done. */
+static bool spc_gateway_lifecycle_progress(spc_gateway_t *gateway) {
+    bool moved = (gateway->gone & ~gateway->told_shutdown) != 0;
+    shut_down(gateway, gateway->gone);
+    for (uint32_t i = 0; i < gateway->here; i++) {
+        progress_node(gateway, gateway->ranks[i], &moved);
+    }
+    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
+        const uint32_t rank = gateway->ranks[i];
+        if (!gateway->sources[rank].is_known && make_known(gateway, rank)) {
+            moved = true;
+        }
+    }
+    return moved;
+}
+
+/* ---- routes to the other gateways, beside the link to the server (`direct` of spc_gateway_options_t)
+ *
+ * Each pair of boxes chooses its route once, before its first frame: a connection of its own between the two gateways,
+ * with an spc_link over it, or the server (the relay), which forwards each frame to its box. All frames between the two
+ * boxes take the chosen route: messages, arrivals, ends. So they arrive once and in the order in which they were sent.
+ * Until the choice, frames are held, in order.
+ *
+ * The gateway of the lower box leads. As soon as it knows where the other listens, it asks for a connection. The owner
+ * of the connections either hands one in at both ends, which chooses the direct route, or reports to the leader that
+ * none can be made; then the leader notifies the other through the server, and both relay. A follower that is handed a
+ * connection knows that its leader has chosen it: the leader sends its number over it, and hands in its own end.
+ *
+ * The leader replaces a connection that breaks later, and the link resumes on the new one. If there is none for
+ * `limits.timeout_ns`, the run ends: the relay has not seen the numbers of that link, and cannot go on for it. Silence
+ * alone never replaces a channel without a descriptor, which is MPI's.
+ *
+ * A gateway that has ended, with all of its frames acknowledged, announces it through the server, whose link surely
+ * delivers that: then the others keep nothing for it any more. */
+
+enum { BUFFER_BYTES = 1 << 16 };
+
+/* Messages about routes between gateways, through the server: the tag of a SPC_FRAME_ROUTE. */
+typedef enum word {
+    LISTENS = 1, /* to all; body: address for connections; empty: nowhere */
+    RELAYS,      /* leader: the pair goes through the server */
+    LEAVES,      /* to all: the sender has sent all its frames, and needs nothing more */
+} word_t;
+
+static bool is_leader(const spc_gateway_peer_t *peer) {
+    return peer->gateway->box < peer->box;
+}
+
+/* Makes the reading thread look around. */
+static void spc_gateway_wake_reader(const spc_gateway_t *gateway) {
+    const ssize_t written = write(gateway->wake[1], "", 1);
+    (void)written; /* full: the reading thread wakes anyway */
+}
+
+static int spc_gateway_route_create(spc_gateway_t *gateway) {
+    if (!gateway->options.direct) {
+        return SPC_OK;
+    }
+    gateway->peers = calloc(gateway->config->boxes, sizeof(*gateway->peers));
+    gateway->peers_buffer = malloc(BUFFER_BYTES);
+    if (gateway->peers == NULL || gateway->peers_buffer == NULL) {
+        return SPC_ENOMEM;
+    }
+    for (uint32_t box = 0; box < gateway->config->boxes; box++) {
+        gateway->peers[box] = (spc_gateway_peer_t){.gateway = gateway, .box = box};
+    }
+    return SPC_OK;
+}
+
+static void free_first(spc_gateway_peer_t *peer) {
+    spc_gateway_held_t *held = peer->first;
+    peer->first = held->next;
+    free(held);
+}
+
+static void spc_gateway_route_destroy(spc_gateway_t *gateway) {
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        while (gateway->peers[box].first != NULL) {
+            free_first(&gateway->peers[box]);
+        }
+        spc_link_destroy(gateway->peers[box].link);
+    }
+    free(gateway->peers);
+    free(gateway->peers_buffer);
+}
+
+/* A connection that is still of use. */
+static bool has_link(const spc_gateway_t *gateway, uint32_t box) {
+    return gateway->peers[box].link != NULL && !gateway->peers[box].is_over;
+}
+
+static bool is_down(const spc_gateway_t *gateway, uint32_t box) {
+    return has_link(gateway, box) && spc_link_state(gateway->peers[box].link) == SPC_LINK_DOWN;
+}
+
+static void write_peers(spc_gateway_t *gateway) {
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        if (has_link(gateway, box)) {
+            spc_link_write(gateway->peers[box].link);
+        }
+    }
+}
+
+/* The other gateways' links first: they may go through the server. */
+static void spc_gateway_write_links(spc_gateway_t *gateway) {
+    write_peers(gateway);
+    spc_link_write(gateway->link);
+}
+
+/* ---- routes: the choice */
+
+static void want(spc_gateway_peer_t *peer) {
+    const bool is_needed =
+        peer->way == SPC_GATEWAY_UNDECIDED
+        || (peer->way == SPC_GATEWAY_DIRECT && spc_link_state(peer->link) == SPC_LINK_DOWN);
+    if (is_leader(peer) && is_needed && !peer->is_over && !peer->is_awaited && peer->address[0] != '\0') {
+        peer->is_wanted = true;
+    }
+}
+
+/* Takes this way from now on; held frames go first. */
+static int choose(spc_gateway_peer_t *peer, spc_gateway_way_t way) {
+    spc_gateway_t *gateway = peer->gateway;
+    int status = SPC_OK;
+    peer->way = way;
+    while (peer->first != NULL && status == SPC_OK) {
+        const spc_frame_piece_t piece = {peer->first->body, peer->first->frame.length_bytes};
+        status = spc_gateway_queue_to(gateway, peer->box, &peer->first->frame, &piece, 1);
+        free_first(peer);
+    }
+    if (status == SPC_OK && way == SPC_GATEWAY_DIRECT && gateway->is_finishing) {
+        status = spc_link_finish(peer->link);
+    }
+    spc_gateway_write_links(gateway);
+    return status;
+}
+
+static int say(spc_gateway_t *gateway, uint16_t flags, uint32_t box, word_t word, const char *text) {
+    const spc_frame_t frame = {.kind = SPC_FRAME_ROUTE,
+                               .flags = flags,
+                               .source = (uint16_t)gateway->box,
+                               .destination = (uint16_t)box,
+                               .tag = word};
+    const spc_frame_piece_t piece = {text, strlen(text)};
+    return spc_link_send(gateway->link, &frame, &piece, 1);
+}
+
+static int choose_relay(spc_gateway_peer_t *peer) {
+    const int status = say(peer->gateway, 0, peer->box, RELAYS, "");
+    return status == SPC_OK ? choose(peer, SPC_GATEWAY_RELAYED) : status;
+}
+
+static int take_address(spc_gateway_peer_t *peer, const spc_frame_t *frame, const unsigned char *body) {
+    if (frame->length_bytes >= sizeof(peer->address) || peer->address[0] != '\0') {
+        return SPC_EINVAL;
+    }
+    memcpy(peer->address, body, frame->length_bytes);
+    peer->address[frame->length_bytes] = '\0';
+    want(peer);
+    return is_leader(peer) && peer->way == SPC_GATEWAY_UNDECIDED && peer->address[0] == '\0'
+               ? choose_relay(peer)
+               : SPC_OK;
+}
+
+/* Takes a SPC_FRAME_ROUTE from the link to the server. */
+static int spc_gateway_on_route(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    if (gateway->peers == NULL || frame->source >= gateway->config->boxes || frame->source == gateway->box) {
+        return SPC_EINVAL;
+    }
+    spc_gateway_peer_t *peer = &gateway->peers[frame->source];
+    switch (frame->tag) {
+    case LISTENS:
+        return take_address(peer, frame, body);
+    case RELAYS:
+        return is_leader(peer) || peer->way != SPC_GATEWAY_UNDECIDED ? SPC_EINVAL
+                                                                     : choose(peer, SPC_GATEWAY_RELAYED);
+    case LEAVES:
+        peer->is_over = true;
+        if (peer->link != NULL) {
+            spc_link_detach(peer->link);
+        }
+        return SPC_OK;
+    default:
+        return SPC_EINVAL;
+    }
+}
+
+/* ---- routes: calls of the owner of the connections */
+
+static spc_gateway_peer_t *find(spc_gateway_t *gateway, uint32_t box) {
+    const bool is_other = gateway->peers != NULL && box < gateway->config->boxes && box != gateway->box;
+    return is_other ? &gateway->peers[box] : NULL;
+}
+
+int spc_gateway_listens(spc_gateway_t *gateway, const char *address) {
+    if (gateway->peers == NULL || strlen(address) >= SPC_GATEWAY_ADDRESS_BYTES) {
+        return SPC_EINVAL;
+    }
+    pthread_mutex_lock(&gateway->lock);
+    const int status = say(gateway, SPC_FRAME_OTHERS, 0, LISTENS, address);
+    pthread_mutex_unlock(&gateway->lock);
+    return status;
+}
+
+int spc_gateway_next_wanted(spc_gateway_t *gateway, uint32_t *box, uint32_t *number,
+                            char address[SPC_GATEWAY_ADDRESS_BYTES]) {
+    int status = SPC_EAGAIN;
+    pthread_mutex_lock(&gateway->lock);
+    for (uint32_t i = 0; gateway->peers != NULL && i < gateway->config->boxes && status != SPC_OK; i++) {
+        spc_gateway_peer_t *peer = &gateway->peers[i];
+        if (peer->is_wanted) {
+            peer->is_wanted = false;
+            peer->is_awaited = true;
+            memcpy(address, peer->address, SPC_GATEWAY_ADDRESS_BYTES);
+            *box = i;
+            *number = ++peer->connection;
+            status = SPC_OK;
+        }
+    }
+    pthread_mutex_unlock(&gateway->lock);
+    return status;
+}
+
+static bool is_awaited(const spc_gateway_peer_t *peer, uint32_t number) {
+    return peer->is_awaited && peer->connection == number && !peer->is_over && !peer->gateway->has_left;
+}
+
+bool spc_gateway_is_wanted(spc_gateway_t *gateway, uint32_t box, uint32_t number) {
+    const spc_gateway_peer_t *peer = find(gateway, box);
+    if (peer == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&gateway->lock);
+    const bool is = is_awaited(peer, number);
+    pthread_mutex_unlock(&gateway->lock);
+    return is;
+}
+
+void spc_gateway_relay_peer(spc_gateway_t *gateway, uint32_t box, uint32_t number) {
+    spc_gateway_peer_t *peer = find(gateway, box);
+    if (peer == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&gateway->lock);
+    if (peer->way == SPC_GATEWAY_UNDECIDED && is_awaited(peer, number)) {
+        peer->is_awaited = false;
+        spc_gateway_fail(gateway, choose_relay(peer));
+    }
+    pthread_mutex_unlock(&gateway->lock);
+    spc_event_raise(gateway->event,
+                    gateway->config->features); /* spc_gateway_run may wait for frames that were held */
+    spc_gateway_wake_reader(gateway);
+}
+
+/* Route frames between gateways come from the server alone. */
+static int take(void *argument, const spc_frame_t *frame, const unsigned char *body) {
+    const spc_gateway_peer_t *peer = argument;
+    spc_gateway_t *gateway = peer->gateway;
+    const uint16_t *box_of_rank = spc_segment_part(&gateway->segment, SPC_REGION_PLACE, 0);
+    const bool is_theirs = frame->kind != SPC_FRAME_ROUTE
+                           && spc_frame_is_of_box(frame, (uint16_t)peer->box, box_of_rank, gateway->nodes);
+    return is_theirs ? gateway->deliver(gateway, frame, body) : SPC_EINVAL;
+}
+
+static int attach(spc_gateway_peer_t *peer, spc_channel_t *channel) {
+    const spc_gateway_t *gateway = peer->gateway;
+    spc_link_limits_t limits = gateway->options.limits;
+    if (spc_channel_descriptor(channel) < 0) { /* MPI's: there is no other one */
+        limits.broken_ns = limits.timeout_ns;
+    }
+    const spc_link_options_t options = {
+        .job = gateway->options.job,
+        .deliver = take,
+        .argument = peer,
+        .limits = limits,
+        .retained_max = UINT64_MAX / 2, /* credit bounds it */
+        .buffer = gateway->peers_buffer,
+        .buffer_bytes = BUFFER_BYTES,
+    };
+    int status = peer->link == NULL ? spc_link_create(&options, &peer->link) : SPC_OK;
+    status = status == SPC_OK ? spc_link_attach(peer->link, channel) : status;
+    if (status != SPC_OK) {
+        spc_channel_destroy(channel);
+    } else if (peer->way == SPC_GATEWAY_UNDECIDED) {
+        status = choose(peer, SPC_GATEWAY_DIRECT);
+    }
+    return status;
+}
+
+int spc_gateway_attach_peer(spc_gateway_t *gateway, uint32_t box, uint32_t number, spc_channel_t *channel) {
+    spc_gateway_peer_t *peer = find(gateway, box);
+    if (peer == NULL) {
+        spc_channel_destroy(channel);
+        return SPC_EINVAL;
+    }
+    pthread_mutex_lock(&gateway->lock);
+    const bool is_next = is_leader(peer) ? is_awaited(peer, number) : number > peer->connection;
+    if (!is_next || peer->way == SPC_GATEWAY_RELAYED || peer->is_over || gateway->has_left) {
+        spc_channel_destroy(channel);
+    } else {
+        peer->connection = number;
+        peer->is_awaited = false;
+        spc_gateway_fail(gateway, attach(peer, channel)); /* not the caller's error: the channel is taken */
+    }
+    pthread_mutex_unlock(&gateway->lock);
+    spc_gateway_wake_reader(gateway);
+    return SPC_OK;
+}
+
+int spc_gateway_count_peer(spc_gateway_t *gateway, uint32_t box, spc_gateway_peer_counts_t *counts) {
+    const spc_gateway_peer_t *peer = find(gateway, box);
+    if (peer == NULL) {
+        return SPC_EINVAL;
+    }
+    *counts = (spc_gateway_peer_counts_t){0};
+    pthread_mutex_lock(&gateway->lock);
+    counts->is_direct = peer->way == SPC_GATEWAY_DIRECT;
+    if (counts->is_direct) {
+        spc_link_count(peer->link, &counts->link);
+    }
+    pthread_mutex_unlock(&gateway->lock);
+    return SPC_OK;
+}
+
+/* ---- routes: the reading thread */
+
+static void look_after_peer(spc_gateway_peer_t *peer, uint64_t now_ns) {
+    if (spc_link_tick(peer->link, now_ns) == SPC_LINK_DEAD) {
+        const int reason = spc_link_reason(peer->link, &(int){0});
+        if (reason == SPC_ETIMEDOUT && peer->gateway->outcome == SPC_EAGAIN) {
+            peer->gateway->culprit = peer->box;
+        }
+        spc_gateway_fail(peer->gateway, reason);
+    }
+    want(peer);
+}
+
+/* Runs the clocks of these links, and handles connections that have broken. True: a connection is wanted
+ * (spc_gateway_next_wanted). */
+static bool spc_gateway_route_look_after(spc_gateway_t *gateway) {
+    const uint64_t now_ns = gateway->peers != NULL ? spc_clock_now_ns() : 0;
+    bool wants = false;
+    for (uint32_t box = 0; gateway->peers != NULL && !gateway->has_left && box < gateway->config->boxes;
+         box++) {
+        if (has_link(gateway, box)) {
+            look_after_peer(&gateway->peers[box], now_ns);
+        }
+        wants = wants || gateway->peers[box].is_wanted;
+    }
+    return wants;
+}
+
+static uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *gateway) {
+    uint64_t deadline_ns = SPC_NO_DEADLINE;
+    /* After the farewell no thread looks after these links any more. */
+    for (uint32_t box = 0; gateway->peers != NULL && !gateway->has_left && box < gateway->config->boxes;
+         box++) {
+        const uint64_t its_ns =
+            has_link(gateway, box) ? spc_link_deadline_ns(gateway->peers[box].link) : SPC_NO_DEADLINE;
+        deadline_ns = its_ns < deadline_ns ? its_ns : deadline_ns;
+    }
+    return deadline_ns;
+}
+
+/* Puts the connections to wait for into the array, which has room for all; returns how many. */
+static uint32_t spc_gateway_route_poll(const spc_gateway_t *gateway, struct pollfd polled[]) {
+    uint32_t count = 0;
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        const spc_link_t *link = gateway->peers[box].link;
+        const int descriptor = has_link(gateway, box) ? spc_link_descriptor(link) : -1;
+        if (descriptor >= 0) {
+            const short events = (short)(POLLIN | (spc_link_wants_write(link) ? POLLOUT : 0));
+            polled[count++] = (struct pollfd){.fd = descriptor, .events = events};
+        }
+    }
+    return count;
+}
+
+/* By descriptor: connections may have come and gone since the wait began. A read in vain finds nothing. */
+static int spc_gateway_route_read(spc_gateway_t *gateway, const struct pollfd polled[], uint32_t count) {
+    int status = SPC_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t box = 0; polled[i].revents != 0 && box < gateway->config->boxes && status == SPC_OK;
+             box++) {
+            if (has_link(gateway, box) && spc_link_descriptor(gateway->peers[box].link) == polled[i].fd) {
+                status = spc_link_read(gateway->peers[box].link);
+            }
+        }
+    }
+    return status;
+}
+
+static bool is_polled(const spc_gateway_t *gateway, uint32_t box) {
+    return has_link(gateway, box) && !is_down(gateway, box)
+           && spc_link_descriptor(gateway->peers[box].link) < 0;
+}
+
+/* Links whose channels have no descriptor are read again and again. True: there are such. */
+static bool spc_gateway_route_polls(const spc_gateway_t *gateway) {
+    bool is = false;
+    for (uint32_t box = 0; gateway->peers != NULL && !is && box < gateway->config->boxes; box++) {
+        is = is_polled(gateway, box);
+    }
+    return is;
+}
+
+static int spc_gateway_route_read_polled(spc_gateway_t *gateway) {
+    int status = SPC_OK;
+    for (uint32_t box = 0; gateway->peers != NULL && status == SPC_OK && box < gateway->config->boxes;
+         box++) {
+        status = is_polled(gateway, box) ? spc_link_read(gateway->peers[box].link) : SPC_OK;
+    }
+    return status;
+}
+
+static uint64_t count_frames(const spc_link_counts_t *counts) {
+    uint64_t frames = 0;
+    for (uint32_t kind = 0; kind < SPC_LINK_KINDS; kind++) {
+        const bool is_silence = kind == SPC_FRAME_ACKNOWLEDGE;
+        frames += is_silence ? 0 : counts->sent[kind].frames + counts->received[kind].frames;
+    }
+    return frames;
+}
+
+/* So far, over all links: frames, except those that only show that an end is alive; and reads that got something. */
+static void spc_gateway_route_count(const spc_gateway_t *gateway, uint64_t *frames, uint64_t *reads) {
+    *frames = *reads = 0;
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        if (gateway->peers[box].link != NULL) {
+            spc_link_counts_t counts;
+            spc_link_count(gateway->peers[box].link, &counts);
+            *frames += count_frames(&counts);
+            *reads += counts.reads;
+        }
+    }
+}
+
+/* True: there is work that only the reading thread does. */
+static bool spc_gateway_route_need_reader(const spc_gateway_t *gateway) {
+    bool needs = false;
+    for (uint32_t box = 0; gateway->peers != NULL && !needs && box < gateway->config->boxes; box++) {
+        const spc_gateway_peer_t *peer = &gateway->peers[box];
+        needs = peer->is_wanted || is_down(gateway, box)
+                || (peer->link != NULL && spc_link_wants_write(peer->link));
+    }
+    return needs;
+}
+
+/* ---- routes: the end */
+
+/* After _finish nothing more is sent. _are_flushed: all frames have arrived, or are in the link to the server. _leave
+ * announces that this gateway leaves. */
+static void spc_gateway_route_finish(spc_gateway_t *gateway) {
+    for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
+        if (has_link(gateway, box)) {
+            spc_gateway_fail(gateway, spc_link_finish(gateway->peers[box].link));
+        }
+    }
+}
+
+static bool spc_gateway_route_are_flushed(const spc_gateway_t *gateway) {
+    bool are = true;
+    for (uint32_t box = 0; gateway->peers != NULL && are && box < gateway->config->boxes; box++) {
+        const spc_gateway_peer_t *peer = &gateway->peers[box];
+        are =
+            peer->is_over || (peer->first == NULL && (peer->link == NULL || spc_link_is_flushed(peer->link)));
+    }
+    return are;
+}
+
+static void spc_gateway_route_leave(spc_gateway_t *gateway) {
+    if (gateway->peers != NULL) {
+        spc_gateway_fail(gateway, say(gateway, SPC_FRAME_OTHERS, 0, LEAVES, ""));
+        gateway->has_left = true;
+    }
+}
 
 /* ---- arriving frames */
 

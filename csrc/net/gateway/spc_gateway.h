@@ -21,8 +21,7 @@
  * Neither needs an interpreter.
  *
  * With `direct`, traffic between the nodes of two boxes goes from gateway to gateway, if the owner of the connections
- * can make one between them, and through the server otherwise; each pair chooses once, before its first frame
- * (spc_gateway_route.h).
+ * can make one between them, and through the server otherwise; each pair chooses once, before its first frame.
  *
  * Deadlocks. Gateways look at the status boards of their nodes. When some nodes wait for long, all gateways read their
  * boards twice, so that nothing can be on its way; one gateway, the judge, puts all boards together and searches for a

@@ -100,7 +100,32 @@ typedef struct spc_gateway_area {
     uint64_t ahead_bytes;
 } spc_gateway_area_t;
 
-typedef struct spc_gateway_peer spc_gateway_peer_t;
+/* The route to another gateway; see spc_gateway.c. */
+typedef enum spc_gateway_way {
+    SPC_GATEWAY_UNDECIDED,
+    SPC_GATEWAY_DIRECT,
+    SPC_GATEWAY_RELAYED
+} spc_gateway_way_t;
+
+typedef struct spc_gateway_held {
+    struct spc_gateway_held *next;
+    spc_frame_t frame;
+    unsigned char body[];
+} spc_gateway_held_t;
+
+typedef struct spc_gateway_peer {
+    spc_gateway_t *gateway;
+    uint32_t box;
+    spc_gateway_way_t way;
+    spc_gateway_held_t *first, *last; /* frames that wait for the choice */
+    spc_link_t *link;     /* SPC_GATEWAY_DIRECT; else NULL */
+    bool is_wanted; /* leader: a connection is to be made, and its maker has not been asked for it yet; */
+    bool is_awaited; /* its maker has been asked */
+    bool is_over; /* LEAVES has come */
+    uint32_t connection; /* leader: the last one asked for; follower: the last one handed in */
+    char address[SPC_GATEWAY_ADDRESS_BYTES]; /* its address; empty: not known, or nowhere */
+} spc_gateway_peer_t;
+
 typedef struct spc_gateway_boards spc_gateway_deadlock_t; /* spc_gateway_deadlock.c */
 
 struct spc_gateway {
@@ -172,19 +197,14 @@ static inline bool spc_gateway_is_elsewhere(const spc_gateway_t *gateway, uint32
 /* Ends the run of this gateway with that outcome, if it has none yet; SPC_OK: it goes on. */
 void spc_gateway_fail(spc_gateway_t *gateway, int outcome);
 
-/* The other gateways' links first: they may go through the server. */
-void spc_gateway_write_links(spc_gateway_t *gateway);
-
-/* Makes the reading thread look around. */
-void spc_gateway_wake_reader(const spc_gateway_t *gateway);
-
 /* Queues a frame with a body in one piece, or fails the gateway: the queue is bounded by credit, and by the few phases
  * that can be open at once. */
 void spc_gateway_send(spc_gateway_t *gateway, const spc_frame_t *frame, const void *body,
                       uint32_t length_bytes);
 
-void spc_gateway_queue(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
-                       uint32_t count);
+/* Queues a frame for that box: by its route, or until that is chosen. */
+int spc_gateway_queue_to(spc_gateway_t *gateway, uint32_t box, const spc_frame_t *frame,
+                         const spc_frame_piece_t *pieces, uint32_t count);
 
 /* ---- rows */
 int spc_gateway_send_create(spc_gateway_t *gateway);
@@ -240,20 +260,6 @@ bool spc_gateway_areas_progress(spc_gateway_t *gateway);
 /* True: it has closed a communicator, and that is not announced yet (a node here) or not made known here (a node
  * elsewhere). */
 bool spc_gateway_is_leaving(const spc_gateway_t *gateway, uint32_t rank);
-
-/* ---- ends */
-int spc_gateway_lifecycle_create(spc_gateway_t *gateway);
-int spc_gateway_on_note(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
-int spc_gateway_on_status(spc_gateway_t *gateway, const spc_frame_t *frame);
-int spc_gateway_on_shutdown(spc_gateway_t *gateway, const spc_frame_t *frame);
-/* Announces to all boxes that no more messages come: all nodes here are gone. */
-void spc_gateway_shut_down(spc_gateway_t *gateway);
-/* True: no more messages come from any box. */
-bool spc_gateway_is_shut_down(const spc_gateway_t *gateway);
-/* True: all nodes here are gone, and that has been announced. */
-bool spc_gateway_lifecycle_are_told(const spc_gateway_t *gateway);
-/* Announces ends of nodes here, and makes known those of nodes elsewhere. True: something was done. */
-bool spc_gateway_lifecycle_progress(spc_gateway_t *gateway);
 
 /* ---- boards */
 int spc_gateway_deadlock_create(spc_gateway_t *gateway);

@@ -10,8 +10,133 @@
 #include "net/gateway/spc_gateway_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/spc_error.h"
+
+/* ---- frames onto the links: to the server, or to other gateways */
+
+void spc_gateway_fail(spc_gateway_t *gateway, int outcome) {
+    if (outcome != SPC_OK && gateway->outcome == SPC_EAGAIN) {
+        gateway->outcome = outcome;
+    }
+}
+
+static int hold(spc_gateway_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                uint32_t count) {
+    size_t length_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        length_bytes += pieces[i].length_bytes;
+    }
+    spc_gateway_held_t *held = malloc(sizeof(*held) + length_bytes);
+    if (held == NULL) {
+        return SPC_ENOMEM;
+    }
+    held->next = NULL;
+    held->frame = *frame;
+    held->frame.length_bytes = (uint32_t)length_bytes;
+    unsigned char *at = held->body;
+    for (uint32_t i = 0; i < count; i++) {
+        if (pieces[i].length_bytes != 0) { /* an empty piece may have no address */
+            memcpy(at, pieces[i].start, pieces[i].length_bytes);
+            at += pieces[i].length_bytes;
+        }
+    }
+    *(peer->first == NULL ? &peer->first : &peer->last->next) = held;
+    peer->last = held;
+    return SPC_OK;
+}
+
+/* The server forwards it as it is. It would collect arrivals, and messages could overtake them. */
+static int relay(const spc_gateway_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                 uint32_t count) {
+    spc_frame_t part = *frame;
+    part.destination = (uint16_t)peer->box;
+    part.flags &= (uint16_t)~SPC_FRAME_OTHERS;
+    part.flags |= frame->kind == SPC_FRAME_ARRIVE ? SPC_FRAME_FORWARD : 0;
+    return spc_link_queue(peer->gateway->link, &part, pieces, count);
+}
+
+int spc_gateway_queue_to(spc_gateway_t *gateway, uint32_t box, const spc_frame_t *frame,
+                         const spc_frame_piece_t *pieces, uint32_t count) {
+    spc_gateway_peer_t *peer = &gateway->peers[box];
+    if (box == gateway->box || peer->is_over) {
+        return SPC_OK;
+    }
+    switch (peer->way) {
+    case SPC_GATEWAY_DIRECT:
+        return spc_link_queue(peer->link, frame, pieces, count);
+    case SPC_GATEWAY_RELAYED:
+        return relay(peer, frame, pieces, count);
+    default:
+        return hold(peer, frame, pieces, count);
+    }
+}
+
+/* One frame for each box, with its ranks only. */
+static int queue_message(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                         uint32_t count) {
+    const uint16_t *ranks = pieces[0].start;
+    spc_frame_piece_t parts[4];
+    uint64_t done = 0;
+    int status = SPC_OK;
+    for (uint32_t first = 0; first < frame->count && status == SPC_OK; first++) {
+        const uint32_t box = spc_segment_box(&gateway->segment, ranks[first]);
+        uint16_t list[SPC_NODES_MAX + 4] = {0};
+        spc_frame_t part = *frame;
+        part.count = 0;
+        for (uint32_t i = first; (done >> box & 1) == 0 && i < frame->count; i++) {
+            if (spc_segment_box(&gateway->segment, ranks[i]) == box) {
+                list[part.count++] = ranks[i];
+            }
+        }
+        if (part.count != 0) {
+            done |= UINT64_C(1) << box;
+            memcpy(parts, pieces, count * sizeof(parts[0]));
+            parts[0] = (spc_frame_piece_t){list, spc_round_up(part.count * sizeof(list[0]), 8)};
+            part.destination = (uint16_t)box;
+            status = spc_gateway_queue_to(gateway, box, &part, parts, count);
+        }
+    }
+    return status;
+}
+
+static int queue_to_peers(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                          uint32_t count) {
+    uint64_t boxes = UINT64_C(1) << frame->destination % 64;
+    int status = SPC_OK;
+    if (frame->kind == SPC_FRAME_MESSAGE) {
+        return queue_message(gateway, frame, pieces, count);
+    }
+    if (frame->kind == SPC_FRAME_ARRIVE) {
+        memcpy(&boxes, pieces[0].start, sizeof(boxes));
+    } else if ((frame->flags & SPC_FRAME_OTHERS) != 0) {
+        boxes = UINT64_MAX;
+    }
+    for (uint32_t box = 0; box < gateway->config->boxes && status == SPC_OK; box++) {
+        if (boxes >> box & 1) {
+            status = spc_gateway_queue_to(gateway, box, frame, pieces, count);
+        }
+    }
+    return status;
+}
+
+static void spc_gateway_queue(spc_gateway_t *gateway, const spc_frame_t *frame,
+                              const spc_frame_piece_t *pieces, uint32_t count) {
+    gateway->sent_frames += frame->kind != SPC_FRAME_BOARD;
+    const int status = gateway->peers != NULL ? queue_to_peers(gateway, frame, pieces, count)
+                                              : spc_link_queue(gateway->link, frame, pieces, count);
+    /* Frames that arrive when all nodes here are gone cause none that any node needs. */
+    spc_gateway_fail(gateway, status == SPC_ECLOSED && gateway->is_finishing ? SPC_OK : status);
+}
+
+void spc_gateway_send(spc_gateway_t *gateway, const spc_frame_t *frame, const void *body,
+                      uint32_t length_bytes) {
+    const spc_frame_piece_t piece = {body, length_bytes};
+    spc_gateway_queue(gateway, frame, &piece, length_bytes != 0 ? 1 : 0);
+}
+
+/* ---- rows */
 
 int spc_gateway_send_create(spc_gateway_t *gateway) {
     const uint32_t elsewhere = gateway->nodes - gateway->here;
