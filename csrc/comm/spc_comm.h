@@ -385,7 +385,7 @@ void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **b
 /* After SPC_EMISMATCH: the call of `rank`, if that is known (true), and the phase, a running number. */
 bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *signature, uint64_t *phase);
 
-/* ---- collectives that move data: spc_comm_gathering.c ---- */
+/* ---- collectives that move data ---- */
 
 /*
  * The data that one node gives and gets in one of SPC_OPERATION_DATA_…: BCAST and SCATTER from the root to the others,

@@ -237,21 +237,6 @@ void spc_comm_settle_fuzzy(spc_comm_t *comm);
 bool spc_comm_enter(spc_comm_t *comm);
 void spc_comm_leave(spc_comm_t *comm);
 
-/* A collective call that waits: past the gate, perturbed if the run is, and `inside(comm, call)` between enter and
- * leave. A refusal gives its status. */
-typedef int spc_comm_inside_t(spc_comm_t *comm, void *call);
-int spc_comm_run_collective(spc_comm_t *comm, spc_comm_inside_t *inside, void *call);
-
-/* Polls a moment for the pending phase. True: it is complete. */
-bool spc_comm_poll_phase(spc_comm_t *comm);
-
-/* Its halves, after enter and before leave: starts an operation, or continues the same one that was left; waits until
- * all have entered it; returns its status. After the last half the caller ends it: pending.entered = false. */
-int spc_comm_start_phase(spc_comm_t *comm, const spc_signature_t *signature, const void *value,
-                         uint64_t length_bytes);
-int spc_comm_wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns);
-int spc_comm_outcome(spc_comm_t *comm);
-
 /* spc_comm_collective, after enter and before leave. */
 int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                                const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns);

@@ -3,7 +3,7 @@
 """Collectives underneath the methods of `Comm`: barriers, fuzzy barriers, and those that move data.
 
 In a collective that moves data, each node's contribution is encoded first; then the core does the rest in one call
-(spc_comm_gathering.c). A node that cannot contribute its value takes part all the same and reports that, since the
+(spc_comm_collective.c). A node that cannot contribute its value takes part all the same and reports that, since the
 others wait for it; then it raises.
 """
 
