@@ -8,8 +8,7 @@
  *   epoll          the server's wait for sockets     else poll
  *   pidfd                                            probed and reported; nothing here needs it
  *
- * Only spc_platform_linux.c, spc_platform_posix.c and spc_process.c include system headers of one system; the posix
- * file is also what a system without these features (macOS) is compiled from. A feature can be disabled by a mask, so
+ * Only spc_platform.c and spc_process.c include system headers of one system. A feature can be disabled by a mask, so
  * that tests can force every fallback. Any thread of any process may call any function here.
  */
 #ifndef SPC_PLATFORM_H

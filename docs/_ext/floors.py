@@ -34,7 +34,7 @@ def floor(path):
 def modules():
     """{header's stem: its floor}; spc_comm_send.c belongs to spc_comm."""
     found = (ROOT / "csrc").rglob("spc_*.h")
-    return {path.stem: floor(path) for path in found if not path.stem.endswith(("_private", "_native"))}
+    return {path.stem: floor(path) for path in found if not path.stem.endswith("_private")}
 
 
 def around(module):
