@@ -9,10 +9,7 @@
  *   spc_api_collective.c   barriers and reductions of numbers
  *   spc_api_array.c        reductions of arrays
  *   spc_api_gathering.c    bcast, scatter, gather, allgather, alltoall
- *   spc_api_data.c         spcomm_data_t to a payload, a received message to spcomm_message_t
- *   spc_api_message.c      sending and receiving
- *   spc_api_handler.c      handlers of active messages
- *   spc_api_coordinated.c  coordinated messages
+ *   spc_api_message.c      sending and receiving: data, messages, handlers, coordinated messages
  *   spc_api_trace.c        calls in the trace
  *
  * The interface adds no protocol: all exact behaviour is in spc_comm. These files check arguments, turn timeouts into
@@ -141,13 +138,8 @@ void spc_api_drop_left(spcomm_t *comm);
 
 /* ---- handlers ---- */
 
-/* Calls the handlers of messages that have come. SPC_OK; SPC_EINTERRUPTED: a handler ended this call. */
-int spc_api_run_handlers(spcomm_t *comm);
-
-/* The same for all communicators: spc_comm_options_t.handle. */
+/* Calls the handlers of messages that have come, in all communicators: spc_comm_options_t.handle. */
 int spc_api_handle(void *argument);
-
-bool spc_api_has_handler(spcomm_t *comm, int32_t tag);
 
 /* Before a part is destroyed. */
 void spc_api_drop_handlers(spcomm_t *comm);
@@ -199,22 +191,5 @@ int spc_api_encode(const char *call, const spcomm_data_t *data, spc_api_encoded_
 /* Turns the core's message into the program's: afterwards it has been released, or belongs to `message`. With `any`
  * every format is given as it is. SPC_EFORMAT, SPC_ENOMEM: nothing has changed, and the caller gives it back. */
 int spc_api_decode(spcomm_t *comm, spc_message_t *found, bool any, spcomm_message_t *message);
-
-/* spc_api_decode, with its failure handled: the message goes back to its place, with a sentence. */
-int spc_api_hand_over(spcomm_t *comm, const char *call, spc_message_t *found, bool any,
-                      spcomm_message_t *message);
-
-/* ---- destinations ---- */
-
-typedef struct spc_api_targets {
-    uint32_t count;
-    int32_t ranks[SPCOMM_DESTINATION_RANKS];
-} spc_api_targets_t;
-
-/* SPC_ERANK, SPC_EINVAL with a sentence. */
-int spc_api_targets_one(const spcomm_t *comm, const char *call, int32_t dest, spc_api_targets_t *targets);
-int spc_api_targets_set(const spcomm_t *comm, const char *call, const spcomm_destination_t *dest,
-                        spc_api_targets_t *targets);
-void spc_api_targets_all(const spcomm_t *comm, spc_api_targets_t *targets);
 
 #endif
