@@ -78,14 +78,14 @@ typedef struct spc_node {
     uint64_t core_ticks; /* when it was last looked up */
     uint64_t core_wait_ns;
 
-    /* Waiting together: spc_node_wait.c. */
+    /* Waiting together. */
     _Atomic uintptr_t leader; /* the thread that waits on the node's event and drains for all, or 0 */
     _Atomic uint32_t followers; /* threads that wait on `handover` */
     _Atomic uint32_t handover; /* bumped when followers should look again; private to the process */
     spc_waiter_t waiter; /* of the leader */
     _Atomic bool moved; /* part of a message has come; relaxed: the leader polls for the next part */
 
-    /* The leader's published state: spc_node_board.c. */
+    /* The leader's published state. */
     spc_board_shared_t *board; /* NULL: there is none */
     const struct spc_node_wait *located; /* the thread whose caller `entry` names */
     spc_board_entry_t entry;
@@ -163,12 +163,6 @@ static inline int spc_node_test_or_wait(spc_node_wait_t *wait, uint64_t deadline
     return status == SPC_OK ? wait->status : status;
 }
 
-/* For a wait that leads, by spc_node_wait.c: finds out where the caller is, without any lock; just before a sleep and
- * just after it. */
-int spc_node_locate(spc_node_wait_t *wait); /* SPC_OK, SPC_EINTERRUPTED */
-uint64_t spc_node_settle(spc_node_wait_t *wait, uint32_t seen);
-void spc_node_wake(spc_node_wait_t *wait);
-
 /* Sends queued messages and drains arrivals. */
 void spc_node_progress(spc_node_t *node);
 
@@ -193,10 +187,6 @@ static inline int spc_node_take(spc_node_t *node, const spc_match_t *match, spc_
 
 /* Unlocks after the inbox was used: wakes threads of this node whose waits may now be satisfied. */
 void spc_node_unlock(spc_node_t *node);
-
-/* Number of polls of a poll_ call, learnt from the leader's waits: about two microseconds at most, which is less than
- * releasing an interpreter's lock and taking it again may cost. */
-void spc_node_choose_polls(spc_node_t *node);
 
 /* A name for the calling thread; never 0. */
 uintptr_t spc_node_this_thread(void);

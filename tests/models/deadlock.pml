@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proving a deadlock (csrc/diagnose/spc_deadlock.c, csrc/node/spc_node_board.c): who is said to wait for ever does.
+ * Proving a deadlock (csrc/diagnose/spc_deadlock.c, csrc/node/spc_node.c): who is said to wait for ever does.
  *
  * Three nodes do a few things each, any: send a message to another node, receive from a certain one or from any, enter
  * the barrier and wait in it; then they end, sooner or later. With -DRECEIPTS they wait until what they send has been
