@@ -15,7 +15,7 @@
  * under way, each would chase the other for ever; so after its first attempt each tries one of the next numbers at
  * random, of ever more.
  *
- * Then the memory comes, as in spc_comm_making.h, and with several boxes the members report to the first one whether
+ * Then the memory comes, as in a split, and with several boxes the members report to the first one whether
  * it has come, and hear from it.
  */
 #ifndef SPC_DUPLICATE_H
