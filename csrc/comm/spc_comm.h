@@ -294,7 +294,7 @@ bool spc_message_claim(spc_comm_t *comm, spc_message_t *message);
 /* Releases by handle the memory of a message of storage ARENA or HEAP: for owners that outlive the message. */
 void spc_comm_release_stored(spc_comm_t *comm, spc_storage_t storage, void *handle);
 
-/* ---- blocks: spc_comm_block.c ---- */
+/* ---- blocks ---- */
 
 /*
  * A block is a piece of an arena, spc_block_payload and capacity_bytes of it. A node that has taken a block holds it

@@ -35,9 +35,6 @@ spc_comm_area_t spc_comm_area_of_run(const spc_segment_t *segment);
 uint64_t spc_comm_area_bytes(const spc_config_t *config, uint32_t size);
 spc_comm_area_t spc_comm_area_in(const spc_config_t *config, uint32_t size, unsigned char *memory);
 
-/* In the segment: a node's part of the scratch. */
-uint64_t spc_comm_scratch_stride(const spc_config_t *config);
-
 /* Precedes the area of a split communicator with members in several boxes: for the gateways. */
 typedef struct spc_comm_table {
     uint32_t size;
