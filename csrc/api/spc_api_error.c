@@ -206,13 +206,6 @@ int spc_api_refuse(int status, const char *sentence, ...) {
     return status;
 }
 
-int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t root) {
-    if (root >= 0 && (uint32_t)root < comm->size) {
-        return SPC_OK;
-    }
-    return spc_api_refuse_rank(comm, call, root, ", which should be root", "");
-}
-
 int spc_api_refuse_rank(const spcomm_t *comm, const char *call, int32_t rank, const char *role,
                         const char *constants) {
     if (rank > 0 && comm->size == 1 && comm->root == comm && !comm->asked_for_one) {

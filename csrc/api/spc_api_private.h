@@ -6,9 +6,7 @@
  *   spc_api_error.c        statuses, and the sentences of spcomm_last_error
  *   spc_api_membership.c   the run this process was started for
  *   spc_api_startup.c      joining, leaving, dividing
- *   spc_api_collective.c   barriers and reductions of numbers
- *   spc_api_array.c        reductions of arrays
- *   spc_api_gathering.c    bcast, scatter, gather, allgather, alltoall
+ *   spc_api_collective.c   barriers, reductions of numbers and of arrays, bcast, scatter, gather, allgather, alltoall
  *   spc_api_message.c      sending and receiving: data, messages, handlers, coordinated messages
  *   spc_api_trace.c        calls in the trace
  *
@@ -124,14 +122,7 @@ int spc_api_check(spcomm_t *comm, const char *call);
 int spc_api_refuse_rank(const spcomm_t *comm, const char *call, int32_t rank, const char *role,
                         const char *constants);
 
-/* SPC_OK if such a root exists; else SPC_ERANK, with its sentence. */
-int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t root);
-
 /* ---- collective calls that can be continued ---- */
-
-/* False: another thread is inside one, or this thread's handler; the sentence reports which. */
-bool spc_api_enter_collective(spcomm_t *comm, const char *call);
-void spc_api_leave_collective(spcomm_t *comm);
 
 /* After close: no call continues the one that was left. */
 void spc_api_drop_left(spcomm_t *comm);

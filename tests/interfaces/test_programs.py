@@ -14,7 +14,12 @@ import pytest
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CSRC = HERE.parent / "csrc"
-API_TESTS = ["test_api_message.c", "test_api_collective.c", "test_api_gathering.c", "test_api_array.c"]
+API_TESTS = [
+    "test_api_message.c",
+    "test_api_collective.c",
+    "test_api_collective_gathering.c",
+    "test_api_collective_array.c",
+]
 SIZES = [1, 2, 4]
 FEATURES_OFF = {"SPCOMM_DISABLE": "memfd,futex,pidfd,epoll,wipe_on_fork"}
 
