@@ -2,13 +2,11 @@
 /*
  * spc_api_private: shared parts of the public C interface (spcomm/spcomm.h). No other file includes it.
  *
- *   spc_api_registry.c     the static state of the process
+ *   spc_api_registry.c     the static state of the process; calls in the trace
  *   spc_api_error.c        statuses, and the sentences of spcomm_last_error
- *   spc_api_membership.c   the run this process was started for
- *   spc_api_startup.c      joining, leaving, dividing
+ *   spc_api_startup.c      the run this process was started for; joining, leaving, dividing
  *   spc_api_collective.c   barriers, reductions of numbers and of arrays, bcast, scatter, gather, allgather, alltoall
  *   spc_api_message.c      sending and receiving: data, messages, handlers, coordinated messages
- *   spc_api_trace.c        calls in the trace
  *
  * The interface adds no protocol: all exact behaviour is in spc_comm. These files check arguments, turn timeouts into
  * deadlines and statuses into sentences, and hand memory over to the program.
@@ -143,27 +141,6 @@ void spc_api_drop_handlers(spcomm_t *comm);
 
 spc_trace_t *spc_api_enter(const spcomm_t *comm, const char *call); /* NULL: nothing is traced */
 void spc_api_leave(spc_trace_t *const *trace);
-
-/* ---- membership ---- */
-
-typedef struct spc_api_membership {
-    int descriptor;
-    uint32_t rank;
-    uint32_t size;
-    int32_t group;
-    int report; /* -1: none */
-} spc_api_membership_t;
-
-/* Whether this process was started as a node. Removes SPCOMM_NODE and SPCOMM_REPORT from the environment, so that
- * programs it starts are no nodes, and keeps both descriptors from passing to them. False: the descriptor no longer is
- * that segment. */
-bool spc_api_membership(spc_api_membership_t *member);
-
-/* Refuses a program that a node has executed in its own place; for a process that is no node yet. */
-int spc_api_check_executed(void);
-
-/* Records in the environment that this process is a node, for spc_api_check_executed. */
-void spc_api_mark_joined(uint32_t rank, uint32_t size);
 
 /* ---- data ---- */
 

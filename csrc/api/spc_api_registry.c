@@ -82,7 +82,7 @@ spcomm_t *spcomm_current(void) {
     return spc_api_root();
 }
 
-/* ---- trace */
+/* ---- trace: the calls of C and C++ programs. Call names are recorded; C programs report no call sites. */
 
 /* "spcomm_send()": "send". */
 static uint32_t name_call(spc_trace_t *trace, const char *call) {
@@ -118,4 +118,18 @@ uint32_t spc_api_call_number(spc_trace_t *trace, const char *call) {
     }
     pthread_mutex_unlock(&naming);
     return number;
+}
+
+spc_trace_t *spc_api_enter(const spcomm_t *comm, const char *call) {
+    spc_trace_t *trace = comm == NULL || comm->core == NULL ? NULL : spc_comm_trace(comm->core);
+    if (trace != NULL) {
+        spc_comm_trace_call(comm->core, spc_api_call_number(trace, call), 0, 0);
+    }
+    return trace;
+}
+
+void spc_api_leave(spc_trace_t *const *trace) {
+    if (*trace != NULL) {
+        spc_trace_record(*trace, &(spc_trace_event_t){.kind = SPC_TRACE_RETURN});
+    }
 }

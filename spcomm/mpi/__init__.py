@@ -10,7 +10,7 @@ import sys
 
 MPI4PY_VARIABLE = "MPI4PY_LIBMPI"  # mpi4py loads the library that it names
 LOADER_VARIABLE = "DYLD_LIBRARY_PATH" if sys.platform == "darwin" else "LD_LIBRARY_PATH"
-# The loader's path as it was before; the node restores it (csrc/api/spc_api_membership.c) for programs that it starts.
+# The loader's path as it was before; the node restores it (csrc/api/spc_api_startup.c) for programs that it starts.
 RESTORED_VARIABLE = "SPCOMM_LIBRARY_PATH"
 # The library with MPICH's ABI, for mpi4py and programs that MPICH's mpicc compiled; and with the standard's ABI, for
 # those of `spcomm mpicc`.
