@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # an import before `main` is one that Ctrl-C ends with a traceback
     from collections.abc import Callable
 
-    from spcomm.command_help import CommandHelp
+    from spcomm.argument_parser import ArgumentParser
 
 
 def main(arguments: "list[str] | None" = None) -> int:
@@ -105,9 +105,9 @@ class _Command:
     def __call__(self, words: "list[str]") -> int:
         return __import__(self.module, fromlist=("main",)).main(words, *self.name)
 
-    def help(self) -> "CommandHelp":
-        """Return the help of the command."""
-        return __import__(self.module, fromlist=("main",)).command_help(*self.name)
+    def parser(self) -> "ArgumentParser":
+        """Return the parser of the command."""
+        return __import__(self.module, fromlist=("main",)).parser(*self.name)
 
 
 class _Starter(_Command):
@@ -159,10 +159,10 @@ def summaries() -> "dict[str, str]":
     return {name: text for name, (_call, text) in _COMMANDS.items()}
 
 
-def help_of(name: str) -> "CommandHelp | None":
-    """Return the help of a command; None if it has none, or there is no such command."""
+def parser_of(name: str) -> "ArgumentParser | None":
+    """Return the parser of a command; None if it has none, or there is no such command."""
     call = _COMMANDS[name][0] if name in _COMMANDS else None
-    return call.help() if isinstance(call, _Command) else None
+    return call.parser() if isinstance(call, _Command) else None
 
 
 def _unknown(name: str) -> int:

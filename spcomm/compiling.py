@@ -6,26 +6,21 @@ import sys
 from pathlib import Path
 
 from spcomm import mpi
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm config`."""
-    rows = [
-        ("--cflags", "options for compiling"),
-        ("--libs", "options for linking: the static library, and the system libraries that it needs"),
-        ("--includedir", "the folder of the headers"),
-        ("--library", "the static library"),
-        ("--version", "the version of spcomm"),
-        ("--mpi-bin", "the folder with mpicc, mpicxx, mpiexec and mpirun, for PATH"),
-    ]
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm config`."""
+    made = ArgumentParser(
+        "spcomm config",
         "spcomm config [--cflags] [--libs] [--includedir] [--library] [--version] [--mpi-bin]",
         "Prints compiler flags for a program that includes spcomm/spcomm.h (C) or spcomm/speedescomm.hpp (C++):\n\n"
         "  cc program.c $(spcomm config --cflags --libs) -o program && spcomm run -n 4 ./program",
-        ("", rows),
-        closing="Without options, it prints all of these.",
+        "Without options, it prints all of these.",
     )
+    for name, (_value, text) in _OPTIONS.items():
+        made.add_argument(name, action="append_const", dest="names", const=name, default=[], help=text)
+    return made
 
 
 def include_dir() -> Path:
@@ -78,31 +73,28 @@ def _version() -> str:
 
 
 _OPTIONS = {
-    "--cflags": lambda: shlex.join(cflags()),
-    "--libs": lambda: shlex.join(libs()),
-    "--includedir": lambda: str(include_dir()),
-    "--library": lambda: str(library()),
-    "--version": _version,
-    "--mpi-bin": lambda: mpi.folder("bin"),
+    "--cflags": (lambda: shlex.join(cflags()), "options for compiling"),
+    "--libs": (
+        lambda: shlex.join(libs()),
+        "options for linking: the static library, and the system libraries that it needs",
+    ),
+    "--includedir": (lambda: str(include_dir()), "the folder of the headers"),
+    "--library": (lambda: str(library()), "the static library"),
+    "--version": (_version, "the version of spcomm"),
+    "--mpi-bin": (lambda: mpi.folder("bin"), "the folder with mpicc, mpicxx, mpiexec and mpirun, for PATH"),
 }
 
 
 def main(words: "list[str]") -> int:
     """Entry point of `spcomm config`; return the exit code."""
-    if "-h" in words or "--help" in words:
-        print(command_help().text(), end="")
-        return 0
-    wrong = [word for word in words if word not in _OPTIONS]
-    if wrong:
-        print(f"spcomm config: no option {wrong[0]!r}; there are {', '.join(_OPTIONS)}", file=sys.stderr)
-        return 125
+    names = parser().parse_args(words).names
     try:
-        if not words:
-            for name, value in _OPTIONS.items():
+        if not names:
+            for name, (value, _text) in _OPTIONS.items():
                 print(f"{name:<13} {value()}")
             return 0
         # In the order that a compiler needs, whatever the order here.
-        print(*[value() for name, value in _OPTIONS.items() if name in words])
+        print(*[value() for name, (value, _text) in _OPTIONS.items() if name in names])
     except FileNotFoundError as error:
         print(f"spcomm config: {error}", file=sys.stderr)
         return 125

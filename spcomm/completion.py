@@ -6,13 +6,13 @@ this version accepts. The answer is a line FILE or FOLDER, for names that the sh
 word, with a tab before its description.
 """
 
-import sys
+from argparse import SUPPRESS
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser, one_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.command_help import Arguments
+    from spcomm.argument_parser import Arguments
 
 _BASH = r"""
 _spcomm() {
@@ -69,31 +69,27 @@ complete -c spcomm -f -a '(__spcomm_complete)'
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm completion`."""
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm completion`."""
+    made = ArgumentParser(
+        "spcomm completion",
         "spcomm completion bash|zsh|fish",
         "Prints what makes a shell complete commands, options and values of spcomm when Tab is pressed.",
-        closing="A shell that reads one of these lines at its start has it in every session:\n\n"
+        "A shell that reads one of these lines at its start has it in every session:\n\n"
         '  bash  ~/.bashrc                   eval "$(spcomm completion bash)"\n'
         '  zsh   ~/.zshrc, after compinit    eval "$(spcomm completion zsh)"\n'
         "  fish  ~/.config/fish/config.fish  spcomm completion fish | source",
-        arguments=lambda before: [] if before else [(name, "") for name in _SCRIPTS],
+        completed=lambda before: [] if before else [(name, "") for name in _SCRIPTS],
     )
+    made.add_argument("shell", metavar="bash|zsh|fish", type=one_of("shell", list(_SCRIPTS)), help=SUPPRESS)
+    return made
 
 
 def main(words: "list[str]") -> int:
     """Print the lines for a shell, or, for these, what may stand at the cursor."""
     if words[:1] == ["--words"]:
         return _answer(words[1], words[2:])
-    if words and words[0] in ("-h", "--help"):
-        sys.stdout.write(command_help().text())
-        return 0
-    if len(words) != 1 or words[0] not in _SCRIPTS:
-        given = f"{' '.join(words)} is not a shell it knows" if words else "the name of a shell is missing"
-        print(f"spcomm completion: {given}; give one of {', '.join(_SCRIPTS)}", file=sys.stderr)
-        return 125
-    sys.stdout.write(script(words[0]))
+    print(script(parser().parse_args(words).shell), end="")
     return 0
 
 
@@ -136,11 +132,11 @@ def complete(words: "list[str]") -> "Arguments":
 
 
 def _allowed(before: "list[str]", word: str) -> "Arguments":
-    from spcomm.cli import help_of, summaries
+    from spcomm.cli import parser_of, summaries
 
     if not before:
         return list(summaries().items())
     if before[0] == "help":
         return list(summaries().items()) if not before[1:] else []
-    found = help_of(before[0])
+    found = parser_of(before[0])
     return found.words_at(before[1:], word) if found is not None else []

@@ -10,7 +10,6 @@ from pathlib import Path
 from time import perf_counter
 
 from spcomm.argument_parser import ArgumentParser, whole
-from spcomm.command_help import CommandHelp
 
 NODES = 8
 MOST_NODES = 64  # the most that the examples' inputs allow
@@ -106,11 +105,6 @@ def shorter(path: str | Path) -> str:
     """Return the path from here, when that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
-
-
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm demo`."""
-    return parser().command_help()
 
 
 def parser() -> ArgumentParser:

@@ -2,34 +2,28 @@
 """`spcomm info`: one page about this machine, as far as it matters to a run."""
 
 import os
-import sys
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser
 from spcomm.text import ranges_text, rounded_size
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm info`."""
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm info`."""
+    made = ArgumentParser(
+        "spcomm info",
         "spcomm info [--json]",
         "Prints a page about this machine: cores, memory, features that the system allows (each was tried), versions, "
         "tools.",
-        ("", [("--json", "print the same for programs")]),
     )
+    made.add_argument("--json", action="store_true", help="print the same for programs")
+    return made
 
 
 def main(words: "list[str]") -> int:
     """Print the page and return the exit code."""
-    if words in (["-h"], ["--help"]):
-        print(command_help().text(), end="")
-        return 0
-    if words not in ([], ["--json"]):
-        print(
-            f"spcomm info: unknown argument {' '.join(words)}; usage: spcomm info [--json]", file=sys.stderr
-        )
-        return 125
+    asked = parser().parse_args(words)
     found = gather()
-    if words:
+    if asked.json:
         import json
 
         print(json.dumps(found, indent=2))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
-from spcomm.argument_parser import ArgumentParser, whole
+from spcomm.argument_parser import ArgumentParser, one_of, whole
 from spcomm.bench import compare, peers
 from spcomm.bench.cases import BENCHMARKS, SUMMARIES, Benchmark, sweep
 from spcomm.bench.measure import Plan, Results, estimate, measure
@@ -18,7 +18,6 @@ from spcomm.bench.report import Report
 from spcomm.bench.results_file import ResultsFile, ResultsFileError, load
 from spcomm.bench.rows import Row, Sweep
 from spcomm.bench.statistics import LEAST_ROUNDS
-from spcomm.command_help import CommandHelp
 from spcomm.text import counted, size_bytes, whole_number
 
 ROUNDS, SECONDS, LIMIT = 7, 0.25, 330.0
@@ -126,11 +125,6 @@ def rows_at(benchmark: Benchmark, nodes: tuple[int, ...], chosen: Sweep | None =
     return benchmark.rows(fitting, *([chosen] if benchmark.rows is sweep.rows else []))
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm bench`."""
-    return parser().command_help()
-
-
 def parser() -> ArgumentParser:
     rows = list(SUMMARIES.items())
     rows.append(("all", "all of them but boxes_many, mpi, paths and sweep, in one table (default)"))
@@ -199,15 +193,6 @@ def parser() -> ArgumentParser:
         help=f"which peers, separated by commas: {', '.join(peers.PEERS)}, or none (default: {','.join(peers.MPIS)})",
     )
     return result
-
-
-def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        if text not in names:
-            raise argparse.ArgumentTypeError(f"no {kind} {text!r}; there are: {', '.join(names)}")
-        return text
-
-    return check
 
 
 def node_counts(text: str) -> tuple[int, ...]:

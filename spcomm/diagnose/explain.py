@@ -7,44 +7,44 @@ fixed. tests/diagnose runs all of them.
 
 import os
 import sys
+from argparse import SUPPRESS
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser
 
 _MOST_COLUMNS = 100  # of paragraphs, also at wider terminals; programs and output stay as they are
 _PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages")
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm explain`."""
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm explain`."""
+    made = ArgumentParser(
+        "spcomm explain",
         "spcomm explain [CODE]",
         "Explains a code in a message, such as SP101, by example. Without a code, it lists all of them.",
-        closing="A word of its title works, too: spcomm explain deadlock",
-        arguments=lambda before: [] if before else [(code, title(code)) for code in codes()],
+        "A word of its title works, too: spcomm explain deadlock",
+        completed=lambda before: [] if before else [(code, title(code)) for code in codes()],
     )
+    made.add_argument("code", nargs="?", help=SUPPRESS)
+    return made
 
 
 def main(words: "list[str]") -> int:
     """Print the page of a code, or the list of all codes; return the exit code."""
-    if words and words[0] in ("-h", "--help"):
-        print(command_help().text(), end="")
-        return 0
-    if len(words) > 1:
-        return _complain(f"give one code, not {len(words)}; {_allowed()}")
-    if not words:
+    asked = parser().parse_args(words).code
+    if asked is None:
         for code in codes():
             print(f"{code}  {title(code)}")
         print("\nspcomm explain CODE explains one of them.")
         return 0
-    code = words[0].strip("[]().,:").upper()
+    code = asked.strip("[]().,:").upper()
     code = f"SP{code}" if code.isdecimal() else code
     if code not in codes():
-        found = _titled(words[0])
+        found = _titled(asked)
         if len(found) > 1:
-            return _complain(f"{words[0]!r} is in several titles: {', '.join(found)}; give one code")
+            return _complain(f"{asked!r} is in several titles: {', '.join(found)}; give one code")
         code = found[0] if found else code
     if code not in codes():
-        return _complain(f"there is no code {words[0]!r}; {_allowed()}")
+        return _complain(f"there is no code {asked!r}; {_allowed()}")
     print(shown(page(code)), end="")
     return 0
 

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser
 from spcomm.docs import pages
 from spcomm.learn.names import UsageError
 from spcomm.text import aligned, printable
@@ -13,48 +13,46 @@ from spcomm.text import aligned, printable
 _WIDTH = 100  # columns of a page, also at wider terminals
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm docs`."""
-    rows = [
-        ("PAGE", "its name, a part of it, or its number in the tutorial; without one, the list of all pages"),
-        ("--browser", "open it in a browser, and serve the pages on this machine until Ctrl-C"),
-    ]
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm docs`."""
+    made = ArgumentParser(
+        "spcomm docs",
         "spcomm docs [--browser] [PAGE]",
         "Shows a page of the documentation, which comes with spcomm and needs no network. In a pipe it is Markdown.",
-        ("", rows),
-        closing="The programs of the tutorial: spcomm examples init DIR copies them to DIR/tutorial.",
-        arguments=lambda before: (
-            [] if [word for word in before if word != "--browser"] else list(pages.listed())
-        ),
+        "The programs of the tutorial: spcomm examples init DIR copies them to DIR/tutorial.",
+        completed=lambda before: [] if before else list(pages.listed()),
     )
+    made.add_argument(
+        "page",
+        nargs="?",
+        metavar="PAGE",
+        help="its name, a part of it, or its number in the tutorial; without one, the list of all pages",
+    )
+    made.add_argument(
+        "--browser",
+        action="store_true",
+        help="open it in a browser, and serve the pages on this machine until Ctrl-C",
+    )
+    return made
 
 
 def main(words: "list[str]") -> int:
     """Run `spcomm docs`; return the exit code: 1 if there are no pages, 125 for a wrong command line."""
-    if any(word in ("-h", "--help") for word in words):
-        print(command_help().text(), end="")
-        return 0
+    asked = parser().parse_args(words)
     try:
-        return _run(words)
+        return _run(asked.page, asked.browser)
     except (UsageError, FileNotFoundError) as error:
         print(f"spcomm docs: {printable(str(error))}", file=sys.stderr)
         return 125 if isinstance(error, UsageError) else 1
 
 
-def _run(words: "list[str]") -> int:
-    names = [word for word in words if word != "--browser"]
-    for word in names:
-        if word.startswith("-"):
-            raise UsageError(f"no option {word}; see `spcomm docs --help`")
-    if len(names) > 1:
-        raise UsageError(f"give one page, not {len(names)}; `{pages.LISTING}` lists them")
-    if "--browser" in words:
+def _run(page: "str | None", in_browser: bool) -> int:
+    if in_browser:
         from spcomm.docs import browser
 
-        browser.serve(pages.named(names[0]) if names else "index")
-    elif names:
-        _show(pages.text(pages.named(names[0])))
+        browser.serve("index" if page is None else pages.named(page))
+    elif page is not None:
+        _show(pages.text(pages.named(page)))
     else:
         print(aligned(list(pages.listed()), left=None, indent=""))
         print(

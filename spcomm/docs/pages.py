@@ -128,8 +128,10 @@ def _codes(_argument: str, _table: str) -> str:
 def _commands(_argument: str, _table: str) -> str:
     from spcomm import cli
 
-    helps = {name: cli.help_of(name) for name in cli.summaries()}
-    parts = [f"## spcomm {name}\n\n```text\n{found.text()}```" for name, found in helps.items() if found]
+    helps = {name: cli.parser_of(name) for name in cli.summaries()}
+    parts = [
+        f"## spcomm {name}\n\n```text\n{found.format_help()}```" for name, found in helps.items() if found
+    ]
     return "\n\n".join(parts)
 
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # the launcher does without importing typing
     from typing import Any
 
-    from spcomm.command_help import CommandHelp
+    from spcomm.argument_parser import ArgumentParser
 
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 _SIGNALS = (*_ENDING, _signal.SIGTSTP, _signal.SIGUSR1, _signal.SIGUSR2)
@@ -52,15 +52,16 @@ def main(arguments: list[str]) -> int:
     from spcomm.launch.cmdline import table
 
     # The caller handles a full disk, and a closed stdout swallows it.
-    print(table.short_help() if options.help == "-h" else table.command_help().text(), end="")
+    made = table.parser()
+    print(made.short_help() if options.help == "-h" else made.format_help(), end="")
     return 0
 
 
-def command_help() -> "CommandHelp":
-    """Return the help of `spcomm run`."""
-    from spcomm.launch.cmdline.table import command_help
+def parser() -> "ArgumentParser":
+    """Return the parser of `spcomm run`."""
+    from spcomm.launch.cmdline import table
 
-    return command_help()
+    return table.parser()
 
 
 def _internal_error() -> int:

@@ -5,14 +5,14 @@ import os
 import sys
 
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.table import ALONE, TABLE
+from spcomm.launch.cmdline import table
 from spcomm.text import is_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spcomm.command_help import CommandHelp
+    from spcomm.argument_parser import ArgumentParser
 
 # The options are written here without their hyphens, of which Open MPI has two and MPICH one; spcomm takes both.
 # {option: that of `spcomm run`}, with a value
@@ -112,9 +112,9 @@ _PLACES = (
 _CYCLIC = "--map=cyclic"
 
 
-def command_help() -> "CommandHelp":
-    """Return the help of `spcomm mpiexec`."""
-    from spcomm.command_help import CommandHelp
+def parser() -> "ArgumentParser":
+    """Return the parser of `spcomm mpiexec`."""
+    from spcomm.argument_parser import ArgumentParser
 
     rows = [
         ("-n N, -np N, -c N", "number of nodes, as in spcomm run"),
@@ -138,23 +138,25 @@ def command_help() -> "CommandHelp":
     ]
     ignored = ", ".join(f"-{name}" if len(name) == 1 else f"--{name}" for name in _WITHOUT_EFFECT)
     refused = ", ".join(f"-{name}" if len(name) == 1 else f"--{name}" for name in _REFUSED)
-    return CommandHelp(
+    made = ArgumentParser(
+        "spcomm mpiexec",
         "spcomm mpiexec [options] program [arguments] [: [options] program [arguments]]...",
         "Runs a program as spcomm run does, with the options of Open MPI's and MPICH's mpiexec. Each takes one hyphen "
         "or two. Options of spcomm run that are not among them work, too.\n\n"
         "  spcomm mpiexec --oversubscribe -n 4 ./hello",
-        ("", rows),
-        closing=f"Accepted without effect: {ignored}.\n\nRefused, with what to use instead: {refused}.\n\n"
+        f"Accepted without effect: {ignored}.\n\nRefused, with what to use instead: {refused}.\n\n"
         "The word python before a script may stay: its nodes start as those of spcomm run do.",
-        arguments="FILE",
+        completed="FILE",
         program_after=("-m",),
     )
+    made.sections.append(("", rows))
+    return made
 
 
 def main(words: "list[str]") -> int:
     """Entry point of `spcomm mpiexec`; return the exit code."""
     if words[:1] in (["-h"], ["--help"], ["-help"]):
-        print(command_help().text(), end="")
+        print(parser().format_help(), end="")
         return 0
     if words[:1] in (["-V"], ["--version"], ["-version"], ["-info"]):
         from importlib.metadata import version
@@ -217,13 +219,13 @@ def _option(word: str, rest: "list[str]") -> "list[str]":
         raise UsageError(f"spcomm mpiexec: {word}: {_REFUSED[name]}")
     if equals:
         del rest[0]
-    entry = TABLE.get(word.partition("=")[0])
+    entry = table.parser().options.get(word.partition("=")[0])
     if entry is None and word[:2] != "-n":
         raise UsageError(
             f"spcomm mpiexec: {word}: no option of mpiexec that spcomm knows, nor one of spcomm run; "
             "spcomm mpiexec --help has all of them"
         )
-    takes_value = entry is not None and entry[0] is not None and not equals and word not in ALONE
+    takes_value = entry is not None and entry.nargs is None and not equals
     return [word, _value(word, rest)] if takes_value else [word]
 
 

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 
 from spcomm.argument_parser import ArgumentParser, whole
-from spcomm.command_help import CommandHelp
 from spcomm.learn.errors import LearnError
 from spcomm.learn.grading import CaseGrade, Grade, grade
 from spcomm.text import counted, printable, whole_number
@@ -17,7 +16,7 @@ from spcomm.text import counted, printable, whole_number
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run `spcomm check`. Returns 0 if all passed, 1 if something did not, 125 if it could not be judged."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     if options.walls == "required":
         from spcomm.learn import sandbox
 
@@ -96,42 +95,35 @@ def _complain(error: LearnError) -> None:
     print(f"spcomm check: {printable(str(error))}", file=sys.stderr, flush=True)
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm check`."""
-    return _parser().command_help()
-
-
-def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
+def parser() -> ArgumentParser:
+    made = ArgumentParser(
         "spcomm check",
         "spcomm check FILE... [options]",
         "Grades solutions of exercises: runs them with fresh inputs on several numbers of nodes.",
         "Exit code: 0 if all passed, 1 if one failed or handed in nothing, 125 if one could not be judged.",
         completed="FILE",
     )
-    parser.add_argument(
+    made.add_argument(
         "files",
         metavar="FILE",
         nargs="+",
         help="exercise.py in a folder NN_topic, or NN_topic.py, or any with --exercise; or a folder with "
         "a folder for each student",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print a list with a grade for each file, as JSON"
-    )
-    parser.add_argument(
+    made.add_argument("--json", action="store_true", help="print a list with a grade for each file, as JSON")
+    made.add_argument(
         "--seed", type=_seed, metavar="S", help="use this seed for the inputs (default: a new one each time)"
     )
-    parser.add_argument("--exercise", metavar="NN", help="its number or name, or a folder with an exercise")
-    parser.add_argument(
+    made.add_argument("--exercise", metavar="NN", help="its number or name, or a folder with an exercise")
+    made.add_argument(
         "--walls",
         choices=("any", "required"),
         default="any",
         help="required: grade nothing where solutions are not kept apart from this machine (default: any)",
     )
-    parser.add_argument("--quick", action="store_true", help="only the first three cases")
-    _add_class(parser.add_argument_group("For a class"))
-    return parser
+    made.add_argument("--quick", action="store_true", help="only the first three cases")
+    _add_class(made.add_argument_group("For a class"))
+    return made
 
 
 def _seed(text: str) -> int:

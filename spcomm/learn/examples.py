@@ -3,9 +3,10 @@
 
 import os
 import sys
+from argparse import SUPPRESS
 from pathlib import Path
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser
 from spcomm.demo import data_dir, examples_dir
 from spcomm.learn import copying, names
 from spcomm.learn.errors import LearnError, of_system
@@ -15,20 +16,24 @@ from spcomm.text import printable, summary_of
 _ASIDE = {"__pycache__", ".ipynb_checkpoints"}
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm examples`."""
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm examples`."""
     rows = [
         ("list", "number, name and idea of each (default)"),
         ("NAME", "print the source of one: its number, its name or a part of it; first a line with its path"),
         ("init DIR", "copy all of them to DIR, with those in C and C++, the notebooks and the programs of the "
          "tutorial; existing files are not overwritten"),
     ]  # fmt: skip
-    return CommandHelp(
+    made = ArgumentParser(
+        "spcomm examples",
         "spcomm examples [list]\nspcomm examples NAME\nspcomm examples init DIR",
         "Programs of fewer than 60 lines, one idea each.",
-        ("", rows),
-        arguments=_completed,
+        completed=_completed,
     )
+    made.sections.append(("", rows))
+    made.add_argument("name", nargs="?", default="list", help=SUPPRESS)
+    made.add_argument("folder", nargs="?", help=SUPPRESS)
+    return made
 
 
 def _completed(before: "list[str]") -> "str | list[tuple[str, str]]":
@@ -40,11 +45,9 @@ def _completed(before: "list[str]") -> "str | list[tuple[str, str]]":
 
 def main(words: "list[str]") -> int:
     """Run `spcomm examples`; returns the exit code: 1 for an error, 125 for a wrong command line."""
-    if any(word in ("-h", "--help") for word in words):
-        print(command_help().text(), end="")
-        return 0
+    asked = parser().parse_args(words)
     try:
-        _run(words)
+        _run(asked.name, asked.folder)
     except (LearnError, FileNotFoundError) as error:
         print(f"spcomm examples: {printable(str(error))}", file=sys.stderr)
         return 125 if isinstance(error, UsageError) else 1
@@ -56,21 +59,17 @@ def main(words: "list[str]") -> int:
     return 0
 
 
-def _run(words: "list[str]") -> None:
-    word, *rest = words or ["list"]
-    if word.startswith("-"):
-        raise UsageError(f"no option {word}; see `spcomm examples --help`")
-    if word == "init":
-        if len(rest) != 1:
+def _run(name: str, folder: "str | None") -> None:
+    if name == "init":
+        if folder is None:
             raise UsageError("init needs one folder to copy to, as in `spcomm examples init my-examples`")
-        _copy(Path(rest[0]))
-        return
-    if rest:
-        raise UsageError(f"give one example, not {' '.join(words)}")
-    if word == "list":
+        _copy(Path(folder))
+    elif folder is not None:
+        raise UsageError(f"give one example, not {name} {folder}")
+    elif name == "list":
         _list()
     else:
-        _show(word)
+        _show(name)
 
 
 def programs() -> "list[Path]":

@@ -3,14 +3,15 @@
 
 import os
 import sys
+from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser, near
 from spcomm.learn.catalogue import Exercise
 from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
-from spcomm.text import is_option, printable
+from spcomm.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,25 +39,27 @@ _COMMANDS = {  # how many words may follow: at least, at most
     "reset": (1, 1),
     "solution": (1, 1),
 }
-_OPTIONS = ("--dir", "--plain", "--notebooks")
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm learn`."""
-    options = [
-        ("--dir DIR", "where the exercises are (default: this folder, or one above it)"),
-        ("--notebooks", "with init: each exercise as a notebook, too"),
-        ("--plain", "text only, without colours"),
-    ]
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm learn`."""
+    made = ArgumentParser(
+        "spcomm learn",
         "spcomm learn init DIR [--notebooks]\nspcomm learn [watch]\n"
         "spcomm learn next | check [NN] | hint [NN] | list | reset NN | solution NN",
         "Exercises: small programs with gaps, checked whenever they are saved.",
-        ("", _ROWS),
-        ("Options:", options),
-        closing="NN is the number or a part of the name; the default is the current exercise.",
-        arguments=_completed,
+        "NN is the number or a part of the name; the default is the current exercise.",
+        completed=_completed,
     )
+    made.sections.append(("Commands:", _ROWS))
+    made.add_argument("command", nargs="?", default="watch", help=SUPPRESS)
+    made.add_argument("names", nargs="*", help=SUPPRESS)
+    made.add_rows(
+        ("--dir", "DIR", str, "where the exercises are (default: this folder, or one above it)"),
+        ("--notebooks", None, None, "with init: each exercise as a notebook, too"),
+        ("--plain", None, None, "text only, without colours"),
+    )
+    return made
 
 
 def _completed(before: "list[str]") -> "str | list[tuple[str, str]]":
@@ -85,14 +88,12 @@ def main(
     exercises, grade : callables, optional
         In place of spcomm's own exercises, and of their judge.
     """
-    if any(word in ("-h", "--help") for word in words):
-        print(command_help().text(), end="")
-        return 0
+    asked = parser().parse_args(words)
     try:
-        asked = _Arguments(words)
+        _check(asked)
         if exercises is None:
             from spcomm.learn.catalogue import exercises
-        return asked.run(exercises(), grade or _late_grade)
+        return _do(asked, exercises(), grade or _late_grade)
     except LearnError as error:
         print(f"spcomm learn: {printable(str(error))}", file=sys.stderr)
         return 125 if isinstance(error, UsageError) else 1
@@ -110,72 +111,45 @@ def _late_grade(*arguments: object, **more: object) -> "Grade":
     return grade(*arguments, **more)
 
 
-class _Arguments:
-    """Arguments of the command line."""
+def _check(asked: Namespace) -> None:
+    if asked.command == "run":
+        print("spcomm learn: run is now called check; the next version knows check only", file=sys.stderr)
+        asked.command = "check"
+    if asked.command not in _COMMANDS:
+        raise UsageError(
+            f"no command {asked.command!r}; there are {', '.join(_COMMANDS)}{near(asked.command, _COMMANDS)}"
+        )
+    least, most = _COMMANDS[asked.command]
+    if len(asked.names) < least:
+        what = "a folder to copy to, as in `spcomm learn init my-exercises`"
+        number = f"the number of an exercise, as in `spcomm learn {asked.command} 3`"
+        raise UsageError(f"{asked.command} needs {what if asked.command == 'init' else number}")
+    if len(asked.names) > most:
+        raise UsageError(f"{asked.command}: too many words, {' '.join(asked.names[most:])!r} has no meaning")
+    if asked.dir == "":
+        raise UsageError("--dir needs a folder, as in --dir my-exercises")
+    if asked.command == "init" and asked.dir is not None:
+        raise UsageError("init has its folder already; --dir is for the other commands")
+    if asked.notebooks and asked.command != "init":
+        raise UsageError("--notebooks goes with init")
 
-    def __init__(self, words: "list[str]") -> None:
-        self.dir: str | None = None
-        self.plain = self.notebooks = False
-        self.words: list[str] = []
-        rest = list(words)
-        while rest:
-            self._take(rest.pop(0), rest)
-        self.command, *self.names = self.words or ["watch"]
-        if self.command == "run":
-            print("spcomm learn: run is now called check; the next version knows check only", file=sys.stderr)
-            self.command = "check"
-        self._check()
 
-    def _take(self, word: str, rest: "list[str]") -> None:
-        name, is_given, value = word.partition("=")
-        if name == "--dir":
-            if not is_given and rest and not is_option(rest[0]):
-                value = rest.pop(0)
-            if not value:
-                raise UsageError("--dir needs a folder, as in --dir my-exercises")
-            self.dir = value
-        elif word in ("--plain", "--notebooks"):
-            setattr(self, word[2:], True)
-        elif word.startswith("-"):
-            raise UsageError(f"no option {word}; there are {', '.join(_OPTIONS)}{_near(word, _OPTIONS)}")
-        else:
-            self.words.append(word)
+def _do(asked: Namespace, exercises: "Sequence[Exercise]", grade: "Callable[..., Grade]") -> int:
+    """Do it; returns the exit code."""
+    from spcomm.learn import lessons
+    from spcomm.learn.terminal import is_shown, page
 
-    def _check(self) -> None:
-        if self.command not in _COMMANDS:
-            raise UsageError(
-                f"no command {self.command!r}; there are {', '.join(_COMMANDS)}{_near(self.command, _COMMANDS)}"
-            )
-        least, most = _COMMANDS[self.command]
-        if len(self.names) < least:
-            what = "a folder to copy to, as in `spcomm learn init my-exercises`"
-            number = f"the number of an exercise, as in `spcomm learn {self.command} 3`"
-            raise UsageError(f"{self.command} needs {what if self.command == 'init' else number}")
-        if len(self.names) > most:
-            raise UsageError(
-                f"{self.command}: too many words, {' '.join(self.names[most:])!r} has no meaning"
-            )
-        if self.command == "init" and self.dir is not None:
-            raise UsageError("init has its folder already; --dir is for the other commands")
-        if self.notebooks and self.command != "init":
-            raise UsageError("--notebooks goes with init")
-
-    def run(self, exercises: "Sequence[Exercise]", grade: "Callable[..., Grade]") -> int:
-        """Do it; returns the exit code."""
-        from spcomm.learn import lessons
-        from spcomm.learn.terminal import is_shown, page
-
-        if self.command == "init":
-            _init(Path(self.names[0]), exercises, self.notebooks)
-            return 0
-        if not exercises:
-            raise LearnError("this installation of spcomm has no exercises; reinstall it")
-        offered = self.command == "watch" and self.dir is None and is_shown() and os.isatty(0)
-        folder = lessons.find(self.dir, exercises, _offer if offered else None)
-        out = page(self.plain)
-        own = lessons.Lessons(folder, exercises, lambda text: print(f"spcomm learn: {text}", file=sys.stderr))
-        chosen = own.named(self.names[0]) if self.names else None
-        return _DO[self.command](own, out, chosen or own.current(), grade)
+    if asked.command == "init":
+        _init(Path(asked.names[0]), exercises, asked.notebooks)
+        return 0
+    if not exercises:
+        raise LearnError("this installation of spcomm has no exercises; reinstall it")
+    offered = asked.command == "watch" and asked.dir is None and is_shown() and os.isatty(0)
+    folder = lessons.find(asked.dir, exercises, _offer if offered else None)
+    out = page(asked.plain)
+    own = lessons.Lessons(folder, exercises, lambda text: print(f"spcomm learn: {text}", file=sys.stderr))
+    chosen = own.named(asked.names[0]) if asked.names else None
+    return _DO[asked.command](own, out, chosen or own.current(), grade)
 
 
 def _offer(folder: Path, exercises: "Sequence[Exercise]") -> bool:
@@ -276,13 +250,6 @@ def _solution(own: "Lessons", page: "Page", exercise: Exercise, _grade: object) 
 
     page.code(lessons.solution(own, exercise, _how_to_ask(exercise)))
     return 0
-
-
-def _near(word: str, known: "Sequence[str] | dict[str, tuple[int, int]]") -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(word, list(known), 1)
-    return f"; did you mean {found[0]}?" if found else ""
 
 
 _DO = {

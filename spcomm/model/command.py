@@ -4,9 +4,8 @@
 import importlib
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser, near
 from spcomm.model import ModelError
 from spcomm.text import printable
 
@@ -24,12 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     name = words[0] if words else "--help"
     if name in ("-h", "--help"):
-        print(command_help().text(), end="")
+        print(parser().format_help(), end="")
         return 0
     if name not in COMMANDS:
-        near = get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(COMMANDS)}"
-        print(f"spcomm model: no command {printable(repr(name))}; {hint}", file=sys.stderr)
+        hint = near(name, COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
+        print(f"spcomm model: no command {printable(repr(name))}{hint}", file=sys.stderr)
         return 125
     module = importlib.import_module(f"spcomm.model.{COMMANDS[name][0]}")
     try:
@@ -40,13 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm model`."""
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm model`."""
     rows = [(name, text) for name, (_module, text) in COMMANDS.items()]
-    return CommandHelp(
+    made = ArgumentParser(
+        "spcomm model",
         "spcomm model COMMAND [options]",
         "Models of the time that communication takes.",
-        ("Commands:", rows),
-        closing="spcomm model COMMAND --help has the options.",
-        arguments=rows,
+        "spcomm model COMMAND --help has the options.",
+        completed=rows,
     )
+    made.sections.append(("Commands:", rows))
+    return made

@@ -7,7 +7,7 @@ import shutil
 import sys
 
 from spcomm import mpi
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser
 
 # (variable that names the compiler, compilers in the order in which they are tried)
 _COMPILERS = {
@@ -18,8 +18,8 @@ _LANGUAGES = {"mpicc": "C", "mpicxx": "C++"}
 _WITHOUT_LINKING = {"-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"}
 
 
-def command_help(name: str) -> CommandHelp:
-    """Return the help of `spcomm mpicc` or `spcomm mpicxx`."""
+def parser(name: str) -> ArgumentParser:
+    """Return the parser of `spcomm mpicc` or `spcomm mpicxx`."""
     variable, compilers = _COMPILERS[name]
     ending = "c" if name == "mpicc" else "cpp"
     rows = [
@@ -32,17 +32,19 @@ def command_help(name: str) -> CommandHelp:
         ("--showme:libs", "print the name of the library"),
         ("--showme:version", "print the version of spcomm"),
     ]
-    return CommandHelp(
+    made = ArgumentParser(
+        f"spcomm {name}",
         f"spcomm {name} [compiler's words]",
         f"Compiles and links an MPI program in {_LANGUAGES[name]}, which spcomm run starts:\n\n"
         f"  spcomm {name} hello.{ending} -o hello && spcomm run -n 4 ./hello",
-        ("", rows),
-        closing=f"All other words go to the compiler: ${variable}, else the first of {', '.join(compilers)} that is "
+        f"All other words go to the compiler: ${variable}, else the first of {', '.join(compilers)} that is "
         "installed. CC and CXX are not read, since makefiles set them to the names of MPI's compilers. Macros make "
         "calls note their lines for reports; a file that defines MPI functions itself needs -USPCOMM_MPI_LINES. "
         "spcomm config --mpi-bin prints a folder in which the command has its plain name.",
-        arguments="FILE",
+        completed="FILE",
     )
+    made.sections.append(("", rows))
+    return made
 
 
 def compiling() -> "list[str]":
@@ -64,7 +66,7 @@ def linking() -> "list[str]":
 def main(words: "list[str]", name: str) -> int:
     """Entry point of `spcomm mpicc` and `spcomm mpicxx`: runs the compiler in place of this process."""
     if "-h" in words or "--help" in words:
-        print(command_help(name).text(), end="")
+        print(parser(name).format_help(), end="")
         return 0
     variable, compilers = _COMPILERS[name]
     chosen = shlex.split(os.environ.get(variable, ""))

@@ -65,22 +65,22 @@ def _matched(
     if is_cell and context.cursor_line > 0:
         return _result(*_names_at(text, magics))
     line = _CELL.match(text) if context.cursor_line == 0 else None
-    command = magic_options.CELL_HELP
+    parser = magic_options.cell_parser
     if line is None:
-        line, command = _LINE.match(text), magic_options.LINE_HELP
+        line, parser = _LINE.match(text), magic_options.line_parser
     if line is None:
         return _result([], "")
     *before, word = line[1].split(" ")
     before = [each for each in before if each]
-    if command is magic_options.LINE_HELP and word.startswith("-"):
+    if parser is magic_options.line_parser and word.startswith("-"):
         if before[:1] != ["run"]:
             return _result([], "")
-        command, before = magic_options.CELL_HELP, before[1:]
+        parser, before = magic_options.cell_parser, before[1:]
     if before[:1] == ["push"]:
         return _result([name for name in shell.user_ns if not name.startswith("_")], word, alone=True)
     if before[:1] == ["pull"]:
         return _result(*_names_at(word, magics), alone=True)
-    found = command.words_at(before, word)
+    found = parser().words_at(before, word)
     # A file, such as that of a program, is IPython's to complete.
     words = [] if isinstance(found, str) else [each for each, _text in found if each not in _NO_OPTIONS]
     return _result(words, word, alone=True)

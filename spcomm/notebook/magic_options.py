@@ -1,27 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The options of `%%spcomm` and the words of `%spcomm`: their values, or one sentence about an error."""
 
-import difflib
 import io
 import tokenize
+from collections.abc import Callable
+from typing import NoReturn
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser
 from spcomm.launch.cmdline.values import MOST_BOXES
-from spcomm.text import TIME_GRAMMAR, duration_s, is_option, whole_number
+from spcomm.text import TIME_GRAMMAR, duration_s, whole_number
 
-_ROWS = [
-    ("-n N", "the number of nodes; a new number starts new nodes, without variables"),
-    ("--boxes B", "divide the nodes among B boxes, which share no memory; a new number starts new nodes"),
-    ("--room HOST[:PORT]", "have the nodes on the members of a room; another room starts new nodes"),
-    ("--timeout TIME", "interrupt the nodes after this time, and show where they were"),
-    ("--trace", "draw the timeline below: computing, waiting and messages of each node"),
-    (
-        "--watch",
-        "show below, while the nodes run, what each does and its timeline; then the page of the trace",
-    ),
-    ("--group", "show the output at the end, node by node"),
-    ("--fresh", "start new nodes, without variables"),
-]
 _COMMANDS = [
     ("push NAME…", "copy variables of the notebook to all nodes"),
     ("pull NAME…", "return a variable of the nodes, as a list by rank; for several names, a dict of lists"),
@@ -33,41 +21,9 @@ _COMMANDS = [
 ]
 _VERBS = [label.partition(" ")[0] for label, _text in _COMMANDS]
 _FREE = ("check", "explain", "run")  # they read their words themselves
-CELL_HELP = CommandHelp(
-    "%%spcomm [options]",
-    "Runs the cell on all nodes, at the same time. `comm` is there, each node has its own variables, which the next "
-    "cell finds, and the result is the list of the values of the last line, by rank.",
-    ("", _ROWS),
-    arguments=[(label.partition(" ")[0], text) for label, text in _ROWS],
-    closing=f"The first cell says how many nodes: %%spcomm -n 4. TIME is {TIME_GRAMMAR}. %spcomm? has the commands.",
-)
 
 
-def _completed(before: "list[str]") -> "str | list[tuple[str, str]]":
-    if not before:
-        return [(label.partition(" ")[0], text) for label, text in _COMMANDS]
-    if before == ["check"]:
-        from spcomm.learn.catalogue import exercises
-
-        return [(f"{exercise.number:02}", exercise.title) for exercise in exercises()]
-    if before == ["explain"]:
-        from spcomm.diagnose import explain
-
-        return [(code, explain.title(code)) for code in explain.codes()]
-    return "FILE" if before[0] in ("run", "check") else []
-
-
-LINE_HELP = CommandHelp(
-    "%spcomm COMMAND",
-    "Commands for the nodes of this notebook, which %%spcomm starts.",
-    ("", _COMMANDS),
-    ("Options of %%spcomm, which begins a cell for all nodes, and of %spcomm run:", _ROWS),
-    closing=f"TIME is {TIME_GRAMMAR}.",
-    arguments=_completed,
-)
-
-
-class MagicError(ValueError):
+class MagicError(Exception):
     """The user has made a mistake; its text is one sentence."""
 
 
@@ -85,11 +41,77 @@ class CellOptions:
         self.group = False
 
 
+class _Parser(ArgumentParser):
+    """Parser of the options of a cell, whose errors are exceptions."""
+
+    def error(self, message: str) -> NoReturn:
+        raise MagicError(f"%%spcomm: {message}")
+
+    def show_help(self, word: str) -> NoReturn:
+        self.error(self.unknown(word))
+
+    def unknown(self, word: str) -> str:
+        return f"{super().unknown(word)}; there are {', '.join(label for label, _text in self.rows())}"
+
+
+def cell_parser(most: int = 1) -> ArgumentParser:
+    """Return the parser of `%%spcomm`, and of what follows `%spcomm run`. `most`: how many nodes there may be."""
+    made = _Parser(
+        "%%spcomm",
+        "%%spcomm [options]",
+        "Runs the cell on all nodes, at the same time. `comm` is there, each node has its own variables, which the "
+        "next cell finds, and the result is the list of the values of the last line, by rank.",
+        f"The first cell says how many nodes: %%spcomm -n 4. TIME is {TIME_GRAMMAR}. %spcomm? has the commands.",
+        completed=lambda _before: [(label.partition(" ")[0], text) for label, text in made.rows()],
+        program_after=(),
+    )
+
+    boxes = _whole("--boxes", MOST_BOXES)
+    text = "the number of nodes; a new number starts new nodes, without variables"
+    made.add_argument("-n", metavar="N", dest="nodes", type=_whole("-n", most), help=text)
+    made.add_rows(
+        ("--boxes", "B", boxes, "divide the nodes among B boxes, which share no memory; a new number starts new nodes"),
+        ("--room", "HOST[:PORT]", str, "have the nodes on the members of a room; another room starts new nodes"),
+        ("--timeout", "TIME", _seconds, "interrupt the nodes after this time, and show where they were"),
+        ("--trace", None, None, "draw the timeline below: computing, waiting and messages of each node"),
+        ("--watch", None, None,
+         "show below, while the nodes run, what each does and its timeline; then the page of the trace"),
+        ("--group", None, None, "show the output at the end, node by node"),
+        ("--fresh", None, None, "start new nodes, without variables"),
+    )  # fmt: skip
+    return made
+
+
+def _completed(before: "list[str]") -> "str | list[tuple[str, str]]":
+    if not before:
+        return [(label.partition(" ")[0], text) for label, text in _COMMANDS]
+    if before == ["check"]:
+        from spcomm.learn.catalogue import exercises
+
+        return [(f"{exercise.number:02}", exercise.title) for exercise in exercises()]
+    if before == ["explain"]:
+        from spcomm.diagnose import explain
+
+        return [(code, explain.title(code)) for code in explain.codes()]
+    return "FILE" if before[0] in ("run", "check") else []
+
+
+def line_parser() -> ArgumentParser:
+    """Return the parser of `%spcomm`, for its help and for completion."""
+    made = ArgumentParser(
+        "%spcomm",
+        "%spcomm COMMAND",
+        "Commands for the nodes of this notebook, which %%spcomm starts.",
+        f"TIME is {TIME_GRAMMAR}.",
+        completed=_completed,
+    )
+    made.sections.append(("", _COMMANDS))
+    heading = "Options of %%spcomm, which begins a cell for all nodes, and of %spcomm run:"
+    made.sections.append((heading, cell_parser().rows()))
+    return made
+
+
 _LONGEST = 40  # letters of a number in a message
-_FLAGS = ("trace", "watch", "fresh", "group")
-_VALUES = {"-n": "nodes", "--boxes": "boxes", "--timeout": "timeout", "--room": "room"}
-_MOST = {"-n": 0, "--boxes": MOST_BOXES}  # 0: the number that the caller of `parse` gives
-_KNOWN = [*_VALUES, *(f"--{name}" for name in _FLAGS)]
 
 
 def parse(line: str, most: int) -> CellOptions:
@@ -108,44 +130,22 @@ def program(words: "list[str]", most: int) -> "tuple[CellOptions, str, list[str]
     return options, rest[0], rest[1:]
 
 
-def _parsed(line: "list[str]", most: int) -> "tuple[CellOptions, list[str]]":
+def _parsed(words: "list[str]", most: int) -> "tuple[CellOptions, list[str]]":
     """The options, and the words from the first one that is none."""
-    found = CellOptions()
-    words = list(line)
-    while words and words[0].startswith("-"):
-        word = words.pop(0)
-        name, equals, value = word.partition("=")
-        if name.startswith("-n") and name[2:].isdecimal():
-            name, value, equals = "-n", name[2:], "="
-        if name in _VALUES:
-            if not equals:
-                if not words or is_option(words[0]):
-                    needs = "a host, as in --room desk" if name == "--room" else f"a number, as in {name} 4"
-                    raise MagicError(f"%%spcomm: {name} needs {needs}")
-                value = words.pop(0)
-            setattr(found, _VALUES[name], _value(name, value, most))
-        elif word.removeprefix("--") in _FLAGS and word.startswith("--"):
-            setattr(found, word[2:], True)
-        else:
-            near = difflib.get_close_matches(word, _KNOWN, 1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
-            labels = ", ".join(label for label, _text in _ROWS)
-            raise MagicError(f"%%spcomm: there is no option {word}{hint}; there are {labels}")
-    return found, words
+    made = cell_parser(most)
+    options, rest = made.divided(words)
+    return made.parse_known_args(options, CellOptions())[0], rest
 
 
-def _value(name: str, text: str, most: int) -> "int | float | str":
-    if name == "--timeout":
-        return _seconds(text)
-    return text if name == "--room" else _whole(name, text, _MOST[name] or most)
+def _whole(name: str, most: int) -> "Callable[[str], int]":
+    def read(text: str) -> int:
+        value = whole_number(text) or 0
+        if not 1 <= value <= most:
+            what = "nodes" if name == "-n" else "boxes"
+            raise MagicError(f"%%spcomm: {name} {_shown(text)}: the number of {what} is 1 to {most}")
+        return value
 
-
-def _whole(name: str, text: str, most: int) -> int:
-    value = whole_number(text) or 0
-    if not 1 <= value <= most:
-        what = "nodes" if name == "-n" else "boxes"
-        raise MagicError(f"%%spcomm: {name} {_shown(text)}: the number of {what} is 1 to {most}")
-    return value
+    return read
 
 
 def _seconds(text: str) -> float:

@@ -4,6 +4,7 @@
 import ast
 import atexit
 import base64
+import contextlib
 import html
 import os
 import sys
@@ -99,13 +100,13 @@ class SpcommMagics(Magics):
     def run_cell(self, line: str, cell: str) -> "list | None":
         return self._guarded(lambda: self._run_cell(line, cell))
 
-    run_cell.__doc__ = magic_options.CELL_HELP.text()
+    run_cell.__doc__ = magic_options.cell_parser().format_help()
 
     @line_magic("spcomm")
     def command(self, line: str) -> object:
         return self._guarded(lambda: self._command(line))
 
-    command.__doc__ = magic_options.LINE_HELP.text()
+    command.__doc__ = magic_options.line_parser().format_help()
 
     @cell_magic("spcomm_check")
     def check_cell(self, line: str, cell: str) -> None:
@@ -259,7 +260,8 @@ class SpcommMagics(Magics):
         if verb == "explain":
             from spcomm.diagnose import explain
 
-            explain.main(names)
+            with contextlib.suppress(SystemExit):  # of a wrong word, which it has explained
+                explain.main(names)
             return None
         if verb == "run":
             self._run_program(names)

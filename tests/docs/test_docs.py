@@ -68,8 +68,8 @@ def test_a_page_by_its_name(word, name):
         (["99"], "there is no page '99' (the nearest is 12_send_may_wait)"),
         (["zzzzzz"], "there is no page 'zzzzzz'; `spcomm docs` lists them"),
         (["cxx"], ""),
-        (["run", "trace"], "give one page, not 2; `spcomm docs` lists them"),
-        (["--brwser"], "no option --brwser; see `spcomm docs --help`"),
+        (["run", "trace"], "too many words: 'trace' has no meaning"),
+        (["--brwser"], "unknown option --brwser; did you mean --browser?"),
     ],
 )
 def test_other_words(words, said):

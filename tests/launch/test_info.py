@@ -68,5 +68,5 @@ def test_an_mpi_is_found_and_asked(launch):
 
 def test_unknown_arguments_and_help(launch):
     done = run(launch, "--yaml")
-    assert done.returncode == 125 and done.stderr.startswith("spcomm info: unknown argument --yaml; usage: ")
+    assert done.returncode == 125 and done.stderr.startswith("spcomm info: unknown option --yaml ")
     assert run(launch, "--help").stdout.startswith("usage: spcomm info")

@@ -557,6 +557,6 @@ def test_a_forgotten_run_is_noticed(launch, words):
 
 def test_help_and_version(launch):
     assert "spcomm COMMAND" in command(launch).stdout
-    full = table.command_help().text()
+    full = table.parser().format_help()
     assert command(launch, "run", "--help").stdout == full == command(launch, "help", "run").stdout
     assert command(launch, "--version").stdout.startswith("spcomm ")

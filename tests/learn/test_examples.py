@@ -89,7 +89,7 @@ def test_copies_never_overwrite(tmp_path):
         (["heat"], "'heat' is in the names of several: 08_heat_rod, 09_heat_plate; give one of them"),
         (["1", "2"], "give one example, not 1 2"),
         (["init"], "init needs one folder to copy to"),
-        (["--all"], "no option --all"),
+        (["--all"], "unknown option --all"),
         (["9" * 5000], "there is no example with a name of 5000 letters"),
         (["x" * 5000], "there is no example with a name of 5000 letters"),
     ],

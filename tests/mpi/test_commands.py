@@ -476,7 +476,7 @@ def test_options_that_are_refused(given, says):
 
 def test_options_that_are_mapped_exist():
     mapped = [*mpiexec._MAPPED.values(), *(words[0] for words in mpiexec._MAPPED_ALONE.values())]
-    assert set(mapped) <= set(table.TABLE)
+    assert set(mapped) <= set(table.parser().options)
     kinds = [
         mpiexec._MAPPED,
         mpiexec._MAPPED_ALONE,

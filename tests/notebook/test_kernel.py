@@ -361,7 +361,7 @@ def test_a_node_that_is_killed_between_cells_is_replaced(nodes):
         ),
         (
             "%%spcomm --tiemout 1\n1",
-            "UsageError: %%spcomm: there is no option --tiemout (did you mean --timeout?)",
+            "UsageError: %%spcomm: unknown option --tiemout; did you mean --timeout?",
         ),
         (
             "%%spcomm x.py\n1",

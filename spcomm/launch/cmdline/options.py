@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The command line of `spcomm run`, read without argparse, whose import takes too long. `table` has the options."""
+"""The command line of `spcomm run`. `table` has the options."""
 
 from spcomm.config import is_in_job
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.table import ALONE, BUFFERS, TABLE, WHOLE
+from spcomm.launch.cmdline.table import BUFFERS, WHOLE, HelpAsked, RunParser, parser
 from spcomm.launch.cmdline.values import LINK_TIMEOUT_S, MOST_NODES, TRACE_EVENTS, size_text
-from spcomm.text import is_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,10 +13,6 @@ if TYPE_CHECKING:
 _SEPARATOR = ":"
 _HINT = r" (a lone : separates programs; as an argument of a program write '\:')"
 STALL_S = 5.0  # --stall, unless it is given
-
-
-class _UnknownOption(UsageError):
-    """An unknown option, perhaps of a program that lost it to a `:` meant as an argument."""
 
 
 class Part:
@@ -190,19 +185,20 @@ def parse(arguments: "list[str]") -> Options:
 
     The first word that is not an option is the program; the rest, up to the next `:`, is its own.
     """
-    options = Options()
+    options, made = Options(), parser()
     pieces = _split(arguments)
     if len(pieces) > 1 and [] in pieces:
         raise _no_program(pieces.index([]), len(pieces))
     for at, words in enumerate(pieces):
-        said: dict[str, tuple[object, str]] = {}
         part = Part()
+        made.hint = (
+            _HINT if at else ""
+        )  # perhaps an option of a program that lost it to a `:` meant as an argument
         try:
-            options.help = _read_part(part, words, said)
-            if options.help:
-                return options
-        except _UnknownOption as error:
-            raise UsageError(f"{error}{_HINT if at else ''}") from None
+            said = _read_part(part, words, made)
+        except HelpAsked as asked:
+            options.help = str(asked)
+            return options
         if not part.is_given:
             raise _no_program(at, len(pieces))
         if part.nodes is None and part.hosts is None and len(pieces) > 1:
@@ -280,91 +276,20 @@ def _check_groups(parts: "list[Part]") -> None:
             )
 
 
-def _read_part(part: Part, words: "list[str]", said: "dict[str, tuple[object, str]]") -> str:
-    """Read one program with its options. Returns -h or --help when that was asked for."""
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            break
-        if word in ("-h", "--help"):
-            return word
-        if not word.startswith("-") or word == "-":
-            rest.insert(0, word)
-            break
-        if _read(part, word, rest, said):
-            break
+def _read_part(part: Part, words: "list[str]", made: RunParser) -> "dict[str, tuple[object, str]]":
+    """Read one program with its options; return those of the whole run."""
+    options, rest = made.divided(words)
+    given = {
+        made.options[name].dest: f"{name} {text}".rstrip()
+        for name, _, text in (word.partition("=") for word in options)
+    }
+    said = {}
+    for field, value in vars(made.parse_known_args(options)[0]).items():
+        if field in WHOLE or field in BUFFERS:
+            said[field] = value, given[field]
+        elif hasattr(part, field):
+            setattr(part, field, value)
     if not part.is_given and rest:
         part.program = rest.pop(0)
     part.arguments = [_unescaped(argument) for argument in rest]
-    return ""
-
-
-def _read(part: Part, word: str, rest: "list[str]", said: "dict[str, tuple[object, str]]") -> bool:
-    """Read one option, and its value from `rest`. True when the program's arguments follow."""
-    name, equals, value = word.partition("=")
-    entry = TABLE.get(name)
-    if entry is None or (equals and not word.startswith("--")):
-        name, entry, value, equals = _short(word)
-    kind, field = entry[0], entry[1]
-    if kind is None:
-        if equals:
-            raise UsageError(f"spcomm run: {name} takes no value, but was given {value!r}")
-        if field is not None:
-            said[field] = entry[2], name
-        return False
-    if not equals and name in ALONE:
-        _check_alone(name, rest)
-        value = ALONE[name]
-    elif not equals:
-        if not rest or is_option(rest[0]):
-            found = f", and {rest[0]} is an option" if rest else ""
-            raise UsageError(f"spcomm run: {name} needs a value: {name} {entry[2]}{found}")
-        value = rest.pop(0)
-    result = kind(name, value)
-    if field in WHOLE or field in BUFFERS:
-        said[field] = result, f"{name} {value}"
-    elif field == "exports":
-        part.exports.append(result)
-    else:
-        setattr(part, field, result)
-    return field in ("module", "code")
-
-
-def _check_alone(name: str, rest: "list[str]") -> None:
-    """Refuse a next word that looks like the value of an option that takes one only with `=`."""
-    word = rest[0] if rest else ""
-    if (
-        word.partition(":")[0] in ("pdb", "debugpy", "gdb", "all", "browser", "terminal")
-        or word[:1].isdecimal()
-    ):
-        import os
-
-        if not os.path.exists(word):
-            raise UsageError(
-                f"spcomm run: {name} {word}: the program follows {name}; did you mean {name}={word}, without a space?"
-            )
-
-
-# Synonyms from other launchers, and from other commands here.
-_ELSEWHERE = dict.fromkeys(("--nodes", "--np", "--procs", "--ntasks", "--processes", "--nn", "-N"), "-n")
-
-
-_CHATTY = ("-v", "--verbose", "-q", "--quiet", "-s", "--silent")
-
-
-def _short(word: str) -> tuple:
-    """Read -n4 and -np4; any other option is unknown."""
-    for name in ("-np", "-n"):
-        if word.startswith(name) and word[len(name) :].lstrip("=").isdecimal():
-            return name, TABLE[name], word[len(name) :].lstrip("="), "="
-    import difflib
-
-    name = word.partition("=")[0]
-    near = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, TABLE, 1, 0.75)
-    hint = f"did you mean {near[0]}?" if near else "spcomm run --help lists the options"
-    if name in _CHATTY:
-        hint = "a run that goes well prints nothing of its own; --stats shows what it did, --show none hides the nodes"
-    raise _UnknownOption(
-        f"spcomm run: unknown option {word}; {hint} (the program's own options follow its name)"
-    )
+    return said

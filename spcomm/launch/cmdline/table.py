@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The options of `spcomm run`: how each is read, the field it sets, and its text in `spcomm run --help`."""
 
+import os
+from argparse import SUPPRESS, BooleanOptionalAction
+from functools import partial
+
+from spcomm.argument_parser import ArgumentParser, help_text, row_of
+from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import ranks, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.command_help import CommandHelp
+    from typing import NoReturn
 
 
 def _hosts(name: str, text: str) -> "list[tuple[str, int | None]]":
@@ -15,168 +21,168 @@ def _hosts(name: str, text: str) -> "list[tuple[str, int | None]]":
     return machines.parse(name, text) if name == "--host" else machines.read(name, text)
 
 
-# (as help shows it, field of `options.Part` or `options.Options`, how its value is read if it has one, help).
-# A field that is None: the option is accepted without effect.
+# (spellings; its value, if it has one, with a `=` where it may stand alone; field of `options.Part` or
+# `options.Options`; how its value is read, or the action of an option without one; help). A field that is None: the
+# option is accepted without effect.
 _OF_A_PROGRAM = (
-    ("-n N, -np N", "nodes", values.nodes,
+    ("-n, -np", "N", "nodes", values.nodes,
      "number of nodes (default: the cores this process may use, or what a job of several machines has room for; "
      "required with several programs)"),
-    ("--group ID", "group", values.group,
+    ("--group", "ID", "group", values.group,
      "the group its nodes belong to (default: 0). Programs of one group share its ranks, in the order of the command "
      "line; groups know nothing of each other"),
-    ("-m MODULE", "module", values.module, "run a module, as python -m does"),
-    ("-c CODE", "code", values.code, "run Python code, as python -c does"),
-    ("--start fork|exec", "start", values.start,
+    ("-m", "MODULE", "module", values.module, "run a module, as python -m does"),
+    ("-c", "CODE", "code", values.code, "run Python code, as python -c does"),
+    ("--start", "fork|exec", "start", values.start,
      "fork: all nodes from one process that has imported NumPy and spcomm once (default for Python on Linux); exec: "
      "each node starts by itself (default for executables)"),
-    ("--preload MODULES", "preload", values.modules,
+    ("--preload", "MODULES", "preload", values.modules,
      "modules that this process imports before it forks, separated by commas"),
-    ("-x VAR[=VALUE]", "exports", values.variable,
+    ("-x", "VAR[=VALUE]", "exports", values.variable,
      "set a variable for its nodes; without a value: its value here"),
-    ("--env all|none", "environment", values.environment,
+    ("--env", "all|none", "environment", values.environment,
      "all: nodes inherit this environment (default); none: only the variables of -x"),
-    ("--wdir FOLDER", "folder", values.folder, "run the program in that folder"),
-    ("--host HOST:N,…", "hosts", _hosts,
+    ("--wdir", "FOLDER", "folder", values.folder, "run the program in that folder"),
+    ("--host", "HOST:N,…", "hosts", _hosts,
      "run N nodes on each host, reached by ssh (default: one, or an even share of -n); each is a box. The program must "
      "be there, at the same path; localhost needs no ssh. With several programs, one without --host runs here"),
-    ("--hostfile FILE", "hosts", _hosts, "the same from a file, with a line such as `alpha slots=4` for each"),
+    ("--hostfile", "FILE", "hosts", _hosts, "the same from a file, with a line such as `alpha slots=4` for each"),
 )  # fmt: skip
 _WHERE_NODES_RUN = (
-    ("--boxes B", "boxes", values.boxes,
+    ("--boxes", "B", "boxes", values.boxes,
      "divide the nodes among B boxes: on this machine they share no memory, as if each were a machine of its own, and "
      "reach each other over the network (default: 1)"),
-    ("--map block|cyclic|BOX,BOX,…", "placing", values.placing,
+    ("--map", "block|cyclic|BOX,BOX,…", "placing", values.placing,
      "which node is in which box, or on which host. block: neighbours share one (default); cyclic: each box in turn; "
      "or the box of each node, as in 0,0,1,0,1"),
-    ("--alone", "alone", None,
+    ("--alone", None, "alone", None,
      "in a job of Slurm, PBS or LSF: run on this machine, as without a job (default: on all machines of the job)"),
-    ("--ssh COMMAND", "ssh", values.shell_words,
+    ("--ssh", "COMMAND", "ssh", values.shell_words,
      "the command that reaches a host (default: ssh -o BatchMode=yes, and timeouts)"),
-    ("--reach COMMAND", "reach", values.reach,
+    ("--reach", "COMMAND", "reach", values.reach,
      "a command other than ssh that reaches a host; {host} in it stands for the name (default in a job: srun or "
      "blaunch)"),
-    ("--tunnel ssh|none", "tunnel", values.tunnel,
+    ("--tunnel", "ssh|none", "tunnel", values.tunnel,
      "messages between boxes go through ssh (default), or over connections of their own, also encrypted (none; the "
      "default in a job and with --reach)"),
-    ("--listen ADDRESS", "listen", values.address,
+    ("--listen", "ADDRESS", "listen", values.address,
      "without tunnel, or with --boxes: the address of this machine at which boxes connect (default: the one that "
      "reaches the first host)"),
-    ("--room HOST[:PORT]", "room", values.words,
+    ("--room", "HOST[:PORT]", "room", values.words,
      "run on the members of a room (spcomm serve --room, spcomm join), which receive the folder of the program; -n is "
      "divided among them (default: all their cores). The code comes from $SPCOMM_CODE, or spcomm asks for it"),
-    ("--members N", "members", values.members, "with --room: wait until this many have joined (default: 1)"),
-    ("--fetch FOLDER", "fetch", values.folder,
+    ("--members", "N", "members", values.members, "with --room: wait until this many have joined (default: 1)"),
+    ("--fetch", "FOLDER", "fetch", values.folder,
      "with --room: bring the files that nodes wrote, those of each member to a folder of its own in FOLDER, which must "
      "be new or empty"),
-    ("--fetch-limit SIZE", "fetch_limit", values.size, "bring at most this much of them (default: 256M)"),
-    ("--server HOST[:PORT]", "server", values.words,
+    ("--fetch-limit", "SIZE", "fetch_limit", values.size, "bring at most this much of them (default: 256M)"),
+    ("--server", "HOST[:PORT]", "server", values.words,
      "with --boxes: boxes reach each other through an spcomm serve that already runs, which serves one run per "
      "--group at a time"),
-    ("--route relay|direct", "route", values.route,
+    ("--route", "relay|direct", "route", values.route,
      "messages between boxes go through the server, or from box to box where possible (default: direct for up to 8 "
      "boxes that reach each other)"),
-    ("--link tcp|mpi", "link", values.link,
+    ("--link", "tcp|mpi", "link", values.link,
      "messages from box to box go over TCP (default), or over an MPI that mpi4py and mpiexec find"),
-    ("--mpi COMMAND", "mpi", values.words,
+    ("--mpi", "COMMAND", "mpi", values.words,
      "with --link mpi: the command that starts a process for each box; {n} is their number, {hosts} their hosts "
      "(default: mpiexec -n {n}; srun … in a Slurm job on several hosts)"),
-    ("--link-timeout TIME", "link_timeout", values.link_timeout,
+    ("--link-timeout", "TIME", "link_timeout", values.link_timeout,
      "how long a box may be out of reach before the run fails (default: 30)"),
 )  # fmt: skip
 _OUTPUT_AND_INPUT = (
-    ("-l, --label, --no-label", "label", None,
+    ("-l, --label", None, "label", BooleanOptionalAction,
      "put [3] before each line that node 3 prints, or do not (default: at a terminal); with several groups [1:3] for "
      "node 3 of group 1"),
-    ("--color, --no-color", "color", None,
+    ("--color", None, "color", BooleanOptionalAction,
      "labels in a colour for each node (implies -l), or not (default: at a terminal, unless NO_COLOR is set)"),
-    ("--show RANKS", "show", ranks.ranks,
+    ("--show", "RANKS", "show", ranks.ranks,
      "the nodes whose output is shown (default: all without a window); tracebacks always are"),
-    ("--output FOLDER", "output", values.folder,
+    ("--output", "FOLDER", "output", values.folder,
      "also write the output of each node to FOLDER/node-3.txt for node 3"),
-    ("--window RANKS", "window", ranks.ranks,
+    ("--window", "RANKS", "window", ranks.ranks,
      "show the output of these nodes in windows of their own (needs tmux); with --debug each has a pane of one window, "
      "with its keyboard, and a pane below types to several"),
-    ("--stdin RANKS", "stdin", ranks.ranks,
+    ("--stdin", "RANKS", "stdin", ranks.ranks,
      "the nodes that get the standard input, each of them all of it (default: 0); for the others it is at its end"),
 )  # fmt: skip
 _PROCESSORS = (
-    ("--bind-to core|none|CPUS/CPUS/…", "bind_to", values.binding,
+    ("--bind-to", "core|none|CPUS/CPUS/…", "bind_to", values.binding,
      "bind each node to one core, in turn (default: none); or to these processors: 0-1/2,3 has node 0 on 0 and 1, node "
      "1 on 2 and 3, and begins again"),
-    ("--report-bindings", "report_bindings", None, "print the core of each node"),
+    ("--report-bindings", None, "report_bindings", None, "print the core of each node"),
 )  # fmt: skip
 _TIME_LIMITS = (
-    ("--timeout TIME", "timeout", values.seconds,
+    ("--timeout", "TIME", "timeout", values.seconds,
      "end the run after this time, report where each node was, exit with 124"),
-    ("--grace TIME", "grace", values.seconds,
+    ("--grace", "TIME", "grace", values.seconds,
      "the time between SIGTERM and SIGKILL for nodes that must end (default: 3)"),
-    ("--stall TIME", "stall", values.seconds_or_never,
+    ("--stall", "TIME", "stall", values.seconds_or_never,
      "warn of nodes that have waited this long for one that computes (default: 5; 0: never)"),
-    ("--close-timeout TIME", "close_timeout", values.seconds_or_never,
+    ("--close-timeout", "TIME", "close_timeout", values.seconds_or_never,
      "how long a Python node goes on sending at its end (default: 10; 0: until everything is taken)"),
 )  # fmt: skip
 _MEASURING = (
-    ("--stats", "stats", values.stats,
-     "print a table at the end: time, messages, bytes and collectives of each node"),
-    ("--stats=all", "stats", values.stats, "the same and, with several boxes, the frames between them"),
-    ("--watch", "watch", values.watch,
-     "show at the terminal what each node does while the program runs: state, call, line, messages per second"),
-    ("--watch=browser", "watch", values.watch,
-     "the same on a page in a browser on this machine, with the timeline as it grows; prints the link. At the end it "
-     "becomes the page of spcomm trace. Records as --trace does"),
-    ("--trace FILE", "trace", values.file,
+    ("--stats", "=all", "stats", values.stats,
+     "print a table at the end: time, messages, bytes and collectives of each node; all: and, with several boxes, the "
+     "frames between them"),
+    ("--watch", "=browser", "watch", values.watch,
+     "show at the terminal what each node does while the program runs: state, call, line, messages per second; "
+     "browser: the same, with the timeline as it grows, on a page in a browser on this machine, whose link is printed, "
+     "and which at the end becomes the page of spcomm trace; records as --trace does"),
+    ("--trace", "FILE", "trace", values.file,
      "record calls, messages and waits of all nodes; FILE opens in Perfetto, and with spcomm trace. A FILE that ends "
      "in .html becomes the page of spcomm trace --html"),
-    ("--virtual", "virtual", None,
+    ("--virtual", None, "virtual", None,
      "print at the end how long the run would take if only comm.work(cost) took time; not if it fails"),
-    ("--trace-events N", "trace_events", values.events,
+    ("--trace-events", "N", "trace_events", values.events,
      "how many events each node keeps, the latest ones (default: 65536)"),
 )  # fmt: skip
 _FINDING_ERRORS = (
-    ("--strict", "strict", None,
+    ("--strict", None, "strict", None,
      "messages never received, barriers left open at the end, and loops that poll in vain, are errors: exit code 1"),
-    ("--debug", "debug", ranks.debug, "run node 0 in a debugger: pdb, or gdb for an executable"),
-    ("--debug=[TOOL:]RANKS", "debug", ranks.debug,
-     "the same for other nodes and with another TOOL: pdb or gdb (one node, which gets the standard input; several "
-     "with --window), or debugpy (each prints the port at which it waits). No space before RANKS"),
-    ("--perturb", "perturb", None,
+    ("--debug", "=RANKS", "debug", ranks.debug,
+     "run node 0, or these, in a debugger: pdb, or gdb for an executable; --debug=TOOL:RANKS for another: pdb or gdb "
+     "(one node, which gets the standard input; several with --window), or debugpy (each prints the port at which it "
+     "waits). No space before the value"),
+    ("--perturb", None, "perturb", None,
      "delay calls at random, and change the order in which messages of different nodes arrive: programs that rely on "
      "luck fail now, not later"),
-    ("--seed NUMBER", "seed", values.seed,
+    ("--seed", "NUMBER", "seed", values.seed,
      "the seed of --perturb (default: a new one each time); the same seed makes the same choices"),
-    ("--rendezvous SIZE", "rendezvous", values.rendezvous,
+    ("--rendezvous", "SIZE", "rendezvous", values.rendezvous,
      "sends of this size or more wait until they have been received (0: every send)"),
 )  # fmt: skip
 _BUFFERS = (
-    ("--slots N", "slots", values.count, "announced messages, for each pair of nodes (default: 32)"),
-    ("--ring SIZE", "ring", values.size,
+    ("--slots", "N", "slots", values.count, "announced messages, for each pair of nodes (default: 32)"),
+    ("--ring", "SIZE", "ring", values.size,
      "memory for messages up to 8K, for each sender (default: 1M)"),
-    ("--arena SIZE", "arena", values.size, "memory for longer messages, for each sender (default: 256M)"),
-    ("--queue-limit SIZE", "queue_limit", values.size,
+    ("--arena", "SIZE", "arena", values.size, "memory for longer messages, for each sender (default: 256M)"),
+    ("--queue-limit", "SIZE", "queue_limit", values.size,
      "a send waits while its node has sent this much that no node has received, beyond the share (limit / nodes) that "
      "receivers keep for it"),
-    ("--fanin N", "fanin", values.count,
+    ("--fanin", "N", "fanin", values.count,
      "nodes in a group of the reduction tree (default: one flat group, or 8)"),
-    ("--prefault", "prefault", None,
+    ("--prefault", None, "prefault", None,
      "put all rings and arenas into memory before the program begins: a slower start, but no slow first messages"),
 )  # fmt: skip
 _OTHER_LAUNCHERS = (
-    ("--tag-output", "label", None, "as in other launchers: -l"),
-    ("--oversubscribe, --allow-run-as-root, --use-hwthread-cpus", None, None,
+    ("--tag-output", None, "label", None, "as in other launchers: -l"),
+    ("--oversubscribe, --allow-run-as-root, --use-hwthread-cpus", None, None, None,
      "accepted as in other launchers, without effect"),
 )  # fmt: skip
 
 # Groups of `--help`, with their headings.
 _SECTIONS = (
-    ("Options of one program:", _OF_A_PROGRAM),
-    ("Where nodes run:", _WHERE_NODES_RUN),
-    ("Output and input:", _OUTPUT_AND_INPUT),
-    ("Processors:", _PROCESSORS),
-    ("Time limits:", _TIME_LIMITS),
-    ("Watching and measuring:", _MEASURING),
-    ("Finding errors:", _FINDING_ERRORS),
-    ("Buffers:", _BUFFERS),
-    ("As in other launchers:", _OTHER_LAUNCHERS),
+    ("Options of one program", _OF_A_PROGRAM),
+    ("Where nodes run", _WHERE_NODES_RUN),
+    ("Output and input", _OUTPUT_AND_INPUT),
+    ("Processors", _PROCESSORS),
+    ("Time limits", _TIME_LIMITS),
+    ("Watching and measuring", _MEASURING),
+    ("Finding errors", _FINDING_ERRORS),
+    ("Buffers", _BUFFERS),
+    ("As in other launchers", _OTHER_LAUNCHERS),
 )
 _OF_THE_RUN = tuple(row for _heading, rows in _SECTIONS[1:] for row in rows)
 MOST_USED = (
@@ -195,24 +201,13 @@ MOST_USED = (
 BUFFERS = ("slots", "ring", "arena", "queue_limit", "fanin")
 
 # Fields that concern the run as a whole, with any of its programs; so do the buffers.
-WHOLE = frozenset(row[1] for row in _OF_THE_RUN if row[1]) - frozenset(BUFFERS)
+WHOLE = frozenset(row[2] for row in _OF_THE_RUN if row[2]) - frozenset(BUFFERS)
 
-# Values of options that may stand alone; a given value follows `=`, since the next word is the program.
-ALONE = {"--debug": "0", "--stats": "nodes", "--watch": "terminal"}
-
-
-def _options() -> "dict[str, tuple]":
-    """Return {option: how its value is read, its field, and the value it sets or how its value is shown}."""
-    found = {}
-    for shown, field, read, _help in _OF_A_PROGRAM + _OF_THE_RUN:
-        for words in shown.split(", "):
-            name = words.split(maxsplit=1)[0].partition("=")[0]
-            found[name] = (read, field, words[len(name) + 1 :] if read else not name.startswith("--no-"))
-    return found
-
-
-TABLE = _options()
-
+_ALONE = {"--debug": "0", "--stats": "nodes", "--watch": "terminal"}  # the values of options that stand alone
+_TOOLS_AND_PAGES = (*ranks.TOOLS, "all", "browser", "terminal")
+# Synonyms from other launchers, and from other commands here.
+_ELSEWHERE = dict.fromkeys(("--nodes", "--np", "--procs", "--ntasks", "--processes", "--nn", "-N"), "-n")
+_CHATTY = ("-v", "--verbose", "-q", "--quiet", "-s", "--silent")
 
 _USAGE = """spcomm run [options] program [arguments] [: [options] program [arguments]]...
 spcomm run [options] -m module [arguments]
@@ -229,32 +224,78 @@ Exit codes: of the first node that failed; 99 deadlock, 124 timeout, 125 spcomm 
 found, 128 + signal number, 130 Ctrl-C. The last line on stderr says which."""
 
 
-def command_help() -> "CommandHelp":
-    """Return the help of `spcomm run`."""
-    from spcomm.command_help import CommandHelp
+class HelpAsked(Exception):
+    """Its text is `-h` or `--help`."""
+
+
+class RunParser(ArgumentParser):
+    """Parser of the options of `spcomm run`, whose errors are exceptions."""
+
+    hint = ""  # at the end of the sentence on an unknown option
+
+    def show_help(self, word: str) -> "NoReturn":
+        raise HelpAsked(word)
+
+    def error(self, message: str) -> "NoReturn":
+        raise UsageError(f"{self.prog}: {message}")
+
+    def is_value(self, name: str, word: str) -> bool:
+        """Refuse a next word that looks like the value of an option that takes one only with `=`."""
+        looks = word.partition(":")[0] in _TOOLS_AND_PAGES or word[:1].isdecimal()
+        if looks and not os.path.exists(word):
+            self.error(
+                f"{name} {word}: the program follows {name}; did you mean {name}={word}, without a space?"
+            )
+        return False
+
+    def unknown(self, word: str) -> str:
+        import difflib
+
+        name = word.partition("=")[0]
+        near = (
+            [_ELSEWHERE[name]]
+            if name in _ELSEWHERE
+            else difflib.get_close_matches(name, self.options, 1, 0.75)
+        )
+        hint = f"did you mean {near[0]}?" if near else "spcomm run --help lists the options"
+        if name in _CHATTY:
+            hint = (
+                "a run that goes well prints nothing of its own; --stats shows what it did, --show none hides the "
+                "nodes"
+            )
+        return f"unknown option {word}; {hint} (the program's own options follow its name){self.hint}"
+
+    def short_help(self) -> str:
+        """Return the text of `spcomm run -h`: the most used options, each in a few words."""
+        rows = [row_of(action) for name, action in self.options.items() if name in MOST_USED]
+        return help_text(
+            ["spcomm run [options] program [arguments]"],
+            "Runs a program, a Python script or an executable, as N cooperating nodes.",
+            [("", [(label, _in_short(text)) for label, text in rows])],
+            "The words after the program's name are its own arguments. All options: spcomm run --help",
+        )
+
+
+def parser() -> RunParser:
+    """Return the parser of `spcomm run`."""
     from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR
 
-    return CommandHelp(
-        _USAGE,
-        _ABOUT,
-        *((heading, [(row[0], row[3]) for row in rows]) for heading, rows in _SECTIONS),
-        closing=_CLOSING.format(grammar=f"TIME is {TIME_GRAMMAR}. SIZE is {SIZE_GRAMMAR}."),
-        arguments="FILE",
-        program_after=("-m", "-c"),
-    )
-
-
-def short_help() -> str:
-    """Return the text of `spcomm run -h`: the most used options, each in a few words."""
-    from spcomm.command_help import CommandHelp
-
-    rows = [row for row in _OF_A_PROGRAM + _OF_THE_RUN if row[0].partition(" ")[0] in MOST_USED]
-    return CommandHelp(
-        "spcomm run [options] program [arguments]",
-        "Runs a program, a Python script or an executable, as N cooperating nodes.",
-        ("", [(row[0], _in_short(row[3])) for row in rows]),
-        closing="The words after the program's name are its own arguments. All options: spcomm run --help",
-    ).text()
+    closing = _CLOSING.format(grammar=f"TIME is {TIME_GRAMMAR}. SIZE is {SIZE_GRAMMAR}.")
+    made = RunParser("spcomm run", _USAGE, _ABOUT, closing, completed="FILE", program_after=("-m", "-c"))
+    for heading, rows in _SECTIONS:
+        group = made.add_argument_group(heading)
+        for spellings, value, field, read, text in rows:
+            names = spellings.split(", ")
+            more: dict = {"dest": field or "ignored", "help": text, "default": SUPPRESS}
+            if value is None:
+                more["action"] = read or "store_true"
+            else:
+                more |= {"metavar": value.removeprefix("="), "type": partial(read, names[0])}
+                more["action"] = "append" if field == "exports" else "store"
+                if value[0] == "=":
+                    more |= {"nargs": "?", "const": _ALONE[names[0]]}
+            group.add_argument(*names, **more)
+    return made
 
 
 def _in_short(text: str) -> str:

@@ -5,8 +5,9 @@ import _socket
 import os
 import sys
 import time
+from argparse import SUPPRESS
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser
 from spcomm.launch.base import loopback
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import join_code, prompt
@@ -24,29 +25,26 @@ class _HopFailed(Exception):
     """The step that failed: (the finding, the advice)."""
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm doctor`."""
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm doctor`."""
+    made = ArgumentParser(
+        "spcomm doctor",
         "spcomm doctor HOST[:PORT] [--code]",
         "Checks each step of the connection to the machine where spcomm serve runs, and reports which one fails: the "
         "name, the port, a firewall in between, the program that listens there, its version and, with --code (or "
         f"$SPCOMM_CODE), the code. The port is {prompt.PORT} if none is given.",
-        ("", [("--code", "ask for the code, and check it, too")]),
-        closing="The exit code is 0 if every step succeeds, and 1 otherwise.",
+        "The exit code is 0 if every step succeeds, and 1 otherwise.",
     )
+    made.add_argument("host", metavar="HOST[:PORT]", help=SUPPRESS)
+    made.add_argument("--code", action="store_true", help="ask for the code, and check it, too")
+    return made
 
 
 def main(words: "list[str]") -> int:
     """One line for each hop, and the exit code."""
-    if not words or "-h" in words or "--help" in words:
-        sys.stdout.write(command_help().text())
-        return 0 if words else 125
-    asks = "--code" in words or join_code.VARIABLE in os.environ
-    rest = [word for word in words if word != "--code"]
+    asked = parser().parse_args(words)
     try:
-        if len(rest) != 1:
-            raise UsageError(f"spcomm doctor: {' '.join(rest)}: give one host, as in spcomm doctor alpha")
-        return _go(prompt.place("spcomm doctor", rest[0]), asks)
+        return _go(prompt.place("spcomm doctor", asked.host), asked.code or join_code.VARIABLE in os.environ)
     except UsageError as error:
         print(error, file=sys.stderr)
         return error.code

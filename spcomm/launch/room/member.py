@@ -8,14 +8,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from argparse import SUPPRESS
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.launch.base import process
 from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
 from spcomm.launch.room.prompt import TRIES, code, place, spelt
-from spcomm.text import is_option, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,71 +33,49 @@ _BOOTSTRAP = (
 )
 
 
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm join`."""
-    rows = [
-        ("--name NAME", "the name of this machine there (default: its own name)"),
-        ("--nodes N", "how many nodes it takes (default: its cores)"),
-    ]
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm join`."""
+    made = ArgumentParser(
+        "spcomm join",
         "spcomm join HOST[:PORT] [options]",
         "Lets programs of a room run on this machine, until Ctrl-C. HOST is the machine where spcomm serve --room runs "
         "and shows the code; spcomm join asks for it (or takes it from $SPCOMM_CODE). No machine connects to this one: "
         "it connects to HOST. Members of the room can run programs here, as you: join only rooms of people whom you "
         "trust.",
-        ("", rows),
     )
+    made.add_argument("hosts", nargs="+", metavar="HOST[:PORT]", help=SUPPRESS)
+    made.add_rows(
+        ("--name", "NAME", str, "the name of this machine there (default: its own name)"),
+        ("--nodes", "N", whole(1, MOST_NODES, "nodes"), "how many nodes it takes (default: its cores)"),
+    )
+    made.set_defaults(name=os.uname().nodename, nodes=0)
+    return made
 
 
 def main(words: "list[str]") -> int:
     """Run until Ctrl-C, or the end of the room."""
-    if not words or "-h" in words or "--help" in words:
-        sys.stdout.write(command_help().text())
-        return 0 if words else 125
+    asked = parser().parse_args(words)
     from spcomm.launch.room.connect import EntryError, RefusedError
 
     try:
-        where, name, slots = _read(words)
+        if len(asked.hosts) > 1:
+            raise UsageError(
+                f"spcomm join: {asked.hosts[1]}: one host is enough; it asks for the code, which never stands on a "
+                "command line"
+            )
+        where = place("spcomm join", asked.hosts[0])
         for _attempt in range(TRIES - 1 if os.isatty(0) else 0):
             try:
-                return _join(where, name, slots, code("spcomm join", spelt(where)))
+                return _join(where, asked.name, asked.nodes, code("spcomm join", spelt(where)))
             except RefusedError as error:
                 print(f"spcomm join: {error}", file=sys.stderr)
-        return _join(where, name, slots, code("spcomm join", spelt(where)))
+        return _join(where, asked.name, asked.nodes, code("spcomm join", spelt(where)))
     except UsageError as error:
         print(error, file=sys.stderr)
         return error.code
     except EntryError as error:
         print(f"spcomm join: {error}", file=sys.stderr)
         return 125
-
-
-def _read(words: "list[str]") -> "tuple[tuple[str, int], str, int]":
-    given: dict[str, str] = {}
-    rest, where = list(words), None
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.partition("=")
-        if name in ("--name", "--nodes"):
-            if not equals and (not rest or is_option(rest[0])):
-                raise UsageError(f"spcomm join: {name} needs a value (spcomm join --help)")
-            given[name] = value if equals else rest.pop(0)
-        elif word.startswith("-"):
-            raise UsageError(f"spcomm join: unknown option {word}; spcomm join --help lists the options")
-        elif where is not None:
-            raise UsageError(
-                f"spcomm join: {word}: one host is enough; it asks for the code, which never stands on a command line"
-            )
-        else:
-            where = place("spcomm join", word)
-    if where is None:
-        raise UsageError("spcomm join: which host? The one where spcomm serve --room runs")
-    nodes = given.get("--nodes")
-    slots = 0 if nodes is None else whole_number(nodes)
-    if nodes is not None and not (slots and 1 <= slots <= MOST_NODES):
-        raise UsageError(f"spcomm join: --nodes {nodes}: must be a whole number from 1 to {MOST_NODES}")
-    name = given.get("--name") or os.uname().nodename
-    return where, name, slots or 0
 
 
 def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:

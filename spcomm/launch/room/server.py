@@ -6,14 +6,15 @@ import _socket
 import os
 import sys
 import time
+from argparse import Namespace
 
-from spcomm.command_help import CommandHelp
+from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.launch.base import loopback, process
 from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.cmdline import values
 from spcomm.launch.room import join_code
 from spcomm.launch.room.prompt import PORT, place
-from spcomm.text import TIME_GRAMMAR, duration_s, is_option, whole_number
+from spcomm.text import TIME_GRAMMAR, duration_s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,49 +29,38 @@ _DESCRIPTORS = 4096  # two for each of them, one for each box of a run, stranger
 _MEMBERS = 64
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
-_OPTIONS = ("--listen", "--expires", "--max-members", "--link-timeout")
 
-
-def command_help() -> CommandHelp:
-    """Return the help of `spcomm serve`."""
-    rows = [
-        ("--room", "let machines join. Members can run programs on each other's machines: give the code only to people "
-         "you trust"),
-        ("--listen ADDRESS[:PORT]", f"where others connect (default: 127.0.0.1:{PORT}; with --room every address of "
-         f"this machine, 0.0.0.0:{PORT}). Port 0: any free port"),
-        ("--expires TIME", "how long the code admits members, as in 90m, 8h, 2d (default: 8h); members who have joined "
-         "stay"),
-        ("--max-members N", "the largest number of members, 1 to 64 (default: 64)"),
-        ("--link-timeout TIME", "how long a box may be out of reach before its run fails (default: 30)"),
-    ]  # fmt: skip
-    return CommandHelp(
+def parser() -> ArgumentParser:
+    """Return the parser of `spcomm serve`."""
+    made = ArgumentParser(
+        "spcomm serve",
         "spcomm serve [--room] [options]",
         "Serves runs of several boxes on this machine or, with --room, makes a room: machines join it with "
         "`spcomm join HOST`, and `spcomm run --room HOST` runs programs on all of them. Ctrl-C ends it.",
-        ("", rows),
-        closing=f"TIME is {TIME_GRAMMAR}; --expires requires the unit.\n\nThe code is shown here and nowhere else; "
+        f"TIME is {TIME_GRAMMAR}; --expires requires the unit.\n\nThe code is shown here and nowhere else; "
         f"scripts can set one in ${join_code.VARIABLE}.",
     )
-
-
-class Settings:
-    """Arguments of the command line."""
-
-    def __init__(self) -> None:
-        self.room = False
-        self.listen: tuple[str, int] | None = None
-        self.expires = 8 * 3600.0
-        self.max_members = _MEMBERS
-        self.link_timeout = values.LINK_TIMEOUT_S
+    made.add_rows(
+        ("--room", None, None,
+         "let machines join. Members can run programs on each other's machines: give the code only to people you "
+         "trust"),
+        ("--listen", "ADDRESS[:PORT]", lambda text: place("spcomm serve", text, least=0),
+         f"where others connect (default: 127.0.0.1:{PORT}; with --room every address of this machine, 0.0.0.0:{PORT})."
+         " Port 0: any free port"),
+        ("--expires", "TIME", _seconds,
+         "how long the code admits members, as in 90m, 8h, 2d (default: 8h); members who have joined stay"),
+        ("--max-members", "N", whole(1, _MEMBERS, "members"), "the largest number of members, 1 to 64 (default: 64)"),
+        ("--link-timeout", "TIME", _link_timeout,
+         "how long a box may be out of reach before its run fails (default: 30)"),
+    )  # fmt: skip
+    made.set_defaults(expires=8 * 3600.0, max_members=_MEMBERS, link_timeout=values.LINK_TIMEOUT_S)
+    return made
 
 
 def main(words: "list[str]") -> int:
     """Serve until Ctrl-C."""
-    if words and words[0] in ("-h", "--help"):
-        sys.stdout.write(command_help().text())
-        return 0
     try:
-        settings = _read(words)
+        settings = parser().parse_args(words)
         given = os.environ.pop(join_code.VARIABLE, None) or None
         try:
             code = join_code.new() if given is None else join_code.read(given)
@@ -86,36 +76,11 @@ def main(words: "list[str]") -> int:
         listener.close()
 
 
-def _read(words: "list[str]") -> Settings:
-    settings, rest = Settings(), list(words)
-    while rest:
-        name, equals, value = rest.pop(0).partition("=")
-        if name == "--room" and not equals:
-            settings.room = True
-            continue
-        if name not in _OPTIONS:
-            raise UsageError(f"spcomm serve: unknown argument {name}; spcomm serve --help lists the options")
-        if not equals:
-            if not rest or is_option(rest[0]):
-                raise UsageError(f"spcomm serve: {name} needs a value (spcomm serve --help)")
-            value = rest.pop(0)
-        if name == "--listen":
-            settings.listen = place("spcomm serve", value, least=0)
-        elif name == "--expires":
-            settings.expires = _seconds(value)
-        elif name == "--max-members":
-            number = whole_number(value) or 0
-            if not 1 <= number <= _MEMBERS:
-                raise UsageError(
-                    f"spcomm serve: --max-members {value}: must be a whole number from 1 to {_MEMBERS}"
-                )
-            settings.max_members = number
-        else:
-            try:
-                settings.link_timeout = values.link_timeout(name, value)
-            except UsageError as error:
-                raise UsageError(str(error).replace("spcomm run", "spcomm serve")) from None
-    return settings
+def _link_timeout(text: str) -> float:
+    try:
+        return values.link_timeout("--link-timeout", text)
+    except UsageError as error:
+        raise UsageError(str(error).replace("spcomm run", "spcomm serve")) from None
 
 
 def _seconds(text: str) -> float:
@@ -129,7 +94,7 @@ def _seconds(text: str) -> float:
     return found
 
 
-def _listen(settings: Settings) -> "_socket.socket":
+def _listen(settings: Namespace) -> "_socket.socket":
     from spcomm.launch.remote import handshake
 
     host, port = settings.listen or (loopback.ANYWHERE if settings.room else loopback.LOOPBACK, PORT)
@@ -156,7 +121,7 @@ def _listen(settings: Settings) -> "_socket.socket":
     return listener
 
 
-def _serve(settings: Settings, listener: "_socket.socket", code: str) -> int:
+def _serve(settings: Namespace, listener: "_socket.socket", code: str) -> int:
     from spcomm.launch.base.loop import Loop
 
     most = min(_CONNECTIONS, _raise_limit() // 4)
@@ -210,7 +175,7 @@ def serve(
     runner.result()
 
 
-def _announce(settings: Settings, address: "tuple[str, int]", code: str, expires: float) -> None:
+def _announce(settings: Namespace, address: "tuple[str, int]", code: str, expires: float) -> None:
     host, port = address
     name = os.uname().nodename if host == "0.0.0.0" else host
     shown = [name] if host != "0.0.0.0" else [name, *_own_addresses()]
