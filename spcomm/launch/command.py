@@ -3,6 +3,7 @@
 
 import _signal
 import errno
+import gc
 import os
 import sys
 import time
@@ -193,6 +194,7 @@ def _supervise(
         if options.hosts is not None and session is None:
             said = None if options.job_hosts and options.listen is None else listen
             hosts.tell(groups, transports, said, link)
+        gc.enable()
         code = Supervisor(run_processes, options, display, transports).run(signals, stdin)
         return _finish_trace(options, groups[0], code, display.watch) if options.is_traced else code
     finally:
