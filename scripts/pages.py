@@ -56,6 +56,7 @@ import floors  # noqa: E402
 from spcomm import cli  # noqa: E402
 from spcomm.diagnose import explain  # noqa: E402
 from spcomm.docs import pages as marked  # noqa: E402
+from spcomm.launch.cmdline import table as options  # noqa: E402
 
 
 def pages():
@@ -73,6 +74,7 @@ def filled(page):
 def with_table(page, kind, argument, block, text):
     """A mark and its block, whose table has a line on each name."""
     rows = {"api": api_rows, "module": module_rows, "codes": code_rows, "commands": command_rows}
+    rows["options"] = option_rows
     if kind not in rows:
         return text
     lines = [f"| {name} | {said} |" for name, said in rows[kind](page, argument, block)]
@@ -100,6 +102,14 @@ def code_rows(page, _argument, _block):
 def command_rows(_page, _argument, _block):
     for name, said in cli.summaries().items():
         yield f"`spcomm {name}`", said
+
+
+def option_rows(_page, _argument, _block):
+    for heading, rows in options.parser().groups():
+        yield f"**{heading}**", ""
+        for label, said in rows:
+            names = ", ".join(f"`{name}`" for name in label.split(", "))
+            yield names.replace("|", r"\|"), re.sub(r"(?<![\w`-])--?[a-z][\w-]*(=[A-Z:]+)?", r"`\g<0>`", said)
 
 
 def summary(docstring):

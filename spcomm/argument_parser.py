@@ -134,11 +134,15 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the text of `--help`."""
+        sections = [(f"{heading}:" if heading else "", rows) for heading, rows in self.groups()]
+        return help_text(self._forms, self._about, [*sections, *self.sections], self._closing)
+
+    def groups(self) -> "list[tuple[str, list[Row]]]":
+        """Return the heading of each group of arguments, if it has one, and how help shows them, with their texts."""
         named, options, *others = self._action_groups
-        groups = [("", named), ("", options), *((f"{group.title}:", group) for group in others)]
-        sections = [(heading, _rows(group._group_actions)) for heading, group in groups]
-        sections = [*(section for section in sections if section[1]), *self.sections]
-        return help_text(self._forms, self._about, sections, self._closing)
+        groups = [("", named), ("", options), *((group.title or "", group) for group in others)]
+        found = [(heading, _rows(group._group_actions)) for heading, group in groups]
+        return [(heading, rows) for heading, rows in found if rows]
 
     def rows(self) -> "list[Row]":
         """Return how help shows the arguments, and their texts."""

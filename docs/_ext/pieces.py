@@ -144,6 +144,7 @@ PIECES = {
     "header": header,
     "commands": commands,
     "codes": codes,
+    "options": lambda _argument, table, _config: (table, []),
     "notebook": notebook,
     "include": include,
 }

@@ -3,8 +3,9 @@
 
 A mark such as ``<!-- header: spcomm/spcomm.h -->`` says what the site shows in place of the block below it, up to the
 next empty line: the docstrings of the names in the first column of a table (``api``), those of a module, the text of
-the codes or of the commands, a C header, a notebook, another file. Those who read the Markdown itself see the block: a
-table that scripts/pages.py fills with a line on each name, or a link.
+the codes or of the commands, a C header, a notebook, another file; the options of ``spcomm run`` are the block itself.
+Those who read the Markdown itself see the block: a table that scripts/pages.py fills with a line on each name, or a
+link.
 """
 
 import re
@@ -18,7 +19,8 @@ SECTIONS = ("", "tutorial", "howto", "reference", "reference/api", "teaching", "
 LISTING = "spcomm docs"
 _OTHERS = ("reference/headers", "internals")  # found by name, and in no list
 MARK = re.compile(
-    r"^<!-- (api|module|codes|commands|header|notebook|include)(?:: (\S+))? -->\n((?:.+\n)*)", re.MULTILINE
+    r"^<!-- (api|module|codes|commands|options|header|notebook|include)(?:: (\S+))? -->\n((?:.+\n)*)",
+    re.MULTILINE,
 )
 
 
@@ -149,6 +151,7 @@ _SHOWN = {
     "api": _api,
     "codes": _codes,
     "commands": _commands,
+    "options": lambda _argument, table: table.rstrip(),
     "header": _header,
     "notebook": lambda name, _block: f"`spcomm examples init DIR` copies it to `DIR/notebooks/{name}.ipynb`.",
     "module": _module,

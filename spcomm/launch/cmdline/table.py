@@ -26,8 +26,8 @@ def _hosts(name: str, text: str) -> "list[tuple[str, int | None]]":
 # option is accepted without effect.
 _OF_A_PROGRAM = (
     ("-n, -np", "N", "nodes", values.nodes,
-     "number of nodes (default: the cores this process may use, or what a job of several machines has room for; "
-     "required with several programs)"),
+     "number of nodes, 1 to 1024 (default: the cores this process may use, or what a job of several machines has room "
+     "for; required with several programs)"),
     ("--group", "ID", "group", values.group,
      "the group its nodes belong to (default: 0). Programs of one group share its ranks, in the order of the command "
      "line; groups know nothing of each other"),
@@ -37,9 +37,9 @@ _OF_A_PROGRAM = (
      "fork: all nodes from one process that has imported NumPy and spcomm once (default for Python on Linux); exec: "
      "each node starts by itself (default for executables)"),
     ("--preload", "MODULES", "preload", values.modules,
-     "modules that this process imports before it forks, separated by commas"),
+     "modules that this process imports before it forks, separated by commas (default: NumPy)"),
     ("-x", "VAR[=VALUE]", "exports", values.variable,
-     "set a variable for its nodes; without a value: its value here"),
+     "set a variable for its nodes; without a value: its value here. May be repeated"),
     ("--env", "all|none", "environment", values.environment,
      "all: nodes inherit this environment (default); none: only the variables of -x"),
     ("--wdir", "FOLDER", "folder", values.folder, "run the program in that folder"),
@@ -50,8 +50,8 @@ _OF_A_PROGRAM = (
 )  # fmt: skip
 _WHERE_NODES_RUN = (
     ("--boxes", "B", "boxes", values.boxes,
-     "divide the nodes among B boxes: on this machine they share no memory, as if each were a machine of its own, and "
-     "reach each other over the network (default: 1)"),
+     "divide the nodes among B boxes, 1 to 64: on this machine they share no memory, as if each were a machine of its "
+     "own, and reach each other over the network (default: 1, or the number in --map)"),
     ("--map", "block|cyclic|BOX,BOX,…", "placing", values.placing,
      "which node is in which box, or on which host. block: neighbours share one (default); cyclic: each box in turn; "
      "or the box of each node, as in 0,0,1,0,1"),
@@ -67,15 +67,17 @@ _WHERE_NODES_RUN = (
      "default in a job and with --reach)"),
     ("--listen", "ADDRESS", "listen", values.address,
      "without tunnel, or with --boxes: the address of this machine at which boxes connect (default: the one that "
-     "reaches the first host)"),
+     "reaches the first host; with --boxes 127.0.0.1). Needs spcomm[network]"),
     ("--room", "HOST[:PORT]", "room", values.words,
      "run on the members of a room (spcomm serve --room, spcomm join), which receive the folder of the program; -n is "
      "divided among them (default: all their cores). The code comes from $SPCOMM_CODE, or spcomm asks for it"),
-    ("--members", "N", "members", values.members, "with --room: wait until this many have joined (default: 1)"),
+    ("--members", "N", "members", values.members,
+     "with --room: wait until this many have joined, 1 to 64 (default: 1)"),
     ("--fetch", "FOLDER", "fetch", values.folder,
      "with --room: bring the files that nodes wrote, those of each member to a folder of its own in FOLDER, which must "
-     "be new or empty"),
-    ("--fetch-limit", "SIZE", "fetch_limit", values.size, "bring at most this much of them (default: 256M)"),
+     "be new or empty (default: they are listed, and then lost)"),
+    ("--fetch-limit", "SIZE", "fetch_limit", values.size,
+     "bring at most this much of them, and 10,000 files; the rest is listed, and the exit code is 125 (default: 256M)"),
     ("--server", "HOST[:PORT]", "server", values.words,
      "with --boxes: boxes reach each other through an spcomm serve that already runs, which serves one run per "
      "--group at a time"),
@@ -88,23 +90,25 @@ _WHERE_NODES_RUN = (
      "with --link mpi: the command that starts a process for each box; {n} is their number, {hosts} their hosts "
      "(default: mpiexec -n {n}; srun … in a Slurm job on several hosts)"),
     ("--link-timeout", "TIME", "link_timeout", values.link_timeout,
-     "how long a box may be out of reach before the run fails (default: 30)"),
+     "how long a box may be out of reach, 1 or more, before the run fails (default: 30)"),
 )  # fmt: skip
 _OUTPUT_AND_INPUT = (
     ("-l, --label", None, "label", BooleanOptionalAction,
      "put [3] before each line that node 3 prints, or do not (default: at a terminal); with several groups [1:3] for "
      "node 3 of group 1"),
     ("--color", None, "color", BooleanOptionalAction,
-     "labels in a colour for each node (implies -l), or not (default: at a terminal, unless NO_COLOR is set)"),
+     "labels in a colour for each node (implies -l), or not (default: at a terminal, unless NO_COLOR is set or "
+     "TERM is dumb)"),
     ("--show", "RANKS", "show", ranks.ranks,
      "the nodes whose output is shown (default: all without a window); tracebacks always are"),
     ("--output", "FOLDER", "output", values.folder,
-     "also write the output of each node to FOLDER/node-3.txt for node 3"),
+     "also write the output of each node to FOLDER/node-3.txt, or group-1-node-3.txt"),
     ("--window", "RANKS", "window", ranks.ranks,
      "show the output of these nodes in windows of their own (needs tmux); with --debug each has a pane of one window, "
      "with its keyboard, and a pane below types to several"),
     ("--stdin", "RANKS", "stdin", ranks.ranks,
-     "the nodes that get the standard input, each of them all of it (default: 0); for the others it is at its end"),
+     "the nodes that get the standard input, each of them all of it (default: 0); for the others it is at its end. A "
+     "single one reads a terminal itself"),
 )  # fmt: skip
 _PROCESSORS = (
     ("--bind-to", "core|none|CPUS/CPUS/…", "bind_to", values.binding,
@@ -118,9 +122,9 @@ _TIME_LIMITS = (
     ("--grace", "TIME", "grace", values.seconds,
      "the time between SIGTERM and SIGKILL for nodes that must end (default: 3)"),
     ("--stall", "TIME", "stall", values.seconds_or_never,
-     "warn of nodes that have waited this long for one that computes (default: 5; 0: never)"),
+     "warn of nodes that have waited this long for one that computes (default: 5, with --debug 0; 0: never)"),
     ("--close-timeout", "TIME", "close_timeout", values.seconds_or_never,
-     "how long a Python node goes on sending at its end (default: 10; 0: until everything is taken)"),
+     "how long a Python node goes on sending at its end (default: 10, with --debug 0; 0: until everything is taken)"),
 )  # fmt: skip
 _MEASURING = (
     ("--stats", "=all", "stats", values.stats,
@@ -149,9 +153,9 @@ _FINDING_ERRORS = (
      "delay calls at random, and change the order in which messages of different nodes arrive: programs that rely on "
      "luck fail now, not later"),
     ("--seed", "NUMBER", "seed", values.seed,
-     "the seed of --perturb (default: a new one each time); the same seed makes the same choices"),
+     "the seed of --perturb (default: a new one each time, which is printed); the same seed makes the same choices"),
     ("--rendezvous", "SIZE", "rendezvous", values.rendezvous,
-     "sends of this size or more wait until they have been received (0: every send)"),
+     "sends of this size or more wait until they have been received (0: every send; default: none)"),
 )  # fmt: skip
 _BUFFERS = (
     ("--slots", "N", "slots", values.count, "announced messages, for each pair of nodes (default: 32)"),
