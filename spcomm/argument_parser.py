@@ -45,15 +45,23 @@ class ArgumentParser(argparse.ArgumentParser):
         self._completed, self._program_after = completed, program_after
         self.sections: list[tuple[str, Sequence[Row]]] = []
 
-    def add_rows(self, *rows: "tuple[str, str | None, Callable[[str], object] | None, str]") -> None:
-        """Add options: spellings; value, if it has one, with a `=` where it may stand alone; how it is read; help."""
+    def add_rows(
+        self,
+        *rows: "tuple[str, str | None, Callable[[str], object] | Sequence[str] | None, str]",
+        heading: str = "",
+    ) -> None:
+        """Add options: spellings, value, how it is read or the words that it may be, help.
+
+        A value with a `=` may be left out; one that is None is the words, or there is none.
+        """
+        to = self.add_argument_group(heading) if heading else self
         for spellings, value, read, text in rows:
-            more: dict = (
-                {"action": "store_true"} if value is None else {"metavar": value.lstrip("="), "type": read}
-            )
-            if value is not None and value[0] == "=":
+            more: dict = {"metavar": value and value.lstrip("="), "type": read}
+            if value is None:
+                more = {"choices": read} if read else {"action": "store_true"}
+            elif value[0] == "=":
                 more |= {"nargs": "?", "const": True}
-            self.add_argument(*spellings.split(", "), help=text, **more)
+            to.add_argument(*spellings.split(", "), help=text, **more)
 
     @property
     def options(self) -> "dict[str, argparse.Action]":

@@ -114,13 +114,8 @@ def parser() -> ArgumentParser:
         "Runs three example programs; each checks itself against one node.",
         completed="FILE",
     )
-    result.add_argument(
-        "-n",
-        type=whole(1, MOST_NODES, "nodes"),
-        default=NODES,
-        metavar="N",
-        help=f"number of nodes (default: {NODES})",
-    )
+    result.add_rows(("-n", "N", whole(1, MOST_NODES, "nodes"), f"number of nodes (default: {NODES})"))
+    result.set_defaults(n=NODES)
     result.add_argument(
         "files", nargs="*", metavar="FILE", help="texts to count the words of (default: own documents)"
     )

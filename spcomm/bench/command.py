@@ -144,54 +144,28 @@ def parser() -> ArgumentParser:
         type=one_of("benchmark", [*BENCHMARKS, "all"]),
         help="what to measure",
     )
-    result.add_argument("--nodes", type=node_counts, metavar="N,N", help="numbers of nodes, such as 2,8,32")
-    result.add_argument(
-        "--json", metavar="FILE", type=new_file, help="also write everything that was measured to FILE"
-    )
-    result.add_argument(
-        "--compare",
-        metavar="FILE",
-        type=results_file,
-        help="compare with an earlier --json; without a choice of your own, measure what it has",
-    )
-    result.add_argument(
-        "--targets", action="store_true", help="also show what the project aims at, and whether it is reached"
-    )
-    result.add_argument("--quick", action="store_true", help="all in about a minute, and noisier")
-    result.add_argument(
-        "--rounds",
-        type=whole(1, 1000, "rounds"),
-        metavar="N",
-        help=f"rounds (default: {ROUNDS}; quick: {QUICK_ROUNDS})",
-    )
-    result.add_argument(
-        "--repetitions",
-        type=whole(1, 1_000_000, "repetitions"),
-        metavar="N",
-        help="operations in each sample (default: as many as fit into its time)",
-    )
-    for name, known_values, default in (
+    sweeps = (
         ("operations", list(sweep.OPERATIONS), "all"),
         ("transports", sweep.TRANSPORTS, "memory"),
         ("buffers", sweep.BUFFERS, "hot"),
-    ):
-        result.add_argument(
-            f"--{name}",
-            type=several(name.removesuffix("s"), known_values),
-            default=(),
-            metavar="NAMES",
-            help=f"sweep: {', '.join(known_values)} (default: {default})",
-        )
-    result.add_argument(
-        "--sizes", type=sizes, default=(), metavar="B,B", help="sweep: sizes of a message, such as 8,1K,1M"
     )
-    result.add_argument(
-        "--peers",
-        type=peer_names,
-        default=list(peers.MPIS),
-        metavar="NAMES",
-        help=f"which peers, separated by commas: {', '.join(peers.PEERS)}, or none (default: {','.join(peers.MPIS)})",
-    )
+    known, default = ", ".join(peers.PEERS), ",".join(peers.MPIS)
+    result.add_rows(
+        ("--nodes", "N,N", node_counts, "numbers of nodes, such as 2,8,32"),
+        ("--json", "FILE", new_file, "also write everything that was measured to FILE"),
+        ("--compare", "FILE", results_file,
+         "compare with an earlier --json; without a choice of your own, measure what it has"),
+        ("--targets", None, None, "also show what the project aims at, and whether it is reached"),
+        ("--quick", None, None, "all in about a minute, and noisier"),
+        ("--rounds", "N", whole(1, 1000, "rounds"), f"rounds (default: {ROUNDS}; quick: {QUICK_ROUNDS})"),
+        ("--repetitions", "N", whole(1, 1_000_000, "repetitions"),
+         "operations in each sample (default: as many as fit into its time)"),
+        *((f"--{name}", "NAMES", several(name.removesuffix("s"), names), f"sweep: {', '.join(names)} (default: {most})")
+          for name, names, most in sweeps),
+        ("--sizes", "B,B", sizes, "sweep: sizes of a message, such as 8,1K,1M"),
+        ("--peers", "NAMES", peer_names, f"which peers, separated by commas: {known}, or none (default: {default})"),
+    )  # fmt: skip
+    result.set_defaults(operations=(), transports=(), buffers=(), sizes=(), peers=list(peers.MPIS))
     return result
 
 

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     if find_spec("matplotlib") is None:
         print(f"spcomm bench figures: it draws with matplotlib: {INSTALL}", file=sys.stderr)
         return 125
-    code, found = 0, options.measured
+    code, found = 0, vars(options)["from"]
     try:
         if found is None:
             extent = FULL if options.full else DEFAULT
@@ -72,23 +72,15 @@ def parser() -> ArgumentParser:
         "Redraws the papers' figures on this machine, with the papers' own numbers beside it.",
         "Writes PNGs and a page, index.html, that shows them. The default takes three minutes at most.",
     )
-    result.add_argument("--full", action="store_true", help="all sizes and node counts: an hour or so")
-    result.add_argument(
-        "--rounds",
-        type=whole(1, 1000, "rounds"),
-        metavar="N",
-        help=f"rounds (default: {DEFAULT.rounds}; full: {FULL.rounds}), as far as the time allows",
-    )
-    result.add_argument(
-        "--out", type=new_folder, default=FOLDER, metavar="DIR", help=f"where to write (default: {FOLDER})"
-    )
-    result.add_argument(
-        "--from",
-        dest="measured",
-        type=command.results_file,
-        metavar="FILE",
-        help=f"draw an earlier measurement, such as {FOLDER}/{RESULTS}, and measure nothing",
-    )
+    result.add_rows(
+        ("--full", None, None, "all sizes and node counts: an hour or so"),
+        ("--rounds", "N", whole(1, 1000, "rounds"),
+         f"rounds (default: {DEFAULT.rounds}; full: {FULL.rounds}), as far as the time allows"),
+        ("--out", "DIR", new_folder, f"where to write (default: {FOLDER})"),
+        ("--from", "FILE", command.results_file,
+         f"draw an earlier measurement, such as {FOLDER}/{RESULTS}, and measure nothing"),
+    )  # fmt: skip
+    result.set_defaults(out=FOLDER)
     return result
 
 

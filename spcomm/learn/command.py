@@ -110,19 +110,20 @@ def parser() -> ArgumentParser:
         help="exercise.py in a folder NN_topic, or NN_topic.py, or any with --exercise; or a folder with "
         "a folder for each student",
     )
-    made.add_argument("--json", action="store_true", help="print a list with a grade for each file, as JSON")
-    made.add_argument(
-        "--seed", type=_seed, metavar="S", help="use this seed for the inputs (default: a new one each time)"
+    made.add_rows(
+        ("--json", None, None, "print a list with a grade for each file, as JSON"),
+        ("--seed", "S", _seed, "use this seed for the inputs (default: a new one each time)"),
+        ("--exercise", "NN", str, "its number or name, or a folder with an exercise"),
+        ("--walls", None, ("any", "required"),
+         "required: grade nothing where solutions are not kept apart from this machine (default: any)"),
+        ("--quick", None, None, "only the first three cases"),
+    )  # fmt: skip
+    made.add_rows(
+        ("-j, --jobs", "N", whole(1, 256, "files"), "grade N files at a time (default: 1)"),
+        ("--csv", "TABLE", str, "write a table for spreadsheets: a row for each student"),
+        heading="For a class",
     )
-    made.add_argument("--exercise", metavar="NN", help="its number or name, or a folder with an exercise")
-    made.add_argument(
-        "--walls",
-        choices=("any", "required"),
-        default="any",
-        help="required: grade nothing where solutions are not kept apart from this machine (default: any)",
-    )
-    made.add_argument("--quick", action="store_true", help="only the first three cases")
-    _add_class(made.add_argument_group("For a class"))
+    made.set_defaults(walls="any", jobs=1)
     return made
 
 
@@ -131,20 +132,6 @@ def _seed(text: str) -> int:
     if value is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a seed, a whole number")
     return value
-
-
-def _add_class(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument(
-        "-j",
-        "--jobs",
-        type=whole(1, 256, "files"),
-        default=1,
-        metavar="N",
-        help="grade N files at a time (default: 1)",
-    )
-    group.add_argument(
-        "--csv", metavar="TABLE", help="write a table for spreadsheets: a row for each student"
-    )
 
 
 def _show_case(case: CaseGrade) -> None:

@@ -40,19 +40,13 @@ def parser() -> ArgumentParser:
         "Fits LogGP and the terms of operations to files of `spcomm bench sweep paths --json FILE`. Rounds of several"
         " files are put together.",
     )
-    add = result.add_argument
-    add("files", nargs="+", metavar="BENCH.json", help="what was measured")
-    add("--out", metavar="FILE", help="write the fit, for `spcomm model predict` and `simulate`")
-    add(
-        "--figures",
-        metavar="FOLDER",
-        help="draw measured and fitted times, and the residuals, into FOLDER, as PNG",
-    )
-    add(
-        "--components",
-        action="store_true",
-        help="find the latency components by difference of paths instead, and check them on a path not used",
-    )
+    result.add_argument("files", nargs="+", metavar="BENCH.json", help="what was measured")
+    result.add_rows(
+        ("--out", "FILE", str, "write the fit, for `spcomm model predict` and `simulate`"),
+        ("--figures", "FOLDER", str, "draw measured and fitted times, and the residuals, into FOLDER, as PNG"),
+        ("--components", None, None,
+         "find the latency components by difference of paths instead, and check them on a path not used"),
+    )  # fmt: skip
     return result
 
 

@@ -75,28 +75,16 @@ def parser() -> ArgumentParser:
         "Predicts an operation at any number of nodes from a file of `spcomm model fit --out FILE`.",
         f"Operations: {', '.join(terms.OPERATIONS)}",
     )
-    add = result.add_argument
-    add("fit", metavar="FIT.json", help="a fit")
-    add("operation", metavar="OPERATION", help="such as barrier; a list stands below")
-    add("--nodes", type=numbers, default=[2], metavar="N,N", help="numbers of nodes (default 2)")
-    add(
-        "--size",
-        type=numbers,
-        default=[8],
-        metavar="B,B",
-        help="bytes of a message, such as 8,4K,1M (default 8)",
-    )
-    add(
-        "--transport",
-        default=loggp.MEMORY,
-        choices=loggp.TRANSPORTS,
-        help="shared memory, or boxes of one node each over TCP (default memory)",
-    )
-    add(
-        "--cluster",
-        choices=ALGORITHMS,
-        help="a core for each node: by the algorithms of MPI (tree), or through one server",
-    )
+    result.add_argument("fit", metavar="FIT.json", help="a fit")
+    result.add_argument("operation", metavar="OPERATION", help="such as barrier; a list stands below")
+    result.add_rows(
+        ("--nodes", "N,N", numbers, "numbers of nodes (default 2)"),
+        ("--size", "B,B", numbers, "bytes of a message, such as 8,4K,1M (default 8)"),
+        ("--transport", None, loggp.TRANSPORTS, "shared memory, or boxes of one node each over TCP (default memory)"),
+        ("--cluster", None, ALGORITHMS,
+         "a core for each node: by the algorithms of MPI (tree), or through one server"),
+    )  # fmt: skip
+    result.set_defaults(nodes=[2], size=[8], transport=loggp.MEMORY)
     return result
 
 

@@ -65,35 +65,26 @@ def parser() -> ArgumentParser:
         " (University of Florida, December 2000).",
         EPILOG,
     )
-    add = result.add_argument
-    add("--nodes", type=number, metavar="N", help="latencies of N nodes in 1 to 4 dimensions")
-    add(
-        "--torus", type=torus, metavar="AxB", help="latencies of one torus, such as 16 (a ring), 4x4 or 8x8x2"
-    )
-    add(
-        "--hops",
-        type=hops,
-        metavar="H,H",
-        help="with --torus: a message over so many links in each dimension",
-    )
-    add("--size", type=number, default=64, metavar="BYTES", help="bytes of a message (default 64)")
-    add("--bidirectional", action="store_true", help="packets take the shorter way around a ring")
-    add(
-        "--load",
-        type=number,
-        default=0.0,
-        metavar="SHARE",
-        help="contention: the share of time in which each node puts packets onto its links (default 0)",
-    )
-    for name, value, text in (
-        ("propagation", default.propagation_ns, "along a link"),
-        ("forwarding", default.forwarding_ns, "through a node on the way"),
-        ("switching", default.switching_ns, "from one dimension to another; 335 is the enhanced system"),
-        ("overhead", default.overhead_ns, "at each end, of 64 bytes"),
-        ("overhead-per-byte", default.overhead_per_byte_ns, "for each byte more"),
-    ):
-        add(f"--{name}", type=number, default=value, metavar="NS", help=f"{text} (default {value:g})")
-    add("--figures", metavar="FOLDER", help="draw figures 12 to 15 of the thesis into FOLDER, as PNG")
+    costs = {
+        "propagation": (default.propagation_ns, "along a link"),
+        "forwarding": (default.forwarding_ns, "through a node on the way"),
+        "switching": (default.switching_ns, "from one dimension to another; 335 is the enhanced system"),
+        "overhead": (default.overhead_ns, "at each end, of 64 bytes"),
+        "overhead-per-byte": (default.overhead_per_byte_ns, "for each byte more"),
+    }
+    result.add_rows(
+        ("--nodes", "N", number, "latencies of N nodes in 1 to 4 dimensions"),
+        ("--torus", "AxB", torus, "latencies of one torus, such as 16 (a ring), 4x4 or 8x8x2"),
+        ("--hops", "H,H", hops, "with --torus: a message over so many links in each dimension"),
+        ("--size", "BYTES", number, "bytes of a message (default 64)"),
+        ("--bidirectional", None, None, "packets take the shorter way around a ring"),
+        ("--load", "SHARE", number,
+         "contention: the share of time in which each node puts packets onto its links (default 0)"),
+        *((f"--{name}", "NS", number, f"{text} (default {value:g})") for name, (value, text) in costs.items()),
+        ("--figures", "FOLDER", str, "draw figures 12 to 15 of the thesis into FOLDER, as PNG"),
+    )  # fmt: skip
+    result.set_defaults(size=64, load=0.0)
+    result.set_defaults(**{name.replace("-", "_"): value for name, (value, _text) in costs.items()})
     return result
 
 

@@ -63,69 +63,31 @@ def parser() -> ArgumentParser:
         "Simulates an operation of many nodes, message by message.",
         EPILOG.format(costs=defaults),
     )
-    add = result.add_argument
-    add("operation", nargs="?", metavar="OPERATION", help=f"one of {', '.join(ALGORITHMS)}")
-    add("--nodes", type=integer, metavar="N", help="how many nodes (default 1024, or those of --torus)")
-    add(
-        "--torus",
-        type=torus,
-        metavar="AxB",
-        help="of neighbors: both along each dimension of a torus such as 1000x1000, up to 4 (default: a ring)",
-    )
-    add(
-        "--algorithm",
-        default="",
-        metavar="A",
-        help="server, tree, dissemination, binary-swap, ring (default: the server's where there is one, else tree)",
-    )
-    add(
-        "--network",
-        choices=("server", "servers", "direct"),
-        help="one server, a tree of servers, or a link between any two nodes (default: direct, and with "
-        "--algorithm server one server)",
-    )
-    add(
-        "--radix",
-        type=integer,
-        metavar="R",
-        help="nodes of each server, and servers of a server above (default 16)",
-    )
-    add(
-        "--bytes",
-        type=integer,
-        default=8,
-        metavar="B",
-        help="of a message, or of an array that is reduced (default 8)",
-    )
-    add(
-        "--rounds",
-        type=integer,
-        default=1,
-        metavar="N",
-        help="how often; of unbalanced: messages of each node (default 1)",
-    )
-    add("--fanout", type=integer, default=2, metavar="N", help="of the tree of a multicast (default 2)")
-    add(
-        "--hot",
-        type=integer,
-        default=10,
-        metavar="%",
-        help="of unbalanced: percent of messages to node 0 (default 10)",
-    )
-    add(
-        "--seed", type=integer, default=0, metavar="N", help="of random destinations and of noise (default 0)"
-    )
-    add("--fit", metavar="FILE", help="costs of messages that `spcomm model fit` has found")
-    add("--transport", default=loggp.TCP, choices=loggp.TRANSPORTS, help="with --fit (default tcp)")
-    add("--costs", metavar="NAME=TIME,…", help="costs one by one, as in latency=20us,gap=1us")
-    add("--noise", metavar="FILE", help="measured noise for each piece of work")
-    add("--measure-noise", metavar="FILE", help="measure the noise of this machine's cores, and write it")
-    add(
-        "--scaling",
-        action="store_true",
-        help="2, 4, 8, … up to N nodes, over all networks: which one is fastest?",
-    )
-    add("--png", metavar="FILE", help="with --scaling: draw it; FILE may also end in .svg or .pdf")
+    result.add_argument("operation", nargs="?", metavar="OPERATION", help=f"one of {', '.join(ALGORITHMS)}")
+    result.add_rows(
+        ("--nodes", "N", integer, "how many nodes (default 1024, or those of --torus)"),
+        ("--torus", "AxB", torus,
+         "of neighbors: both along each dimension of a torus such as 1000x1000, up to 4 (default: a ring)"),
+        ("--algorithm", "A", str,
+         "server, tree, dissemination, binary-swap, ring (default: the server's where there is one, else tree)"),
+        ("--network", None, ("server", "servers", "direct"),
+         "one server, a tree of servers, or a link between any two nodes (default: direct, and with --algorithm server "
+         "one server)"),
+        ("--radix", "R", integer, "nodes of each server, and servers of a server above (default 16)"),
+        ("--bytes", "B", integer, "of a message, or of an array that is reduced (default 8)"),
+        ("--rounds", "N", integer, "how often; of unbalanced: messages of each node (default 1)"),
+        ("--fanout", "N", integer, "of the tree of a multicast (default 2)"),
+        ("--hot", "%", integer, "of unbalanced: percent of messages to node 0 (default 10)"),
+        ("--seed", "N", integer, "of random destinations and of noise (default 0)"),
+        ("--fit", "FILE", str, "costs of messages that `spcomm model fit` has found"),
+        ("--transport", None, loggp.TRANSPORTS, "with --fit (default tcp)"),
+        ("--costs", "NAME=TIME,…", str, "costs one by one, as in latency=20us,gap=1us"),
+        ("--noise", "FILE", str, "measured noise for each piece of work"),
+        ("--measure-noise", "FILE", str, "measure the noise of this machine's cores, and write it"),
+        ("--scaling", None, None, "2, 4, 8, … up to N nodes, over all networks: which one is fastest?"),
+        ("--png", "FILE", str, "with --scaling: draw it; FILE may also end in .svg or .pdf"),
+    )  # fmt: skip
+    result.set_defaults(algorithm="", bytes=8, rounds=1, fanout=2, hot=10, seed=0, transport=loggp.TCP)
     return result
 
 
