@@ -25,22 +25,23 @@ def _hosts(name: str, text: str) -> "list[tuple[str, int | None]]":
 # `options.Options`; how its value is read, or the action of an option without one; help). A field that is None: the
 # option is accepted without effect.
 _OF_A_PROGRAM = (
-    ("-n, -np", "N", "nodes", values.nodes,
+    ("-n, -np", "N", "nodes", values.whole(1, values.MOST_NODES, "the number of nodes", 4),
      "number of nodes, 1 to 1024 (default: the cores this process may use, or what a job of several machines has room "
      "for; required with several programs)"),
-    ("--group", "ID", "group", values.group,
+    ("--group", "ID", "group", values.whole(0, values.MOST_GROUP, "a group", 1),
      "the group its nodes belong to (default: 0). Programs of one group share its ranks, in the order of the command "
      "line; groups know nothing of each other"),
     ("-m", "MODULE", "module", values.module, "run a module, as python -m does"),
     ("-c", "CODE", "code", values.code, "run Python code, as python -c does"),
-    ("--start", "fork|exec", "start", values.start,
+    ("--start", "fork|exec", "start", values.one_of({"fork": "from one fork server", "exec": "each by itself"}),
      "fork: all nodes from one process that has imported NumPy and spcomm once (default for Python on Linux); exec: "
      "each node starts by itself (default for executables)"),
     ("--preload", "MODULES", "preload", values.modules,
      "modules that this process imports before it forks, separated by commas (default: NumPy)"),
     ("-x", "VAR[=VALUE]", "exports", values.variable,
      "set a variable for its nodes; without a value: its value here. May be repeated"),
-    ("--env", "all|none", "environment", values.environment,
+    ("--env", "all|none", "environment",
+     values.one_of({"all": "the variables that are set here, and those of -x", "none": "only those of -x"}),
      "all: nodes inherit this environment (default); none: only the variables of -x"),
     ("--wdir", "FOLDER", "folder", values.folder, "run the program in that folder"),
     ("--host", "HOST:N,…", "hosts", _hosts,
@@ -49,7 +50,7 @@ _OF_A_PROGRAM = (
     ("--hostfile", "FILE", "hosts", _hosts, "the same from a file, with a line such as `alpha slots=4` for each"),
 )  # fmt: skip
 _WHERE_NODES_RUN = (
-    ("--boxes", "B", "boxes", values.boxes,
+    ("--boxes", "B", "boxes", values.whole(1, values.MOST_BOXES, "the number of boxes", 2),
      "divide the nodes among B boxes, 1 to 64: on this machine they share no memory, as if each were a machine of its "
      "own, and reach each other over the network (default: 1, or the number in --map)"),
     ("--map", "block|cyclic|BOX,BOX,…", "placing", values.placing,
@@ -62,7 +63,8 @@ _WHERE_NODES_RUN = (
     ("--reach", "COMMAND", "reach", values.reach,
      "a command other than ssh that reaches a host; {host} in it stands for the name (default in a job: srun or "
      "blaunch)"),
-    ("--tunnel", "ssh|none", "tunnel", values.tunnel,
+    ("--tunnel", "ssh|none", "tunnel",
+     values.one_of({"ssh": "boxes reach this machine through their ssh", "none": "they connect to it"}),
      "messages between boxes go through ssh (default), or over connections of their own, also encrypted (none; the "
      "default in a job and with --reach)"),
     ("--listen", "ADDRESS", "listen", values.address,
@@ -71,7 +73,8 @@ _WHERE_NODES_RUN = (
     ("--room", "HOST[:PORT]", "room", values.words,
      "run on the members of a room (spcomm serve --room, spcomm join), which receive the folder of the program; -n is "
      "divided among them (default: all their cores). The code comes from $SPCOMM_CODE, or spcomm asks for it"),
-    ("--members", "N", "members", values.members,
+    ("--members", "N", "members",
+     values.whole(1, values.MOST_BOXES, "the number of members to wait for", 2),
      "with --room: wait until this many have joined, 1 to 64 (default: 1)"),
     ("--fetch", "FOLDER", "fetch", values.folder,
      "with --room: bring the files that nodes wrote, those of each member to a folder of its own in FOLDER, which must "
@@ -81,10 +84,12 @@ _WHERE_NODES_RUN = (
     ("--server", "HOST[:PORT]", "server", values.words,
      "with --boxes: boxes reach each other through an spcomm serve that already runs, which serves one run per "
      "--group at a time"),
-    ("--route", "relay|direct", "route", values.route,
+    ("--route", "relay|direct", "route",
+     values.one_of({"relay": "messages between boxes go through the server", "direct": "from box to box, where they "
+                    "can"}),
      "messages between boxes go through the server, or from box to box where possible (default: direct for up to 8 "
      "boxes that reach each other)"),
-    ("--link", "tcp|mpi", "link", values.link,
+    ("--link", "tcp|mpi", "link", values.one_of({"tcp": "connections of TCP", "mpi": "messages of another MPI"}),
      "messages from box to box go over TCP (default), or over an MPI that mpi4py and mpiexec find"),
     ("--mpi", "COMMAND", "mpi", values.words,
      "with --link mpi: the command that starts a process for each box; {n} is their number, {hosts} their hosts "
@@ -127,10 +132,11 @@ _TIME_LIMITS = (
      "how long a Python node goes on sending at its end (default: 10, with --debug 0; 0: until everything is taken)"),
 )  # fmt: skip
 _MEASURING = (
-    ("--stats", "=all", "stats", values.stats,
+    ("--stats", "=all", "stats", values.one_of({"nodes": "a line for each node", "all": "frames between boxes, too"}),
      "print a table at the end: time, messages, bytes and collectives of each node; all: and, with several boxes, the "
      "frames between them"),
-    ("--watch", "=browser", "watch", values.watch,
+    ("--watch", "=browser", "watch",
+     values.one_of({"terminal": "a table below the output", "browser": "a page with the timeline"}),
      "show at the terminal what each node does while the program runs: state, call, line, messages per second; "
      "browser: the same, with the timeline as it grows, on a page in a browser on this machine, whose link is printed, "
      "and which at the end becomes the page of spcomm trace; records as --trace does"),
@@ -139,7 +145,8 @@ _MEASURING = (
      "in .html becomes the page of spcomm trace --html"),
     ("--virtual", None, "virtual", None,
      "print at the end how long the run would take if only comm.work(cost) took time; not if it fails"),
-    ("--trace-events", "N", "trace_events", values.events,
+    ("--trace-events", "N", "trace_events",
+     values.whole(16, 1 << 24, "the number of events that each node keeps", 1000),
      "how many events each node keeps, the latest ones (default: 65536)"),
 )  # fmt: skip
 _FINDING_ERRORS = (
@@ -152,7 +159,7 @@ _FINDING_ERRORS = (
     ("--perturb", None, "perturb", None,
      "delay calls at random, and change the order in which messages of different nodes arrive: programs that rely on "
      "luck fail now, not later"),
-    ("--seed", "NUMBER", "seed", values.seed,
+    ("--seed", "NUMBER", "seed", values.whole(0, 2**64 - 1, "a seed", 1),
      "the seed of --perturb (default: a new one each time, which is printed); the same seed makes the same choices"),
     ("--rendezvous", "SIZE", "rendezvous", values.rendezvous,
      "sends of this size or more wait until they have been received (0: every send; default: none)"),

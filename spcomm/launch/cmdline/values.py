@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Values of the options of `spcomm run`: the valid ones, and the error about any other.
 
-Every function takes the option's name as written and its value, and returns the parsed value.
+A reader takes the option's name and its value, and returns the parsed value.
 """
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.text import SIZE_GRAMMAR, TIME_GRAMMAR, duration_s, size_bytes, whole_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MOST_NODES = 1024  # of one group: segments.NODES_MAX, known before the core is loaded
 MOST_GROUP = 2**31 - 1
@@ -15,31 +19,29 @@ TRACE_EVENTS = 1 << 16  # events that each node of a traced run keeps by default
 RESERVED = ("SPCOMM_NODE", "SPCOMM_REPORT")  # an executed node learns its place from them
 
 
-def _whole(name: str, text: str, least: int, most: int, allowed: str) -> int:
-    value = whole_number(text)
-    if value is None or not least <= value <= most:
-        raise UsageError(f"spcomm run: {name} {text}: {allowed}")
-    return value
+def whole(least: int, most: int, what: str, example: int) -> "Callable[[str, str], int]":
+    """Return a reader of whole numbers."""
+
+    def read(name: str, text: str) -> int:
+        value = whole_number(text)
+        if value is None or not least <= value <= most:
+            allowed = f"{what} is a whole number from {least} to {most}, for example {name} {example}"
+            raise UsageError(f"spcomm run: {name} {text}: {allowed}")
+        return value
+
+    return read
 
 
-def nodes(name: str, text: str) -> int:
-    allowed = f"the number of nodes is a whole number from 1 to {MOST_NODES}, for example {name} 4"
-    return _whole(name, text, 1, MOST_NODES, allowed)
+def one_of(words: "dict[str, str]") -> "Callable[[str, str], str]":
+    """Return a reader of one of these words, each with its meaning."""
 
+    def read(name: str, text: str) -> str:
+        if text not in words:
+            allowed = " or ".join(f"{word} ({meaning})" for word, meaning in words.items())
+            raise UsageError(f"spcomm run: {name} {text}: must be {allowed}")
+        return text
 
-def group(name: str, text: str) -> int:
-    allowed = f"a group is a whole number from 0 to {MOST_GROUP}, for example {name} 1"
-    return _whole(name, text, 0, MOST_GROUP, allowed)
-
-
-def boxes(name: str, text: str) -> int:
-    allowed = f"the number of boxes is a whole number from 1 to {MOST_BOXES}, for example {name} 2"
-    return _whole(name, text, 1, MOST_BOXES, allowed)
-
-
-def members(name: str, text: str) -> int:
-    allowed = f"the number of members to wait for is a whole number from 1 to {MOST_BOXES}"
-    return _whole(name, text, 1, MOST_BOXES, allowed)
+    return read
 
 
 def placing(name: str, text: str) -> "str | tuple[int, ...]":
@@ -105,44 +107,6 @@ def reach(name: str, text: str) -> str:
     return text
 
 
-def _one_of(name: str, text: str, words: "dict[str, str]") -> str:
-    """Read one of these words; each has its value."""
-    if text not in words:
-        allowed = " or ".join(f"{word} ({meaning})" for word, meaning in words.items())
-        raise UsageError(f"spcomm run: {name} {text}: must be {allowed}")
-    return text
-
-
-def tunnel(name: str, text: str) -> str:
-    through = {"ssh": "boxes reach this machine through their ssh", "none": "they connect to it"}
-    return _one_of(name, text, through)
-
-
-def stats(name: str, text: str) -> str:
-    return _one_of(name, text, {"nodes": "a line for each node", "all": "frames between boxes, too"})
-
-
-def watch(name: str, text: str) -> str:
-    shown = {"terminal": "a table below the output", "browser": "a page with the timeline"}
-    return _one_of(name, text, shown)
-
-
-def link(name: str, text: str) -> str:
-    return _one_of(name, text, {"tcp": "connections of TCP", "mpi": "messages of another MPI"})
-
-
-def route(name: str, text: str) -> str:
-    ways = {
-        "relay": "messages between boxes go through the server",
-        "direct": "from box to box, where they can",
-    }
-    return _one_of(name, text, ways)
-
-
-def start(name: str, text: str) -> str:
-    return _one_of(name, text, {"fork": "from one fork server", "exec": "each by itself"})
-
-
 def modules(name: str, text: str) -> "list[str]":
     names = [part.strip() for part in text.split(",") if part.strip()]
     for part in names:
@@ -177,11 +141,6 @@ def variable(name: str, text: str) -> "tuple[str, str | None]":
     if key in RESERVED:
         raise UsageError(f"spcomm run: {name} {text}: spcomm itself sets {key}, for each node")
     return key, value if equals else None
-
-
-def environment(name: str, text: str) -> str:
-    known = {"all": "the variables that are set here, and those of -x", "none": "only those of -x"}
-    return _one_of(name, text, known)
 
 
 def file(name: str, text: str) -> str:
@@ -255,20 +214,11 @@ def _processors(name: str, text: str, item: str) -> "tuple[int, ...]":
     return tuple(sorted(found))
 
 
-def seed(name: str, text: str) -> int:
-    allowed = f"a seed is a whole number from 0 to {2**64 - 1}, for example {name} 1"
-    return _whole(name, text, 0, 2**64 - 1, allowed)
-
-
 def count(name: str, text: str) -> int:
     value = whole_number(text)
     if value is None:
         raise UsageError(f"spcomm run: {name} {text}: must be a whole number")
     return value
-
-
-def events(name: str, text: str) -> int:
-    return _whole(name, text, 16, 1 << 24, f"must be from 16 to {1 << 24}, events that each node keeps")
 
 
 def size(name: str, text: str) -> int:
