@@ -137,7 +137,8 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> "NoReturn":
         """End with the exit code of a wrong command line."""
-        print(f"{self.prog}: {printable(message)} ({self.prog} --help lists the options)", file=sys.stderr)
+        text = printable(message.removeprefix("argument "))
+        print(f"{self.prog}: {text} ({self.prog} --help lists the options)", file=sys.stderr)
         raise SystemExit(125)
 
     def format_help(self) -> str:

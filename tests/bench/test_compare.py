@@ -139,9 +139,9 @@ def test_the_choice_of_the_old_file_is_repeated(tmp_path):
     [
         ({"names": ["barier"]}, "no benchmark 'barier'; there are: "),
         ({"names": ["--json=stolen.json"]}, "no benchmark '--json=stolen.json'"),
-        ({"names": None, "nodes": [0]}, "argument --nodes: '0' is not a list of node counts"),
-        ({"names": ["sweep"], "sizes": {"8": 1}}, "argument --sizes: "),
-        ({"repetitions": 1e308}, "argument --repetitions: '1e+308' is not a number of repetitions"),
+        ({"names": None, "nodes": [0]}, "--nodes: '0' is not a list of node counts"),
+        ({"names": ["sweep"], "sizes": {"8": 1}}, "--sizes: "),
+        ({"repetitions": 1e308}, "--repetitions: '1e+308' is not a number of repetitions"),
     ],
 )
 def test_a_choice_that_cannot_be_repeated_is_one_sentence(tmp_path, monkeypatch, capsys, chosen, complaint):

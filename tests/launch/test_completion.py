@@ -131,7 +131,7 @@ def test_what_bash_has_divided(given, found):
     ("given", "says"),
     [
         ([], "the following arguments are required: bash|zsh|fish"),
-        (["csh"], "argument bash|zsh|fish: no shell 'csh'; there are: bash, zsh, fish"),
+        (["csh"], "bash|zsh|fish: no shell 'csh'; there are: bash, zsh, fish"),
         (["bash", "zsh"], "too many words: 'zsh' has no meaning"),
     ],
 )

@@ -103,7 +103,7 @@ def test_bad_input_is_one_sentence(capsys, words, complaint):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("sci --nodes nan", "argument --nodes: 'nan' is not a number from 0 to 1e+12"),
+        ("sci --nodes nan", "--nodes: 'nan' is not a number from 0 to 1e+12"),
         ("sci --nodes 1e308", "'1e308' is not a number from 0 to 1e+12"),
         ("sci --size inf", "'inf' is not a number"),
         ("sci --load -1", "'-1' is not a number"),
