@@ -345,7 +345,7 @@ int spcomm_alltoall(spcomm_t *comm, const spcomm_data_t *data, int64_t timeout_n
 
 /* ---- reductions of arrays
  *
- * The algorithm of each, and its signature, are those of spcomm/_core/generic_reduce.pyx: nodes of both languages take
+ * The algorithm of each, and its signature, are those of spcomm/_core/reductions.pyx: nodes of both languages take
  * part in the same reductions. */
 
 /* The public numbers equal the core's. */
@@ -476,10 +476,11 @@ static void describe(const array_call_t *call, char *text, size_t bytes) {
 
 static int fail(const array_call_t *call, int status) {
     char doing[SPC_NOTE_WORDS_BYTES];
-    if (status == SPC_EMISMATCH) {
+    const bool is_described = status == SPC_EMISMATCH && call->core.kind == SPC_KIND_ARRAY;
+    if (is_described) {
         describe(call, doing, sizeof(doing));
     }
-    return spc_api_fail_collective(call->comm, status, call->name, status == SPC_EMISMATCH ? doing : NULL);
+    return spc_api_fail_collective(call->comm, status, call->name, is_described ? doing : NULL);
 }
 
 /* ---- arrays: checks */
@@ -538,6 +539,31 @@ static int check_alignment(const array_call_t *call, const char *name, const voi
                                 "%s: %s begin at an address that is not divisible by %zu, as items of this "
                                 "type require; copy them with memcpy to memory of their type",
                                 call->name, name, alignment);
+}
+
+/* A number or a time: as Python's int, float and SimTime. False: it is an array, or of no use. */
+static bool read_number(array_call_t *call) {
+    switch (call->values->format) {
+    case SPCOMM_FORMAT_INT64:
+        call->core.type = SPC_TYPE_INT;
+        call->core.kind = SPC_KIND_INT;
+        break;
+    case SPCOMM_FORMAT_FLOAT64:
+        call->core.type = SPC_TYPE_FLOAT64;
+        call->core.kind = SPC_KIND_FLOAT;
+        break;
+    case SPCOMM_FORMAT_SIMTIME:
+        call->core.type = SPC_TYPE_SIMTIME;
+        call->core.kind = SPC_KIND_SIMTIME;
+        break;
+    default:
+        return false;
+    }
+    call->bytes = spc_type_size(call->core.type);
+    call->core.hash = spc_layout_mix(0, call->core.kind);
+    call->core.count = 1;
+    call->core.input = &call->values->value;
+    return true;
 }
 
 /* Determines type and shape of the values. SPC_EINVAL. */
@@ -653,45 +679,10 @@ static int combine_short(array_call_t *call) {
     if (!spc_collect_has_result(&call->core, call->comm->rank)) {
         result = NULL;
     }
-    const int status = spc_comm_collective(call->comm->core, &signature, &field, call->core.input,
-                                           call->bytes, result, spc_clock_deadline_ns(call->timeout_ns));
-    return fail(call, status);
-}
-
-/* A number or a time: as Python's int, float and SimTime. */
-static int combine_number(array_call_t *call) {
-    uint32_t type = SPC_TYPE_INT, kind = SPC_KIND_INT;
-    if (call->values->format == SPCOMM_FORMAT_FLOAT64) {
-        type = SPC_TYPE_FLOAT64;
-        kind = SPC_KIND_FLOAT;
-    } else if (call->values->format == SPCOMM_FORMAT_SIMTIME) {
-        type = SPC_TYPE_SIMTIME;
-        kind = SPC_KIND_SIMTIME;
-    }
-    const spc_field_t field = {type, 1};
-    const spc_signature_t signature = {
-        .operation = (uint8_t)call->core.operation,
-        .operator = (uint8_t)call->core.operator,
-        .root = call->core.root,
-        .type = (uint8_t)type,
-        .field_count = 1,
-        .length_bytes = spc_type_size(type),
-        .layout = spc_layout_of_one(kind),
-    };
-    unsigned char combined[sizeof(spcomm_simtime_t)];
     const int status =
-        spc_comm_collective(call->comm->core, &signature, &field, &call->values->value,
-                            signature.length_bytes, combined, spc_clock_deadline_ns(call->timeout_ns));
-    if (status == SPC_OK && spc_collect_has_result(&call->core, call->comm->rank)) {
-        memcpy(call->result, combined, signature.length_bytes);
-    }
-    return spc_api_fail_collective(call->comm, status, call->name, NULL);
-}
-
-static bool is_number(const array_call_t *call) {
-    const int32_t format = call->values->format;
-    return format == SPCOMM_FORMAT_INT64 || format == SPCOMM_FORMAT_FLOAT64
-           || format == SPCOMM_FORMAT_SIMTIME;
+        spc_comm_collective(call->comm->core, &signature, &field, call->core.input, signature.length_bytes,
+                            result, spc_clock_deadline_ns(call->timeout_ns));
+    return fail(call, status);
 }
 
 /* ---- arrays: the whole call */
@@ -705,12 +696,8 @@ static int refuse_values(const array_call_t *call) {
 }
 
 static int combine_entered(array_call_t *call) {
-    spcomm_t *comm = call->comm;
-    if (is_number(call)) {
-        return combine_number(call);
-    }
-    return call->counts == NULL && spc_collect_is_short(comm->core, &call->core) ? combine_short(call)
-                                                                                 : combine_object(call);
+    const spc_collect_way_t way = spc_collect_way(call->comm->core, &call->core);
+    return way.combiner == SPC_COLLECT_AT_ONCE ? combine_short(call) : combine_object(call);
 }
 
 /* All arguments are checked. */
@@ -735,10 +722,9 @@ static int prepare(array_call_t *call, int32_t op, int32_t root) {
     if (call->values->format == SPCOMM_FORMAT_ARRAY) {
         return read_values(call);
     }
-    const bool at_once = call->core.operation == SPC_OPERATION_ARRAY_ALLREDUCE
-                         || call->core.operation == SPC_OPERATION_ARRAY_REDUCE;
-    call->bytes = sizeof(int64_t); /* not 0 */
-    return is_number(call) && at_once && op <= SPCOMM_MAX ? SPC_OK : refuse_values(call);
+    const bool is_known =
+        read_number(call) && spc_collect_way(call->comm->core, &call->core).combiner == SPC_COLLECT_AT_ONCE;
+    return is_known ? SPC_OK : refuse_values(call);
 }
 
 static int combine(spcomm_t *comm, const char *name, spc_operation_t operation, const spcomm_data_t *values,

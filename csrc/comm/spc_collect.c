@@ -726,7 +726,8 @@ enum {
 };
 
 static bool may_combine_at_once(const spc_collect_call_t *call) {
-    return call->operation == SPC_OPERATION_ARRAY_ALLREDUCE || call->operation == SPC_OPERATION_ARRAY_REDUCE;
+    return call->operation == SPC_OPERATION_REDUCE || call->operation == SPC_OPERATION_ARRAY_ALLREDUCE
+           || call->operation == SPC_OPERATION_ARRAY_REDUCE;
 }
 
 static spc_collect_algorithm_t choose_default(uint32_t size, const spc_collect_call_t *call) {
@@ -749,6 +750,9 @@ static spc_collect_algorithm_t without_blocks(const spc_collect_call_t *call) {
 
 /* The algorithm that DEFAULT means for this call; any other stands for itself, but a single node uses FLAT. */
 static spc_collect_algorithm_t choose(const spc_comm_t *comm, const spc_collect_call_t *call) {
+    if (call->operation == SPC_OPERATION_REDUCE) { /* a phase in which nothing is combined has another name */
+        return SPC_COLLECT_TREE;
+    }
     if (spc_comm_is_wide(comm)) {
         return without_blocks(call);
     }
@@ -758,15 +762,45 @@ static spc_collect_algorithm_t choose(const spc_comm_t *comm, const spc_collect_
     return spc_comm_size(comm) == 1 ? SPC_COLLECT_FLAT : choose_default(spc_comm_size(comm), call);
 }
 
-/* ---- in one step */
+/* ---- choice of the way */
 
-bool spc_collect_is_short(const spc_comm_t *comm, const spc_collect_call_t *call) {
+static bool is_short(const spc_comm_t *comm, const spc_collect_call_t *call) {
     const uint64_t bytes = call->count * spc_type_size(call->type);
     if (bytes == 0 || bytes % 8 != 0 || bytes > spc_comm_scratch_bytes(comm) || !may_combine_at_once(call)
         || call->algorithm != SPC_COLLECT_DEFAULT) {
         return false;
     }
     return spc_comm_size(comm) == 1 || choose(comm, call) == SPC_COLLECT_TREE;
+}
+
+static spc_collect_combiner_t choose_combiner(const spc_comm_t *comm, const spc_collect_call_t *call) {
+    if (call->kind != 0 && call->kind != SPC_KIND_ARRAY) {
+        const bool is_known =
+            call->operator == SPC_SUM || call->operator == SPC_MIN || call->operator == SPC_MAX;
+        return is_known && may_combine_at_once(call) && call->algorithm == SPC_COLLECT_DEFAULT
+                   ? SPC_COLLECT_AT_ONCE
+                   : SPC_COLLECT_BY_CALLER;
+    }
+    if (call->type == SPC_TYPE_NONE || !spc_ops_has(call->operator, call->type)) {
+        return SPC_COLLECT_BY_CALLER;
+    }
+    return is_short(comm, call) ? SPC_COLLECT_AT_ONCE : SPC_COLLECT_BY_CORE;
+}
+
+/* By gatherings, which no scratch memory limits. */
+static spc_collect_algorithm_t choose_rounds(const spc_comm_t *comm, const spc_collect_call_t *call) {
+    if (spc_comm_size(comm) == 1 || !may_combine_at_once(call)) {
+        return SPC_COLLECT_FLAT;
+    }
+    if (call->algorithm == SPC_COLLECT_DEFAULT) {
+        return call->count < SLICES_FROM_BYTES ? SPC_COLLECT_FLAT : SPC_COLLECT_SLICES;
+    }
+    const bool is_whole = call->algorithm == SPC_COLLECT_TREE || call->algorithm == SPC_COLLECT_FLAT;
+    return is_whole || call->count != 0 ? call->algorithm : SPC_COLLECT_FLAT;
+}
+
+spc_collect_way_t spc_collect_way(const spc_comm_t *comm, const spc_collect_call_t *call) {
+    return (spc_collect_way_t){choose_combiner(comm, call), choose_rounds(comm, call)};
 }
 
 void spc_collect_describe_short(const spc_collect_call_t *call, spc_signature_t *signature,
@@ -813,7 +847,7 @@ static bool is_allowed(const spc_collect_call_t *call, uint32_t size) {
     const bool is_scattered = call->operation == SPC_OPERATION_ARRAY_REDUCE_SCATTER;
     const bool is_number = call->type > SPC_TYPE_WIDE && spc_ops_has(call->operator, call->type);
     const bool only_whole = call->algorithm == SPC_COLLECT_TREE || call->algorithm == SPC_COLLECT_BINARY_SWAP;
-    return spc_operation_is_of_arrays(call->operation)
+    return (spc_operation_is_of_arrays(call->operation) || call->operation == SPC_OPERATION_REDUCE)
            && (unsigned)call->algorithm < SPC_COLLECT_ALGORITHM_COUNT && is_number && call->root < size
            && call->count <= UINT64_MAX / 2 / spc_type_size(call->type)
            && (!only_whole || may_combine_at_once(call)) && (!is_scattered || counts_add_up(call, size));

@@ -10,6 +10,8 @@
  *   SCAN             node i gets the combination of the inputs of nodes 0 to i
  *   EXSCAN           node i gets the combination of the inputs of nodes 0 to i - 1, node 0 nothing
  *
+ * SPC_OPERATION_REDUCE, which is global_sum and its like, is an ALLREDUCE by TREE.
+ *
  * Association. As spc_reduce: v[i] = v[i] op v[i + 2^k] for growing k, over all ranks, or over those of a prefix (a
  * SCAN gives node i the result of an ALLREDUCE of nodes 0 to i alone). So floating-point results are bitwise the same
  * on all nodes, in all runs and with every algorithm:
@@ -51,7 +53,7 @@ typedef enum spc_collect_algorithm {
 } spc_collect_algorithm_t;
 
 typedef struct spc_collect_call {
-    spc_operation_t operation; /* SPC_OPERATION_ARRAY_… */
+    spc_operation_t operation; /* SPC_OPERATION_ARRAY_…, or SPC_OPERATION_REDUCE */
     spc_collect_algorithm_t algorithm;
     spc_operator_t operator;
     uint32_t type; /* spc_type_t; not INT, WIDE or NONE */
@@ -70,9 +72,26 @@ typedef struct spc_collect spc_collect_t;
 /* Bytes of call->memory that the result takes on this node; 0: it has none, or it will be a block. */
 uint64_t spc_collect_memory_bytes(const spc_comm_t *comm, const spc_collect_call_t *call);
 
-/* Whether the reducer combines it in one step, as a number. Then it is a spc_comm_collective of this signature and
- * field, and needs no object; all nodes get the combination. */
-bool spc_collect_is_short(const spc_comm_t *comm, const spc_collect_call_t *call);
+/* The party that combines the values of a call. */
+typedef enum spc_collect_combiner {
+    /* the reducer, in one step: a spc_comm_collective as spc_collect_describe_short has it, without an object; all
+     * nodes get the combination. A number (after SPC_EWIDE: BY_CALLER), or a short array */
+    SPC_COLLECT_AT_ONCE,
+    SPC_COLLECT_BY_CORE, /* an object, as below */
+    /* the caller, along the same tree, in rounds of spc_comm_gathering: the core does not know operator or type */
+    SPC_COLLECT_BY_CALLER
+} spc_collect_combiner_t;
+
+typedef struct spc_collect_way {
+    spc_collect_combiner_t combiner;
+    spc_collect_algorithm_t algorithm; /* of BY_CALLER; not DEFAULT */
+} spc_collect_way_t;
+
+/* The one place where this is decided, for nodes in all languages: it depends on what all nodes must have alike. A
+ * number, a time or a tuple of these has another `kind` than SPC_KIND_ARRAY. If the type is SPC_TYPE_NONE, `kind` is 0
+ * and `count` the number of bytes of an array whose parts may be combined apart, else 0. */
+spc_collect_way_t spc_collect_way(const spc_comm_t *comm, const spc_collect_call_t *call);
+
 void spc_collect_describe_short(const spc_collect_call_t *call, spc_signature_t *signature,
                                 spc_field_t *field);
 

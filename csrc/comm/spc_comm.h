@@ -379,6 +379,9 @@ int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, cons
 int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                              const void *value, uint64_t length_bytes, void *result);
 
+/* Whether this node has left a collective operation before its end: it is entered still, and may be continued. */
+bool spc_comm_is_entered(const spc_comm_t *comm);
+
 /* The value that `rank` gave: after a GATHER has returned SPC_OK, until this node's next collective but one. */
 void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **bytes, uint64_t *length_bytes);
 

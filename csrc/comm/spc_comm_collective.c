@@ -201,6 +201,10 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
     return status;
 }
 
+bool spc_comm_is_entered(const spc_comm_t *comm) {
+    return spc_comm_is_pending(comm);
+}
+
 void spc_comm_contribution(const spc_comm_t *comm, uint32_t rank, const void **bytes,
                            uint64_t *length_bytes) {
     uint64_t phase = atomic_load_explicit(&comm->last_phase, memory_order_relaxed);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 cimport numpy as cnp
 
+from libc.stdint cimport uint32_t
+
 from spcomm._core.handle cimport Handle
 from libspc cimport spc_message_t, spc_payload_t
 
@@ -38,3 +40,7 @@ cdef int check_out(object out) except -1
 cdef object receive_into(Handle handle, spc_message_t *message, object out)
 cdef object make_array(Handle self, object shape, object dtype, object order)
 cdef int move_array(Handle self, object a, Py_ssize_t found, object dest, object tag, object timeout) except -1
+cdef uint32_t core_type(int number) noexcept
+cdef uint32_t type_of(cnp.ndarray array) except? 0xffffffff
+cdef cnp.ndarray empty_like(cnp.ndarray array)
+cpdef object combined_arrays(int op, object left, object right)

@@ -35,6 +35,8 @@ from pickle import dumps, loads
 import numpy as np
 
 from spcomm._core import call_site, error_text, errors, references
+from spcomm._core.diagnose import TYPES
+from spcomm._core.simtime import is_simtimes
 from spcomm.net_types import net_scalars
 
 cnp.import_array()
@@ -741,3 +743,79 @@ cdef int remember(Handle self, int32_t rank, int32_t tag) except -1:
     self.sent.pop((rank, tag), None)
     self.sent[(rank, tag)] = call_site.of_caller()
     return 0
+
+
+# ---- what the core combines (csrc/reduce/spc_ops.h)
+
+
+cdef enum:
+    CORE_TYPES = 24  # NumPy type numbers that the core may support
+
+cdef uint32_t core_types[CORE_TYPES]
+
+
+cdef void fill_table() except *:
+    memset(core_types, 0, sizeof(core_types))  # SPC_TYPE_NONE
+    for core, name in TYPES.items():
+        if core != SPC_TYPE_SIMTIME:  # to NumPy it is an ordinary structure
+            core_types[<int>np.dtype(name).num] = core
+    same = (cnp.NPY_LONGLONG, cnp.NPY_ULONGLONG) if sizeof(long) == 8 else (cnp.NPY_INT, cnp.NPY_UINT)
+    for one, other in ((<int>cnp.NPY_LONG, <int>same[0]), (<int>cnp.NPY_ULONG, <int>same[1])):
+        core_types[one] = core_types[other] = core_types[one] or core_types[other]  # one of them is NumPy's int64
+
+
+fill_table()
+
+
+cdef uint32_t core_type(int number) noexcept:
+    """Return the core's type for this NumPy type, or SPC_TYPE_NONE."""
+    return core_types[number] if 0 <= number < CORE_TYPES else SPC_TYPE_NONE
+
+
+cdef dict PAIRS = {"i1": SPC_TYPE_PAIR_INT8, "i2": SPC_TYPE_PAIR_INT16, "i4": SPC_TYPE_PAIR_INT32,
+                   "i8": SPC_TYPE_PAIR_INT64, "u1": SPC_TYPE_PAIR_UINT8, "u2": SPC_TYPE_PAIR_UINT16,
+                   "u4": SPC_TYPE_PAIR_UINT32, "u8": SPC_TYPE_PAIR_UINT64, "f4": SPC_TYPE_PAIR_FLOAT32,
+                   "f8": SPC_TYPE_PAIR_FLOAT64}
+
+
+cdef uint32_t type_of(cnp.ndarray array) except? 0xffffffff:
+    """Return the core's type of the elements, or SPC_TYPE_NONE. It is one that operators.plain_array has made."""
+    cdef int number = cnp.PyArray_TYPE(array)
+    if number == cnp.NPY_BOOL:
+        return SPC_TYPE_BOOL
+    if number == cnp.NPY_COMPLEX64:
+        return SPC_TYPE_COMPLEX64
+    if number == cnp.NPY_COMPLEX128:
+        return SPC_TYPE_COMPLEX128
+    if number != cnp.NPY_VOID:
+        return core_type(number)
+    if is_simtimes(array.dtype):
+        return SPC_TYPE_SIMTIME
+    return PAIRS[array.dtype["value"].str[1:]]
+
+
+cdef cnp.ndarray empty_like(cnp.ndarray array):
+    """Return a new array in C order."""
+    Py_INCREF(array.dtype)
+    return <cnp.ndarray>spcpy_new_array(descr_of(array), cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array), NULL, 0)
+
+
+cpdef object combined_arrays(int op, object left, object right):
+    """Combine two arrays, or numbers of NumPy, as the core does. None: it does not support these."""
+    cdef cnp.ndarray one = np.asarray(left)
+    cdef cnp.ndarray other = np.asarray(right)
+    cdef cnp.ndarray result
+    cdef spc_field_t field
+    if one.dtype != other.dtype or np.shape(one) != np.shape(other):
+        return None
+    field.type, field.count = type_of(one), <uint32_t>cnp.PyArray_SIZE(one)
+    if field.type == SPC_TYPE_NONE or not spc_ops_has(<spc_operator_t>op, field.type):
+        return None
+    if not cnp.PyArray_ISCARRAY_RO(one):
+        one = np.array(one, order="C", copy=True)
+    if not cnp.PyArray_ISCARRAY_RO(other):
+        other = np.array(other, order="C", copy=True)
+    result = empty_like(one)
+    spc_ops_combine_to(<spc_operator_t>op, &field, 1, cnp.PyArray_DATA(result), cnp.PyArray_DATA(one),
+                       cnp.PyArray_DATA(other))
+    return result if isinstance(left, np.ndarray) else result[()]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # cython: autotestdict=False, auto_pickle=False
 """The class `Comm`: a node's view of its run. Its methods document the calls; their functions are in p2p.pyx,
-arrays.pyx, collectives.pyx, reductions.pyx, generic_reduce.pyx and regions.pyx."""
+arrays.pyx, collectives.pyx, reductions.pyx and regions.pyx."""
 
 from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -17,7 +17,6 @@ from spcomm._core.collectives cimport (
     scatter_items,
     wait_at_barrier,
 )
-from spcomm._core.generic_reduce cimport reduce_along, reduce_and_divide, reduce_on_all, reduce_on_root
 from spcomm._core.handle cimport Handle, Part, deadline_of, fail, first_of, limit_of, timeout_to_ns
 from libspc cimport *
 from spcomm._core.p2p cimport (
@@ -36,7 +35,7 @@ from spcomm._core.p2p cimport (
     transmit_and_wait,
     try_receive,
 )
-from spcomm._core.reductions cimport reduce_value
+from spcomm._core.reductions cimport reduce_along, reduce_and_divide, reduce_globally, reduce_on_all, reduce_on_root
 
 from operator import index
 
@@ -975,7 +974,7 @@ cdef class Comm(Handle):
         given before.
 
         Cost: numbers, a `SimTime` (24 bytes), and tuples up to 32 bytes, as a `barrier`; longer tuples and
-        arrays go through shared memory in tiles.
+        arrays go through shared memory in tiles, and of a tuple each array by itself.
 
         SpeedesComm 2.2, GlobalSum; one exchange for several values is the paper's Net_Sum.
 
@@ -989,7 +988,7 @@ cdef class Comm(Handle):
         >>> bool((total == count).all())
         True
         """
-        return reduce_value(self, SPC_SUM, x, "global_sum", SPC_OPERATION_REDUCE, 0)
+        return reduce_globally(self, SPC_SUM, "global_sum", x)
 
     def global_min(self, x: _T) -> _T:
         """Return the least of all nodes' values, on every node.
@@ -1024,7 +1023,7 @@ cdef class Comm(Handle):
         >>> comm.global_min((comm.rank, 2.5, spcomm.SimTime(7, 1)))  # one exchange for all three
         (0, 2.5, SimTime(7.0, 1))
         """
-        return reduce_value(self, SPC_MIN, x, "global_min", SPC_OPERATION_REDUCE, 0)
+        return reduce_globally(self, SPC_MIN, "global_min", x)
 
     def global_max(self, x: _T) -> _T:
         """Return the greatest of all nodes' values, on every node.
@@ -1055,7 +1054,7 @@ cdef class Comm(Handle):
         >>> comm.global_max(comm.rank) == comm.size - 1
         True
         """
-        return reduce_value(self, SPC_MAX, x, "global_max", SPC_OPERATION_REDUCE, 0)
+        return reduce_globally(self, SPC_MAX, "global_max", x)
 
     def bcast(self, obj: _T, root: SupportsIndex = 0, copy: bool = True) -> _T:
         """Give an object of one node to all.

@@ -274,17 +274,6 @@ def _why(value: object) -> str:
     return ""
 
 
-def not_reducible(call: str, value: object, why: str = "") -> TypeError:
-    why = why or _why(value)
-    allowed = (
-        "int, float, bool, complex, SimTime, NumPy arrays of numbers or of SimTime.dtype, and tuples of these"
-    )
-    name = call.partition("(")[0]
-    return TypeError(
-        f"{name}(x): x cannot be {_found(value)}{': ' + why if why else ''}. Allowed are {allowed}."
-    )
-
-
 def not_callable(value: object) -> TypeError:
     found = a_kind(value)
     return TypeError(
@@ -317,11 +306,13 @@ def why_not(operator: str, kind: str) -> str:
 
 def not_foldable(call: str, operator: str, value: object, why: str = "") -> TypeError:
     why = why or _why(value)
-    allowed = _ALLOWED[_LIKE.get(operator, operator)]
+    is_global = call.startswith("global_")
     head = f"{call}(x, op={operator})" if call else f"{operator}(left, right)"
+    allowed = _ALLOWED["SUM" if is_global else _LIKE.get(operator, operator)]
+    hint = "" if is_global else "; for other values make an operator with @spcomm.op"
     return TypeError(
-        f"{head}: {'x' if call else 'a value'} cannot be {_found(value)}{': ' + why if why else ''}. Allowed are "
-        f"{allowed}; for other values make an operator with @spcomm.op."
+        f"{f'{call}(x)' if is_global else head}: {'x' if call else 'a value'} cannot be "
+        f"{_found(value)}{': ' + why if why else ''}. Allowed are {allowed}{hint}."
     )
 
 
@@ -460,7 +451,7 @@ def _value(value: object) -> str:
     if shape is None or shape == ():
         name = type(value).__name__
         return f"{'an' if name.startswith('int') else 'a'} {name}"
-    from spcomm._core.reductions import is_simtimes  # late: it needs this module
+    from spcomm._core.simtime import is_simtimes  # late: it needs this module
 
     dtype = value.dtype  # type: ignore[attr-defined]
     return f"an array of {'SimTime' if is_simtimes(dtype) else dtype}, shape {shape}"

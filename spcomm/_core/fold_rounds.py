@@ -2,7 +2,7 @@
 """Algorithms of reductions that Python combines: each round's contributions, receivers and combinations.
 
 Each is a generator, one node's part. It yields a `Round`, receives the round's results by rank, and returns the final
-one. So it needs no communicator; generic_reduce.pyx makes a gathering of each round. Every algorithm combines along
+one. So it needs no communicator; reductions.pyx makes a gathering of each round. Every algorithm combines along
 the core's tree, v[i] = v[i] op v[i + 2^k].
 
 A node whose operator raises takes part in the next round all the same and contributes the error, since the others wait

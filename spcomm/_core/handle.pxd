@@ -26,8 +26,7 @@ cdef class Handle:
     cdef int32_t *everyone        # ranks 0 .. size - 1
     cdef int32_t *the_others      # the same without this rank
     cdef Handle parent            # the communicator it was split from, which outlives this one
-    cdef object pending           # an interrupted reduction, to be resumed
-    cdef object gathering         # the same for a collective that moves data
+    cdef object gathering         # an interrupted collective that moves data, to be resumed
     cdef object folding           # the same for a reduction of an array
     cdef tuple folded             # the same for a reduction by rounds in Python: its call, its rounds, and its position
     cdef dict interruptions       # exceptions that ended a wait: thread -> the exception a handler raised

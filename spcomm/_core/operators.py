@@ -7,6 +7,7 @@ values that the core does not combine: numbers and tuples in scans, other dtypes
 
 import math
 from collections.abc import Callable
+from enum import Enum
 from functools import update_wrapper
 from operator import index
 from typing import Any, overload
@@ -14,8 +15,8 @@ from typing import Any, overload
 import numpy as np
 
 from spcomm._core import error_text
-from spcomm._core.reductions import combined_times, is_more_than_numbers, is_simtimes
-from spcomm._core.simtime import SimTime
+from spcomm._core.arrays import combined_arrays
+from spcomm._core.simtime import SimTime, is_simtimes
 from spcomm.net_types.net_scalars import plain_numbers
 
 try:  # hashlib gets it from there, but also loads OpenSSL, which each node would have to clean up at its end
@@ -241,6 +242,24 @@ def is_locating(operator: Op) -> bool:
     return operator in _LOCATING
 
 
+_PLAIN_CLASSES = frozenset(
+    {np.ndarray, np.memmap, bool, int, float, complex, SimTime, *np.sctypeDict.values()}
+)
+_NUMBERS = (np.ndarray, int, float, complex, SimTime)
+
+
+def is_more_than_numbers(value: Any) -> bool:
+    """Whether the class of a number or an array may add something to it: a unit, a mask. The core sees numbers only."""
+    kind = type(value)
+    if kind in _PLAIN_CLASSES or isinstance(value, Enum):  # members of IntEnum add up as ints in Python, too
+        return False
+    if isinstance(value, np.generic):
+        return value.dtype.type is not kind  # other packages have scalars, too: bfloat16
+    if kind is getattr(getattr(value, "dtype", None), "type", None):  # NET_INT, NET_DOUBLE
+        return False
+    return isinstance(value, _NUMBERS)
+
+
 def plain(operator: Op, call: str, value: Any) -> Any:
     """Return the value as it is combined: bools as ints where they are counted, NumPy's numbers as Python's.
 
@@ -385,17 +404,21 @@ def _located(operator: Op, left: Any, right: Any) -> Any:
     return np.where(first, left, right)
 
 
-def combined(operator: Op, left: Any, right: Any) -> Any:
-    """Combine two values returned by `plain`."""
+def combined(operator: Op, left: Any, right: Any, in_core: bool = False) -> Any:
+    """Combine two values returned by `plain`.
+
+    `in_core`: arrays as the core does, by which -0.0 is less than 0.0; where NumPy does it depends on the machine.
+    """
     if is_locating(operator):
         return _located(operator, left, right)
     if isinstance(left, tuple):
-        return tuple(combined(operator, one, other) for one, other in zip(left, right, strict=True))
+        return tuple(combined(operator, one, other, in_core) for one, other in zip(left, right, strict=True))
     if isinstance(left, SimTime):
         return _times(operator, left, right)
     if isinstance(left, (np.ndarray, np.generic)):
-        if is_simtimes(left.dtype):
-            return combined_times(operator.number, left, right)
+        made = combined_arrays(operator.number, left, right) if in_core or is_simtimes(left.dtype) else None
+        if made is not None:
+            return made
         with np.errstate(all="ignore"):
             made = _NUMPY[operator](left, right)
             made = made.astype(left.dtype, copy=False)

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: MIT
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
-"""Reductions by SUM, MIN and MAX: of numbers, times, tuples of them, and arrays.
+"""Reductions, underneath global_sum and its like, reduce, allreduce, scan, exscan and reduce_scatter of `Comm`.
 
-One operation covers the values that the core can combine in place. Any other value takes several: it is a list of
-items, packed into steps that fit the scratch memory of a node, and the core combines each step. Values that it cannot
-combine (other dtypes; ints beyond 64 bits, which it detects) are gathered, and every node combines all of them, along
-the same tree. Both ways describe equal values by equal signatures, so each node may choose either one.
+Who combines a value, spc_collect_way decides. The core combines numbers, times and tuples of them in one step, and
+arrays (csrc/comm/spc_collect.h): short ones like numbers; where the result of a long one lies in a block, the array is
+that block. Of other tuples the arrays are combined one by one, then the rest.
+
+Python combines everything else: other values, ints beyond 64 bits, which the core detects, and arrays whose operator or
+dtype the core does not support. It does so in rounds (fold_rounds.py), or in one step, in which each node that needs a
+result gets all values and combines them, also along the core's tree. Each round is a gathering (collectives.pyx) under
+the signature of the reduction, which has the operator's identity and, where all values must be alike, a description of
+this one.
 """
 
+cimport cython
 cimport numpy as cnp
 from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from spcomm._core.arguments cimport root_from
+from spcomm._core.arrays cimport core_type, empty_like, owned_bytes, type_of
+from spcomm._core.collectives cimport Gathering, as_items, begin_step, is_new
 from spcomm._core.handle cimport Handle, fail
 from libspc cimport *
 from libspc cimport (
@@ -29,49 +37,94 @@ from libspc cimport (
     spc_layout_mix as mix,
     spc_layout_mix_shape as mix_shape,
     spc_layout_of as layout_of,
-    spc_layout_of_one as layout_of_one,
 )
 from spcomm._core.simtime cimport SimTime, new_simtime
 
-from enum import Enum
-from operator import add, index
-from pickle import dumps, loads
+import math
+from functools import partial
+from operator import index
 
 import numpy as np
 
-from spcomm._core import error_text
+from spcomm._core import error_text, errors, fold_rounds, operators
 from spcomm.net_types.net_scalars import plain_numbers
-from spcomm._core.diagnose import TYPES
 
 cnp.import_array()
 
-cdef extern from *:
-    """
-    #define spcpy_empty_like(descr, nd, dims) \\
-        PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)(descr), nd, dims, NULL, NULL, 0, NULL)
-    """
-    object spcpy_empty_like(void *descr, int nd, const cnp.npy_intp *dims)
-    void *descr_of "PyArray_DESCR"(cnp.ndarray array)
+
+# ---- numbers, in one step
+
 
 cdef enum:
-    OPERATORS = 3
-    WORDS_MAX = 3  # of 8 bytes each, for an item of a tuple
-
-cdef spc_signature_t int_signature[OPERATORS]
-cdef spc_signature_t float_signature[OPERATORS]
-cdef spc_signature_t time_signature[OPERATORS]
+    WORDS_MAX = 3  # of 8 bytes each, for a number or a time
 
 
-cdef void prepare_signatures() noexcept:
-    cdef int op
-    for op in range(OPERATORS):
-        set_signature(&int_signature[op], op, SPC_TYPE_INT, 1, 8, layout_of_one(INT))
-        set_signature(&float_signature[op], op, SPC_TYPE_FLOAT64, 1, 8, layout_of_one(FLOAT))
-        set_signature(&time_signature[op], op, SPC_TYPE_SIMTIME, 1, sizeof(spcomm_simtime_t),
-                      layout_of_one(SIMTIME))
+cdef struct Values:
+    # Numbers and times: their fields and kinds, and their values one behind the other, `words` of 8 bytes.
+    spc_field_t fields[SPC_FIELDS_MAX]
+    uint8_t kinds[SPC_FIELDS_MAX]
+    int64_t memory[SPC_FIELDS_MAX * WORDS_MAX]
+    uint32_t count
+    uint32_t words
 
 
-prepare_signatures()
+cdef bint add_value(Values *values, int op, object item) except -1:
+    """Append a number; False: the core does not know such ones."""
+    cdef spc_field_t *field = &values.fields[values.count]
+    cdef int64_t *place = &values.memory[values.words]
+    cdef int kind
+    cdef double real
+    cdef int overflow = 0
+    if type(item) is float:
+        kind, field.type = FLOAT, SPC_TYPE_FLOAT64
+        real = PyFloat_AS_DOUBLE(item)
+        memcpy(place, &real, 8)
+    elif type(item) is int or type(item) is bool:
+        kind = BOOL if type(item) is bool and op != SPC_SUM else INT
+        place[0] = PyLong_AsLongLongAndOverflow(item, &overflow)
+        field.type = SPC_TYPE_INT if overflow == 0 else SPC_TYPE_WIDE
+    elif type(item) is SimTime:
+        kind, field.type = SIMTIME, SPC_TYPE_SIMTIME
+        memcpy(place, &(<SimTime>item).value, sizeof(spcomm_simtime_t))
+    else:
+        return False
+    field.count = 1
+    values.kinds[values.count] = kind
+    values.count += 1
+    values.words += words_of(kind)
+    return True
+
+
+cdef uint32_t words_of(int kind) noexcept:
+    return sizeof(spcomm_simtime_t) // 8 if kind == SIMTIME else 1
+
+
+cdef bint read_values(Values *values, int op, object value) except -1:
+    """Whether the core combines it in one step: a number, a time, or a tuple of these."""
+    values.count = values.words = 0
+    if type(value) is not tuple:
+        return add_value(values, op, value)
+    if not 0 < len(<tuple>value) <= SPC_FIELDS_MAX:
+        return False
+    for item in <tuple>value:
+        if not add_value(values, op, item):
+            return False
+    return True
+
+
+cdef spc_signature_t signature_of(const Values *values, int op, bint is_tuple, uint64_t within) noexcept:
+    cdef spc_signature_t signature
+    cdef uint64_t hash = mix(mix(within, TUPLE), values.count) if is_tuple else within
+    cdef uint32_t i
+    for i in range(values.count):
+        hash = mix(hash, values.kinds[i])
+    memset(&signature, 0, sizeof(signature))
+    signature.op = op
+    signature.type = SPC_TYPE_INT if values.fields[0].type == SPC_TYPE_WIDE else values.fields[0].type
+    signature.field_count = values.count
+    signature.length_bytes = 8 * values.words
+    signature.layout = layout_of(TUPLE if is_tuple else values.kinds[0], hash, 0)
+    return signature
 
 
 cdef int combine(Handle handle, const spc_signature_t *signature, const spc_field_t *fields,
@@ -85,568 +138,614 @@ cdef int combine(Handle handle, const spc_signature_t *signature, const spc_fiel
     return status
 
 
-cdef object reduce_value(Handle handle, int op, object value, str name, int operation, uint32_t root):
-    """Reduce by SUM, MIN or MAX. `operation` is SPC_OPERATION_REDUCE, or one of arrays, perhaps with a root."""
-    cdef spc_signature_t signature
-    cdef spc_field_t field
-    cdef int64_t number
-    cdef double real
-    cdef int overflow = 0
-    cdef int status
-    field.count = 1
-    if handle.pending is not None:
-        return resume(handle, op, value, name, operation, root)
-    if type(value) is float:
-        signature = float_signature[op]
-        signature.operation, signature.root = operation, root
-        field.type = SPC_TYPE_FLOAT64
-        real = PyFloat_AS_DOUBLE(value)
-        status = combine(handle, &signature, &field, &real, 8, &real)
-        if status != SPC_OK:
-            fail(handle, status, call_of(name))
-        return real
-    if type(value) is int:
-        signature = int_signature[op]
-        signature.operation, signature.root = operation, root
-        number = PyLong_AsLongLongAndOverflow(value, &overflow)
-        field.type = SPC_TYPE_INT if overflow == 0 else SPC_TYPE_WIDE
-        status = combine(handle, &signature, &field, &number, 8, &number)
-        if status == SPC_EWIDE:
-            return Reduction(handle, op, value, name, True, operation, root).run()
-        if status != SPC_OK:
-            fail(handle, status, call_of(name))
-        return number
-    if type(value) is SimTime:
-        return reduce_time(handle, op, <SimTime>value, name, operation, root)
-    if cnp.PyArray_CheckExact(value) and is_direct(handle, <cnp.ndarray>value):
-        return reduce_direct(handle, op, <cnp.ndarray>value, name)
-    if type(value) is tuple and 0 < len(<tuple>value) <= SPC_FIELDS_MAX:
-        return reduce_tuple(handle, op, <tuple>value, name, operation, root)
-    return Reduction(handle, op, value, name, False, operation, root).run()
+cdef object combine_numbers(Handle handle, int op, object value, int operation, uint32_t root, uint64_t within,
+                            int *status):
+    """Reduce by SUM, MIN or MAX in one step, on all nodes. None: it has failed, or with SPC_EWIDE the core cannot.
 
-
-cdef object reduce_time(Handle handle, int op, SimTime time, str name, int operation, uint32_t root):
-    cdef spcomm_simtime_t value = time.value
-    cdef spc_signature_t signature = time_signature[op]
-    cdef spc_field_t field
-    cdef int status
-    field.type, field.count = SPC_TYPE_SIMTIME, 1
-    signature.operation, signature.root = operation, root
-    status = combine(handle, &signature, &field, &value, sizeof(value), &value)
-    if status != SPC_OK:
-        fail(handle, status, call_of(name))
-    return as_simtime(&value, name)
-
-
-cdef struct Values:
-    # A tuple: its fields, their hash, and their values one behind the other, `words` of 8 bytes.
-    spc_field_t fields[SPC_FIELDS_MAX]
-    int64_t memory[SPC_FIELDS_MAX * WORDS_MAX]
-    uint32_t count
-    uint32_t words
-    uint64_t hash
-
-
-cdef bint add_value(Values *values, object item) except -1:
-    """Append an item; False: it does not qualify."""
-    cdef spc_field_t *field = &values.fields[values.count]
-    cdef int64_t *place = &values.memory[values.words]
-    cdef double real
-    cdef int overflow = 0
-    field.count = 1
-    if type(item) is float:
-        field.type = SPC_TYPE_FLOAT64
-        real = PyFloat_AS_DOUBLE(item)
-        memcpy(place, &real, 8)
-        values.hash = mix(values.hash, FLOAT)
-    elif type(item) is int:
-        place[0] = PyLong_AsLongLongAndOverflow(item, &overflow)
-        field.type = SPC_TYPE_INT if overflow == 0 else SPC_TYPE_WIDE
-        values.hash = mix(values.hash, INT)
-    elif type(item) is SimTime:
-        field.type = SPC_TYPE_SIMTIME
-        memcpy(place, &(<SimTime>item).value, sizeof(spcomm_simtime_t))
-        values.hash = mix(values.hash, SIMTIME)
-    else:
-        return False
-    values.count += 1
-    values.words += words_of(field.type)
-    return True
-
-
-cdef uint32_t words_of(uint32_t core) noexcept:
-    return sizeof(spcomm_simtime_t) // 8 if core == SPC_TYPE_SIMTIME else 1
-
-
-cdef object reduce_tuple(Handle handle, int op, tuple items, str name, int operation, uint32_t root):
-    """Reduce numbers and times in one step; other tuples go to Reduction, with the same signature."""
+    `operation` is SPC_OPERATION_REDUCE, or one of arrays, perhaps with a root. `within`: a hash of the larger tuple
+    that these numbers are of, or 0.
+    """
     cdef Values values
     cdef spc_signature_t signature
-    cdef uint64_t length
-    cdef uint32_t first
-    cdef int status
-    values.count = values.words = 0
-    values.hash = mix(mix(0, TUPLE), len(items))
-    for item in items:
-        if not add_value(&values, item):
-            return Reduction(handle, op, items, name, False, operation, root).run()
-    length = 8 * values.words
-    first = SPC_TYPE_INT if values.fields[0].type == SPC_TYPE_WIDE else values.fields[0].type
-    set_signature(&signature, op, first, values.count, length, layout_of(TUPLE, values.hash, 0))
+    status[0] = SPC_EWIDE
+    # After an interruption this may be the same call, in the gathering that follows when the core cannot.
+    if handle.gathering is not None or not read_values(&values, op, value):
+        return None
+    signature = signature_of(&values, op, type(value) is tuple, within)
     signature.operation, signature.root = operation, root
-    status = combine(handle, &signature, values.fields, values.memory, length, values.memory)
-    if status == SPC_EWIDE:
-        return Reduction(handle, op, items, name, True, operation, root).run()
-    if status != SPC_OK:
-        fail_with(handle, status, name, items)
-    return results_of(&values, name)
+    status[0] = combine(handle, &signature, values.fields, values.memory, signature.length_bytes, values.memory)
+    if status[0] != SPC_OK:
+        return None
+    return results_of(&values) if type(value) is tuple else result_of(values.kinds[0], values.memory)
 
 
-cdef tuple results_of(Values *values, str name):
+cdef tuple results_of(Values *values):
+    """Return the numbers; None: one is NaN and should be a time."""
     cdef list results = []
     cdef const int64_t *at = values.memory
     cdef uint32_t i
     for i in range(values.count):
-        results.append(result_of(values.fields[i].type, at, name))
-        at += words_of(values.fields[i].type)
+        results.append(result_of(values.kinds[i], at))
+        if results[i] is None:
+            return None
+        at += words_of(values.kinds[i])
     return tuple(results)
 
 
-cdef object result_of(uint32_t core, const int64_t *at, str name):
+cdef object result_of(int kind, const int64_t *at):
     cdef double real
-    if core == SPC_TYPE_INT:
+    if kind == INT:
         return at[0]
-    if core == SPC_TYPE_SIMTIME:
-        return as_simtime(<const spcomm_simtime_t *>at, name)
+    if kind == BOOL:
+        return at[0] != 0
+    if kind == SIMTIME:
+        return new_simtime(<const spcomm_simtime_t *>at)
     memcpy(&real, at, 8)
     return real
 
 
-cdef bint is_direct(Handle handle, cnp.ndarray array) noexcept:
-    """Whether the core can combine it in place, in one step."""
-    cdef int number = cnp.PyArray_TYPE(array)
-    cdef uint64_t length = cnp.PyArray_NBYTES(array)
-    return (core_type(number) != SPC_TYPE_NONE and cnp.PyArray_ISCARRAY_RO(array)
-            and length % 8 == 0 and 0 < length <= spc_comm_scratch_bytes(handle.core))
+cdef int fail_numbers(Fold fold, int status, object value) except -1:
+    if status == SPC_OK:  # inf and -inf are among the times, alike on all nodes
+        raise error_text.nan_result(fold.name)
+    return fail_fold(fold, status, value)
 
 
-cdef cnp.ndarray empty_like(cnp.ndarray array):
-    """Return a new array in C order."""
-    Py_INCREF(array.dtype)
-    return <cnp.ndarray>spcpy_empty_like(descr_of(array), cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
+# ---- values that Python combines
 
 
-cdef object reduce_direct(Handle handle, int op, cnp.ndarray array, str name):
+cdef dict ALGORITHMS = {None: SPC_COLLECT_DEFAULT, "tree": SPC_COLLECT_TREE, "flat": SPC_COLLECT_FLAT,
+                        "slices": SPC_COLLECT_SLICES, "binary-swap": SPC_COLLECT_BINARY_SWAP}
+cdef dict HASHES = {kind: operators.hashed(kind.__name__) for kind in (int, float, bool, complex, SimTime)}
+cdef dict KINDS = {int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, SimTime: SIMTIME, tuple: TUPLE}
+cdef dict ROUNDS = {SPC_COLLECT_TREE: fold_rounds.tree, SPC_COLLECT_SLICES: fold_rounds.slices,
+                    SPC_COLLECT_BINARY_SWAP: fold_rounds.binary_swap}
+cdef dict PATTERNS = {"alltoall": SPC_OPERATION_DATA_ALLTOALL, "allgather": SPC_OPERATION_DATA_ALLGATHER,
+                      "gather": SPC_OPERATION_DATA_GATHER, "bcast": SPC_OPERATION_DATA_BCAST}
+cdef int OWN = operators.OWN
+
+
+cdef uint64_t hash_of(object value) except? 0:
+    """Return a hash of what all values of an operator of spcomm must have alike."""
+    cdef object hash = HASHES.get(type(value))
+    return operators.hashed(type_text(value)) if hash is None else hash
+
+
+cdef str type_text(object value):
+    if type(value) is tuple:
+        return f"({', '.join([type_text(item) for item in value])})"
+    if not isinstance(value, ARRAYS):
+        return type(value).__name__
+    dtype = value.dtype.str if value.dtype.names is None else value.dtype  # the latter takes longer
+    return f"{'array' if isinstance(value, np.ndarray) else 'scalar'} {dtype} {value.shape}"
+
+
+cdef uint64_t bytes_of(object value) except? 0:
+    """Return the number of bytes that the core would take for it, for reports."""
+    if type(value) is tuple:
+        return sum([bytes_of(item) for item in value])
+    if isinstance(value, ARRAYS):
+        return value.nbytes
+    return sizeof(spcomm_simtime_t) if type(value) is SimTime else 16 if type(value) is complex else 8
+
+
+# Cython drops the exception of a class check that raises if isinstance() is given a tuple in place.
+cdef tuple ARRAYS = (np.ndarray, np.generic)
+
+
+cdef class Fold:
+    """A call of global_sum and its like, reduce, allreduce, scan, exscan or reduce_scatter, without its values."""
+    cdef Handle handle
+    cdef int operation     # SPC_OPERATION_ARRAY_…, or SPC_OPERATION_REDUCE
+    cdef int32_t root      # of reduce, else 0
+    cdef int algorithm     # SPC_COLLECT_…
+    cdef int number        # spc_operator_t, or the number for operators of the program
+    cdef bint at_once      # the core combines numbers in one step
+    cdef uint64_t within   # a hash of the tuple of which items are combined, and of the item; or 0
+    cdef bint by_element   # the value is an array of elements
+    cdef spc_signature_t signature  # what that of each step shows of the value
+    cdef object op
+    cdef object shown      # the value as messages show it; None: as it is combined
+    cdef str name          # in words, with its arguments
+    cdef str function      # the name without its arguments
+    cdef object gathering  # the last step
+
+    cdef bint has_result(self) noexcept:
+        if self.operation == SPC_OPERATION_ARRAY_REDUCE:
+            return self.handle.rank_number == self.root
+        return self.operation != SPC_OPERATION_ARRAY_EXSCAN or self.handle.rank_number != 0
+
+    cdef spc_collect_call_t call(self) noexcept:
+        """Return the call as the core describes it, without a value."""
+        cdef spc_collect_call_t call
+        memset(&call, 0, sizeof(call))
+        call.operation, call.algorithm = <spc_operation_t>self.operation, <spc_collect_algorithm_t>self.algorithm
+        call.op, call.root = <spc_operator_t>self.number, self.root
+        return call
+
+    cdef str words_of(self, object value):
+        """Return the call with its value, for mismatches. Operators of programs take any value."""
+        if self.shown is not None:
+            return error_text.described(self.name, self.shown)
+        return self.name if self.number == OWN else error_text.described(self.name, value)
+
+    cdef int show(self, object value) except -1:
+        """Let signatures show the value as for one that the core combines, because that depends on the value alone."""
+        self.signature.length_bytes = bytes_of(value)
+        self.signature.layout = KINDS.get(type(value), ARRAY if isinstance(value, np.ndarray) else SCALAR)
+        if isinstance(value, ARRAYS):
+            self.signature.type = type_of(np.asarray(value))
+            if self.signature.type == SPC_TYPE_NONE and self.operation == SPC_OPERATION_REDUCE:
+                self.signature.root = ord(value.dtype.char)
+        return 0
+
+    cdef list gather(self, int pattern, object given, object error, uint64_t hash, int step):
+        """Run one step; with `error`, this node contributes nothing. Return the values that came; None: missing."""
+        cdef spc_signature_t signature = self.signature
+        cdef Gathering gathering
+        cdef bint copy
+        signature.layout = layout_of(
+            self.signature.layout, mix(mix(mix(hash, self.within), self.op.identity), self.algorithm), step)
+        gathering = begin_step(self.handle, pattern, &signature, self.name, self.words_of(given))
+        gathering.call.root = self.root
+        self.gathering = gathering
+        if is_new(gathering):
+            if error is not None:
+                gathering.fail_with(error)
+            elif pattern == SPC_OPERATION_DATA_ALLTOALL:
+                gathering.give_each(given)
+            elif pattern != SPC_OPERATION_DATA_BCAST or self.handle.rank_number == self.root:
+                gathering.give(given)
+        gathering.run()
+        if pattern == SPC_OPERATION_DATA_BCAST:
+            return [gathering.own_value if self.handle.rank_number == self.root else gathering.part_of(self.root, True)]
+        # The last round of an array joins parts, and so copies them: views suffice.
+        copy = pattern != SPC_OPERATION_DATA_ALLGATHER or step == 0
+        return gathering.parts(copy) if pattern != SPC_OPERATION_DATA_GATHER or self.has_result() else None
+
+    cdef object fold_values(self, object value):
+        """Combine whole values."""
+        cdef object made
+        cdef int status
+        if self.number == OWN:
+            return self.fold_by_rounds(value, 0)
+        value = operators.plain(self.op, self.function, value)
+        if not self.at_once:
+            return self.fold_by_rounds(value, hash_of(value))
+        if self.shown is None:
+            self.shown = value
+        if type(value) is tuple and any([isinstance(item, np.ndarray) for item in value]):
+            return self.fold_tuple(value)
+        if self.within == 0 and (isinstance(value, np.generic) or type(value) is complex):
+            self.show(value)
+            self.within = hash_of(value)
+            made = combine_all(self, np.asarray(value))
+            return made if made is None else made.item() if type(value) is complex else made[()]
+        made = combine_numbers(self.handle, self.number, value, self.operation, self.root, self.within, &status)
+        if made is not None:
+            return made if self.has_result() else None
+        if status != SPC_EWIDE:
+            fail_numbers(self, status, value)
+        self.show(value)
+        return self.fold_by_rounds(value, hash_of(value))
+
+    cdef object fold_tuple(self, tuple value):
+        """Combine the arrays one by one, then the other items. If interrupted, the same call resumes here."""
+        cdef tuple key = (self.name, hash_of(value))
+        cdef list parts = [item for item in value if isinstance(item, np.ndarray)]
+        cdef tuple others = tuple([item for item in value if not isinstance(item, np.ndarray)])
+        cdef list made = []
+        if self.handle.folded is not None and self.handle.folded[0] == key:
+            _, made, self.handle.folded = self.handle.folded
+        self.show(value)
+        try:
+            while len(made) < len(parts):
+                self.within = mix(key[1], 1 + len(made))
+                made.append(combine_all(self, parts[len(made)]))
+            self.within, self.by_element = key[1], False
+            made.append(self.fold_values(others) if others else others)
+        except BaseException as error:
+            if spc_comm_is_entered(self.handle.core) and not isinstance(error, errors.MismatchError):
+                self.handle.folded = (key, made, self.handle.folded)
+            raise
+        if not self.has_result():
+            return None
+        arrays, numbers = iter(made), iter(made[len(parts)])
+        return tuple([next(arrays if isinstance(item, np.ndarray) else numbers) for item in value])
+
+    cdef object fold_gathered(self, object value, uint64_t hash):
+        """Run one step: each node that needs a result gets the values and combines them."""
+        cdef list values
+        cdef int pattern = SPC_OPERATION_DATA_ALLGATHER
+        if self.operation == SPC_OPERATION_ARRAY_REDUCE:
+            pattern = SPC_OPERATION_DATA_GATHER
+        values = self.gather(pattern, value, None, hash, 0)
+        if not self.has_result():
+            return None
+        if self.operation == SPC_OPERATION_ARRAY_SCAN:
+            del values[self.handle.rank_number + 1:]
+        elif self.operation == SPC_OPERATION_ARRAY_EXSCAN:
+            del values[self.handle.rank_number:]
+        return self.along_tree(values)
+
+    cdef object fold_items(self, list items):
+        """Combine an item for each node: reduce_scatter."""
+        cdef uint64_t hash = 0
+        if self.number != OWN:
+            items = [operators.plain(self.op, self.function, item) for item in items]
+            for item in items:
+                hash = mix(hash, hash_of(item))
+        return self.along_tree(self.gather(SPC_OPERATION_DATA_ALLTOALL, items, None, hash, 0))
+
+    cdef object fold_array(self, object array):
+        """Combine an array element by element: by the rounds of an algorithm, or whole."""
+        cdef tuple shape = np.shape(array)
+        cdef Py_ssize_t axes = len(shape) - self.op.element_axes  # the axes that count elements
+        cdef object made
+        cdef object elements
+        if axes < 0:
+            raise error_text.no_element(self.name, self.op.name, self.op.element_axes, shape)
+        if self.shown is None:
+            self.shown = array
+        self.by_element = True
+        elements = np.ascontiguousarray(array).reshape(math.prod(shape[:axes]), *shape[axes:])
+        made = self.fold_by_rounds(elements, operators.hashed(type_text(array)))
+        return None if made is None else made.reshape(shape)
+
+    cdef object fold_by_rounds(self, object value, uint64_t hash):
+        """Run the algorithm of fold_rounds.py; values for which rounds do not pay are gathered and combined."""
+        cdef object rounds
+        cdef object root = self.root if self.operation == SPC_OPERATION_ARRAY_REDUCE else None
+        cdef tuple key = (self.name, hash, self.within, self.algorithm)
+        cdef spc_collect_call_t call = self.call()
+        if self.by_element:
+            call.count = value.nbytes
+        rounds = ROUNDS.get(spc_collect_way(self.handle.core, &call).algorithm)
+        if rounds is None:
+            return self.fold_gathered(value, hash)
+        if self.handle.folded is not None and self.handle.folded[0] == key:
+            state, self.handle.folded = self.handle.folded, None
+            return self.go_through(state)
+        rounds = rounds(self.handle.rank_number, self.handle.node_count, root, value, self.combiner())
+        return self.go_through((key, rounds, next(rounds), 0))
+
+    cdef object go_through(self, tuple state):
+        """Run from this round on. If interrupted, the handle keeps the state, and the same call resumes here."""
+        cdef list came
+        key, rounds, current, number = state
+        while True:
+            try:
+                came = self.gather(PATTERNS[current.pattern], current.given, current.error, key[1], number)
+            except BaseException:
+                if self.handle.gathering is not None and self.handle.gathering is self.gathering:
+                    self.handle.folded = (key, rounds, current, number)
+                raise
+            number += 1
+            try:
+                current = rounds.send(came)
+            except StopIteration as end:
+                return end.value
+
+    cdef object combiner(self):
+        """Return the function of two values."""
+        cdef object op = self.op
+        if self.number != OWN:
+            return partial(operators.combined, op, in_core=self.at_once)
+        return partial(operators.combined_elements, op) if self.by_element else op.function
+
+    cdef object along_tree(self, list values):
+        cdef object made
+        try:
+            made = fold_rounds.along_tree(values, self.combiner())
+        except ValueError:
+            if not self.at_once:
+                raise
+            raise error_text.nan_result(self.name) from None  # of times, as in combine_numbers
+        return made if self.number == OWN else operators.alone(self.op, made)
+
+
+cdef Fold new_fold(Handle handle, int operation, str function, object op, int32_t root, object algorithm):
+    """Check operator and algorithm; `root` is one, or 0."""
+    cdef Fold self = Fold.__new__(Fold)
+    cdef spc_collect_call_t call
+    if type(op) is not operators.Op:
+        raise error_text.bad_operator(function, op)
+    if (algorithm is not None and type(algorithm) is not str) or algorithm not in ALGORITHMS:
+        raise error_text.bad_algorithm(function, algorithm)
+    if (algorithm == "slices" or algorithm == "binary-swap") and not op.elementwise:
+        raise error_text.not_elementwise(function, algorithm, op.name)
+    self.handle, self.operation, self.function, self.op, self.root = handle, operation, function, op, root
+    self.number = op.number
+    self.algorithm = ALGORITHMS[algorithm]
+    call = self.call()
+    call.kind = INT
+    self.at_once = spc_collect_way(handle.core, &call).combiner == SPC_COLLECT_AT_ONCE
+    self.signature.operation = SPC_OPERATION_GATHER if operation == SPC_OPERATION_REDUCE else operation
+    self.signature.op, self.signature.root = self.number, root
+    if operation == SPC_OPERATION_REDUCE:
+        self.name = f"{function}()"
+        return self
+    self.name = f"{function}(op={op.name}"
+    if operation == SPC_OPERATION_ARRAY_REDUCE:
+        self.name += f", root={root}"
+    self.name += ")" if algorithm is None else f', algorithm="{algorithm}")'
+    return self
+
+
+# ---- arrays by the core
+
+
+cdef uint64_t mix_array(uint32_t type_number, cnp.ndarray array) noexcept:
+    """Return a hash of the type and shape, which all nodes must have alike."""
+    return mix_shape(mix(mix(0, ARRAY), type_number), cnp.PyArray_NDIM(array),
+                     <const int64_t *>cnp.PyArray_DIMS(array))
+
+
+@cython.no_gc_clear  # __dealloc__ needs the handle, which may hold this object
+cdef class Collect:
+    """One node's part of one call. If interrupted, the handle keeps it and it can resume."""
+    cdef Fold fold
+    cdef Handle handle
+    cdef spc_collect_call_t call
+    cdef spc_collect_t *core
+    cdef object array      # the input
+    cdef object result     # memory for the result; None: there is none, or it will be a block
+    cdef object shape      # shape of the result
+    cdef object counts     # elements for each node, or None
+
+    def __init__(self):
+        raise TypeError("Collect(): it is made by comm.allreduce() and its like")
+
+    def __dealloc__(self):
+        if self.handle is not None:
+            spc_collect_destroy(self.core)
+
+    cdef void *make_result(self) except NULL:
+        self.result = np.empty(self.shape, self.array.dtype)
+        return cnp.PyArray_DATA(<cnp.ndarray>self.result)
+
+    cdef int prepare(self) except -1:
+        cdef int status
+        if self.fold.has_result() and spc_collect_memory_bytes(self.handle.core, &self.call) != 0:
+            self.call.memory = self.make_result()
+        status = spc_collect_create(self.handle.core, &self.call, &self.core)
+        return 0 if status == SPC_OK else fail(self.handle, status, self.fold.name)
+
+    cdef object run(self):
+        cdef int status
+        with nogil:
+            status = spc_collect_run(self.core, SPC_NO_DEADLINE)
+        if status == SPC_EINTERRUPTED:
+            self.handle.folding = self
+        elif self.handle.folding is self:
+            self.handle.folding = None
+        if status == SPC_ENOMEM:
+            return self.run_without_blocks()
+        if status != SPC_OK:
+            fail_fold(self.fold, status, self.array)
+        return self.take() if self.fold.has_result() else None
+
+    cdef object run_without_blocks(self):
+        """Continue here on all nodes when the arena of one of them is full."""
+        spc_collect_use_no_blocks(self.core, self.make_result() if self.fold.has_result() else NULL)
+        return self.run()
+
+    cdef object take(self):
+        cdef spc_block_shared_t *block = NULL
+        cdef void *data = spc_collect_take_result(self.core, &block)
+        cdef object hidden
+        if block == NULL:
+            return np.empty(self.shape, self.array.dtype) if self.result is None else self.result
+        hidden = owned_bytes(self.handle, SPC_STORED_ARENA, block, data, self.array.nbytes)
+        return np.ndarray(self.shape, self.array.dtype, hidden)
+
+
+cdef int fail_fold(Fold fold, int status, object array) except -1:
+    if status == SPC_EMISMATCH:
+        fold.handle.doing = fold.words_of(array)
+    return fail(fold.handle, status, fold.name)
+
+
+cdef object collect_array(Fold fold, object array, object counts):
+    """Reduce an array; `counts`: rows for each node, of reduce_scatter. NotImplemented: the core cannot."""
+    cdef cnp.ndarray source = <cnp.ndarray>array
+    cdef spc_collect_call_t call = fold.call()
+    cdef spc_collect_combiner_t combiner
+    cdef object numbers = None
+    cdef int status = SPC_OK
+    call.kind, call.type, call.count = ARRAY, type_of(source), cnp.PyArray_SIZE(source)
+    combiner = spc_collect_way(fold.handle.core, &call).combiner
+    if combiner == SPC_COLLECT_BY_CALLER:
+        return NotImplemented
+    if not cnp.PyArray_ISCARRAY_RO(source) or type(array) is not np.ndarray:
+        source = np.array(array, order="C", copy=True, subok=False)
+    call.hash = mix_array(call.type, source)
+    call.input = cnp.PyArray_DATA(source)
+    if fold.within != 0:
+        call.kind, call.hash = fold.signature.layout, mix(call.hash, fold.within)
+    if combiner == SPC_COLLECT_AT_ONCE:
+        result = collect_short(fold.handle, &call, source, &status)
+        if status != SPC_OK:
+            fail_fold(fold, status, source)
+        return result if fold.has_result() else None
+    if counts is not None:
+        row = call.count // len(array) if len(array) else 0
+        numbers = np.array([count * row for count in counts], np.uint64)
+        call.counts = <const uint64_t *>cnp.PyArray_DATA(<cnp.ndarray>numbers)
+    return collect_long(fold, &call, source, counts, numbers)
+
+
+cdef object collect_short(Handle handle, const spc_collect_call_t *call, cnp.ndarray array, int *status):
+    """Reduce in one step; return the result on each node that needs it."""
     cdef spc_signature_t signature
     cdef spc_field_t field
-    cdef uint64_t length = cnp.PyArray_NBYTES(array)
-    cdef uint64_t hash = mix_array(0, ARRAY, core_type(cnp.PyArray_TYPE(array)), array)
-    cdef cnp.ndarray result
-    cdef int status
-    field.type = core_type(cnp.PyArray_TYPE(array))
-    field.count = <uint32_t>cnp.PyArray_SIZE(array)
-    set_signature(&signature, op, field.type, 1, length, layout_of(ARRAY, hash, 0))
-    result = empty_like(array)
-    status = combine(handle, &signature, &field, cnp.PyArray_DATA(array), length, cnp.PyArray_DATA(result))
-    if status != SPC_OK:
-        fail_with(handle, status, name, array)
+    cdef cnp.ndarray result = empty_like(array)
+    spc_collect_describe_short(call, &signature, &field)
+    status[0] = combine(handle, &signature, &field, call.input, signature.length_bytes, cnp.PyArray_DATA(result))
     return result
 
 
-cdef object resume(Handle handle, int op, object value, str name, int operation, uint32_t root):
-    """Continue after an interrupted reduction: the same call resumes it, and the core refuses any other."""
-    cdef Reduction asked = Reduction(handle, op, value, name, False, operation, root)
-    cdef Reduction pending = <Reduction>handle.pending
-    cdef bint is_same = pending.op == op and pending.operation == operation and pending.root == root
-    if is_same and pending.kind == asked.kind and pending.hash == asked.hash:
-        return pending.run()
-    return asked.run()
+cdef object collect_at_once(Handle handle, int operation, int op, int32_t root, cnp.ndarray array, int *status):
+    """Reduce a real-number array in C order in one step. None: it has failed, or with SPC_EWIDE it does not qualify."""
+    cdef spc_collect_call_t call
+    cdef object result
+    if not cnp.PyArray_CheckExact(array) or not cnp.PyArray_ISCARRAY_RO(array):
+        return None
+    memset(&call, 0, sizeof(call))
+    call.op = <spc_operator_t>op
+    call.operation, call.root = <spc_operation_t>operation, root
+    call.kind, call.type, call.count = ARRAY, core_type(cnp.PyArray_TYPE(array)), cnp.PyArray_SIZE(array)
+    if spc_collect_way(handle.core, &call).combiner != SPC_COLLECT_AT_ONCE:
+        return None
+    call.hash = mix_array(call.type, array)
+    call.input = cnp.PyArray_DATA(array)
+    result = collect_short(handle, &call, array, status)
+    return result if status[0] == SPC_OK else None
 
 
-# ---- in steps
+cdef object collect_long(Fold fold, const spc_collect_call_t *call, cnp.ndarray array, object counts, object numbers):
+    cdef Collect collect
+    if fold.handle.folding is not None:
+        collect = <Collect>fold.handle.folding
+        if is_same(collect, fold, call, numbers):
+            return collect.run()
+    collect = Collect.__new__(Collect)
+    collect.fold, collect.handle, collect.call = fold, fold.handle, call[0]
+    collect.array, collect.counts = array, numbers
+    collect.shape = np.shape(array)
+    if counts is not None:
+        collect.shape = (counts[fold.handle.rank_number], *collect.shape[1:])
+    collect.prepare()
+    return collect.run()
 
 
-cdef enum:
-    EXACT = 0x45584143  # mixed into the layout of an exchange of long ints
-
-cdef uint32_t core_types[CORE_TYPES]
-cdef object SIMTIME_DTYPE = SimTime.dtype
-cdef tuple PYTHON_OPERATORS = (add, min, max)
-cdef tuple NUMPY_OPERATORS = (np.add, np.minimum, np.maximum)
-# Cython drops the exception of a class check that raises if isinstance() is given a tuple in place.
-cdef tuple BOOLS = (bool, np.bool_)
-cdef tuple INTS = (int, np.integer)
-cdef tuple ARRAYS = (np.ndarray, np.generic)
-cdef tuple NUMBERS = (np.ndarray, int, float, complex, SimTime)
-cdef frozenset PLAIN_CLASSES = frozenset(
-    {np.ndarray, np.memmap, bool, int, float, complex, SimTime, *np.sctypeDict.values()})
+cdef bint is_same(Collect left, Fold fold, const spc_collect_call_t *call, object numbers) except -1:
+    """Whether this is the call that was interrupted."""
+    if left.fold.name != fold.name or left.call.type != call.type or left.call.hash != call.hash:
+        return False
+    return numbers is None or bool((numbers == left.counts).all())
 
 
-cdef void fill_table() except *:
-    memset(core_types, 0, sizeof(core_types))  # SPC_TYPE_NONE
-    for core, name in TYPES.items():
-        if core != SPC_TYPE_SIMTIME:  # to NumPy it is an ordinary structure
-            core_types[<int>np.dtype(name).num] = core
-    same = (cnp.NPY_LONGLONG, cnp.NPY_ULONGLONG) if sizeof(long) == 8 else (cnp.NPY_INT, cnp.NPY_UINT)
-    for one, other in ((<int>cnp.NPY_LONG, <int>same[0]), (<int>cnp.NPY_ULONG, <int>same[1])):
-        core_types[one] = core_types[other] = core_types[one] or core_types[other]  # one of them is NumPy's int64
+# ---- the calls
 
 
-fill_table()
+cdef object SUM = operators.SUM
+cdef object MIN = operators.MIN
+cdef object MAX = operators.MAX
 
 
-cdef uint32_t core_type(int number) noexcept:
-    """Return the core's type for this NumPy type, or SPC_TYPE_NONE."""
-    return core_types[number] if 0 <= number < CORE_TYPES else SPC_TYPE_NONE
-
-
-cdef uint64_t mix_array(uint64_t hash, int kind, uint32_t core, cnp.ndarray array) except? 0:
-    hash = mix(mix(hash, kind), core)
-    if core == SPC_TYPE_NONE:
-        for letter in array.dtype.str.encode():
-            hash = mix(hash, letter)
-    return mix_shape(hash, cnp.PyArray_NDIM(array), <const int64_t *>cnp.PyArray_DIMS(array))
-
-
-cdef int fail_with(Handle handle, int status, str name, object value) except -1:
-    """Raise as `fail` does; if another node called something else, the text shows the value to be combined."""
-    if status == SPC_EMISMATCH:
-
-        handle.doing = error_text.described(name, value)
-    return fail(handle, status, call_of(name))
-
-
-cdef str call_of(str name):
-    """Return the call as messages show it; names of calls with arguments have them already."""
-    return name if name.endswith(")") else f"{name}()"
-
-
-cdef class Item:
-    """One number or array of a reduction. `array` is private, and becomes the result."""
-
-    def __init__(self, int op, value, str name):
-        self.number = None
-        self.dtype = None
-        if is_more_than_numbers(value):
-            raise error_text.not_reducible(name, value, error_text.more_than_numbers(value))
-        if isinstance(value, BOOLS):
-            self.set_int(bool(value), INT if op == SPC_SUM else BOOL)
-        elif isinstance(value, INTS) and not isinstance(value, np.timedelta64):
-            self.set_int(index(value), INT)
-        elif isinstance(value, float):
-            self.set_array(np.array(value, np.float64), FLOAT)
-        elif isinstance(value, SimTime):
-            self.set_array(np.asarray(value), SIMTIME)
-        elif isinstance(value, complex):
-            self.set_array(np.array(value, np.complex128), COMPLEX)
-        elif isinstance(value, ARRAYS):
-            value = plain_numbers(value)
-            check_kind(op, value, name, value)  # not every dtype can be copied as below
-            self.set_array(value, SCALAR if isinstance(value, np.generic) else ARRAY)
-        else:
-            raise error_text.not_reducible(name, value)
-        check_kind(op, self.array, name, value)
-        self.prepare(op)
-
-    cdef int set_int(self, number, int kind) except -1:
-        self.kind = kind
-        self.number = int(number) + 0
-        self.core = SPC_TYPE_INT if -2**63 <= self.number < 2**63 else SPC_TYPE_WIDE
-        self.array = np.array([self.number if self.core == SPC_TYPE_INT else 0], np.int64)
-        return 0
-
-    cdef int set_array(self, value, int kind) except -1:
-        self.kind = kind
-        if not value.dtype.isnative:
-            self.dtype = value.dtype
-        self.array = np.array(value, dtype=value.dtype.newbyteorder("="), order="C", copy=True, subok=False)
-        return 0
-
-    cdef int prepare(self, int op) except -1:
-        """Determine how the core treats the elements."""
-        if is_simtimes(self.array.dtype):
-            self.flat = self.array.reshape(-1)
-            if op == SPC_SUM:
-                self.flat["priorities"] = 0  # as in the core; steps combined here clear it here
-        elif self.array.dtype == np.bool_:
-            self.array = self.array.astype(np.int64) if op == SPC_SUM else self.array
-            self.flat = self.array.reshape(-1).view(np.int64 if op == SPC_SUM else np.uint8)
-        elif self.array.dtype == np.complex128 or self.array.dtype == np.complex64:
-            self.flat = self.array.reshape(-1).view(np.float64 if self.array.itemsize == 16 else np.float32)
-        else:
-            self.flat = self.array.reshape(-1)
-        if self.number is None:
-            self.core = (SPC_TYPE_SIMTIME if is_simtimes(self.array.dtype)
-                         else core_type(self.flat.dtype.num))
-        return 0
-
-    cdef uint64_t mix_into(self, uint64_t hash) except? 0:
-        if self.kind != ARRAY and self.kind != SCALAR:
-            return mix(hash, self.kind)
-        if self.array.dtype.kind == "c" or self.array.dtype.kind == "b":
-            hash = mix(hash, ord(self.array.dtype.kind))
-        return mix_array(hash, self.kind, self.core, self.array)
-
-    cdef object result(self, str name):
-        if self.kind == SIMTIME:
-            return as_simtime(<const spcomm_simtime_t *>cnp.PyArray_DATA(<cnp.ndarray>self.array), name)
-        if self.kind == INT:
-            return self.number
-        if self.kind == BOOL:
-            return bool(self.number)
-        if self.kind == FLOAT or self.kind == COMPLEX:
-            return self.array.item()
-        if self.dtype is not None:
-            self.array = self.array.astype(self.dtype)
-        return self.array if self.kind == ARRAY else self.array[()]
-
-
-cdef object as_simtime(const spcomm_simtime_t *value, str name):
-    """Return the combined times; sums of infinite ones may be NaN, alike on all nodes."""
-    cdef object result = new_simtime(value)
-    if result is None:
-        raise error_text.nan_result(name)
+cdef object reduce_at_once(Handle self, int operation, str function, object op, int number, int32_t root, object x):
+    """Take the fast path of numbers, and of real-number arrays in C order. None: the value does not qualify."""
+    cdef int status = SPC_EWIDE
+    cdef object result
+    cdef Fold fold
+    if cnp.PyArray_Check(x):
+        result = collect_at_once(self, operation, number, root, <cnp.ndarray>x, &status)
+    else:
+        result = combine_numbers(self, number, x, operation, root, 0, &status)
+    if result is None and status != SPC_EWIDE:
+        fold = new_fold(self, operation, function, op, root, None)
+        fold.shown = x
+        fail_numbers(fold, status, x)
     return result
 
 
-cpdef bint is_simtimes(object dtype) except -1:
-    return dtype is SIMTIME_DTYPE or (
-        dtype.names == SIMTIME_DTYPE.names and dtype.newbyteorder("=") == SIMTIME_DTYPE)
+cdef object reduce_globally(Handle self, int number, str function, object x):
+    """Run global_sum, global_min or global_max."""
+    cdef object op = SUM if number == SPC_SUM else MIN if number == SPC_MIN else MAX
+    cdef object result = reduce_at_once(self, SPC_OPERATION_REDUCE, function, op, number, 0, x)
+    cdef Fold fold
+    if result is not None:
+        return result
+    fold = new_fold(self, SPC_OPERATION_REDUCE, function, op, 0, None)
+    fold.shown = x
+    return in_order_of(x, combine_all(fold, x))
 
 
-cpdef bint is_more_than_numbers(object value) except -1:
-    """Whether the class of a number or an array may add something to it: a unit, a mask. The core sees numbers only."""
-    cdef object kind = type(value)
-    if kind in PLAIN_CLASSES or isinstance(value, Enum):  # members of IntEnum add up as ints in Python, too
-        return False
-    if isinstance(value, np.generic):
-        return value.dtype.type is not kind  # other packages have scalars, too: bfloat16
-    if kind is getattr(getattr(value, "dtype", None), "type", None):  # NET_INT, NET_DOUBLE
-        return False
-    return isinstance(value, NUMBERS)
+cdef object in_order_of(object given, object result):
+    """Return the result in the byte order of what this node gave."""
+    cdef object dtype
+    if type(given) is tuple:
+        return tuple([in_order_of(one, other) for one, other in zip(given, result)])
+    if not isinstance(given, ARRAYS):
+        return result
+    dtype = plain_numbers(given).dtype
+    if dtype.isnative:
+        return result
+    made = np.asarray(result).astype(dtype)
+    return made if isinstance(given, np.ndarray) else made[()]
 
 
-cdef int check_kind(int op, object array, str name, object value) except -1:
-    cdef str kind = array.dtype.kind
-    if is_simtimes(array.dtype):
-        return 0
-    if kind not in "biufcmM" or array.dtype.names is not None:
-        raise error_text.not_reducible(name, value, "it is not made of numbers")
-    if kind == "c" and op != SPC_SUM:
-        raise error_text.not_reducible(name, value, "complex numbers have no order")
-    if kind == "M" and op == SPC_SUM:
-        raise error_text.not_reducible(name, value, "points in time cannot be added")
-    return 0
+cdef object reduce_on_root(Handle self, object x, object op, object root, object algorithm):
+    cdef int32_t rank = root_from(self, root, "reduce")
+    cdef object result = reduce_whole(self, SPC_OPERATION_ARRAY_REDUCE, "reduce", op, rank, algorithm, x)
+    return result if rank == self.rank_number else None
 
 
-cdef class Reduction:
-    """A reduction of several steps. If interrupted, the handle keeps it and it can resume."""
-
-    def __init__(self, Handle handle, int op, value, str name, bint exact, int operation, uint32_t root):
-        cdef Item item
-        self.handle, self.op, self.name, self.exact, self.value = handle, op, name, exact, value
-        self.operation, self.root = operation, root
-        self.items = [Item(op, x, name) for x in (value if type(value) is tuple else (value,))]
-        self.room = <Py_ssize_t>spc_comm_scratch_bytes(handle.core)
-        self.kind = TUPLE if type(value) is tuple else (<Item>self.items[0]).kind
-        self.hash = mix(mix(0, TUPLE), len(self.items)) if self.kind == TUPLE else 0
-        for item in self.items:
-            self.hash = item.mix_into(self.hash)
-            self.total += item.flat.nbytes
-        self.steps = []
-        self.plan()
-
-    cdef int plan(self) except -1:
-        """Divide the items into steps of at most `room` bytes and SPC_FIELDS_MAX pieces; at least one."""
-        cdef Item item
-        cdef list step = []
-        cdef Py_ssize_t left = self.room
-        for item in self.items:
-            size = item.flat.itemsize
-            start = 0
-            while start < item.flat.size:
-                alone = item.core == SPC_TYPE_NONE
-                if step and (alone or left < 8 or left < size or len(step) == SPC_FIELDS_MAX
-                             or (<Item>step[0][0]).core == SPC_TYPE_NONE):
-                    self.steps.append(step)
-                    step, left = [], self.room
-                stop = min(item.flat.size, start + left // size)
-                step.append((item, start, stop))
-                left -= (size * (stop - start) + 7) // 8 * 8
-                start = stop
-        if step or not self.steps:
-            self.steps.append(step)
-        return 0
-
-    def run(self) -> Any:
-        while self.at < len(self.steps):
-            if not self.exact:
-                step = self.steps[self.at]
-                if step and (<Item>step[0][0]).core != SPC_TYPE_NONE:
-                    self.exact = self.reduce(step)
-                else:
-                    self.gather(step)
-            if self.exact:
-                self.reduce_exactly(self.steps[self.at])
-                self.exact, self.mine, self.longest = False, None, None
-            self.at += 1
-        results = tuple([(<Item>item).result(self.name) for item in self.items])
-        return results if self.kind == TUPLE else results[0]
-
-    cdef bint call(self, spc_signature_t *signature, spc_field_t *fields, void *value, uint64_t length,
-                   void *result) except -1:
-        """Run one collective operation. True: a sum of ints exceeds 64 bits."""
-        cdef int status
-        cdef spc_comm_t *core
-        self.handle.pending = None
-        status = spc_comm_collective_poll(self.handle.core, signature, fields, value, length, result)
-        if status == SPC_EAGAIN:
-            core = self.handle.core
-            with nogil:
-                status = spc_comm_collective(core, signature, fields, value, length, result, SPC_NO_DEADLINE)
-        if status == SPC_EWIDE:
-            return True
-        if status == SPC_EINTERRUPTED:
-            self.handle.pending = self
-        if status != SPC_OK:
-            fail_with(self.handle, status, self.name, self.value)
-        return False
-
-    cdef bint reduce(self, list step) except -1:
-        """Let the core combine the pieces of a step."""
-        cdef spc_signature_t signature
-        cdef spc_field_t fields[SPC_FIELDS_MAX]
-        cdef uint32_t count = 0
-        cdef Item item
-        cdef uint64_t length = 0
-        cdef char *data
-        if self.buffer is None:
-            self.buffer = bytearray(self.room)
-        for item, start, stop in step:
-            fields[count].type = item.core
-            fields[count].count = stop - start
-            piece = item.flat[start:stop]
-            np.frombuffer(self.buffer, item.flat.dtype, stop - start, length)[:] = piece
-            length += (piece.nbytes + 7) // 8 * 8
-            count += 1
-        first = SPC_TYPE_INT if fields[0].type == SPC_TYPE_WIDE else fields[0].type
-        set_signature(&signature, self.op, first, count, self.total,
-                      layout_of(self.kind, self.hash, self.at))
-        signature.operation, signature.root = self.operation, self.root
-        data = self.buffer
-        if self.call(&signature, fields, data, length, data):
-            return True
-        length = 0
-        for item, start, stop in step:
-            piece = item.flat[start:stop]
-            piece[:] = np.frombuffer(self.buffer, item.flat.dtype, stop - start, length)
-            length += (piece.nbytes + 7) // 8 * 8
-            if item.number is not None:
-                item.number = int(piece[0])
-        return False
-
-    cdef int gather(self, list step) except -1:
-        """Combine a piece of a dtype that the core does not know. An empty step only compares the layouts."""
-        cdef spc_signature_t signature
-        cdef Item item
-        cdef bytes mine = b""
-        cdef list parts
-        set_signature(&signature, self.op, SPC_TYPE_NONE, 0, self.total,
-                      layout_of(self.kind, self.hash, self.at))
-        self.name_gather(&signature)
-        if step:
-            item, start, stop = step[0]
-            mine = item.flat[start:stop].tobytes()
-            if self.operation == SPC_OPERATION_REDUCE:
-                signature.root = ord(item.flat.dtype.char)
-        self.call(&signature, NULL, <char *>mine, len(mine), NULL)
-        if step:
-            parts = [np.frombuffer(part, item.flat.dtype) for part in self.contributions()]
-            item.flat[start:stop] = along_tree(parts, NUMPY_OPERATORS[self.op])
-        return 0
-
-    cdef void name_gather(self, spc_signature_t *signature) noexcept:
-        """Run a step in which the core combines nothing."""
-        signature.operation = SPC_OPERATION_GATHER if self.operation == SPC_OPERATION_REDUCE else self.operation
-        signature.root = self.root
-
-    cdef list contributions(self):
-        cdef const void *data
-        cdef uint64_t length
-        cdef int32_t rank
-        cdef list parts = []
-        for rank in range(self.handle.node_count):
-            spc_comm_contribution(self.handle.core, rank, &data, &length)
-            parts.append((<const char *>data)[:length])
-        return parts
-
-    cdef int reduce_exactly(self, list step) except -1:
-        """Exchange the values of a step as Python objects, and combine them here."""
-        cdef Item item
-        cdef Py_ssize_t i
-        if self.mine is None:
-            self.mine = dumps([item.number if item.number is not None else item.flat[start:stop]
-                               for item, start, stop in step], 5)
-            self.parts = [b""] * self.handle.node_count
-        self.exchange()
-        values = [loads(part) for part in self.parts]
-        for i in range(len(step)):
-            item, start, stop = step[i]
-            column = [value[i] for value in values]
-            if item.number is not None:
-                item.number = along_tree(column, PYTHON_OPERATORS[self.op])
-            else:
-                operators = SIMTIME_OPERATORS if item.core == SPC_TYPE_SIMTIME else NUMPY_OPERATORS
-                item.flat[start:stop] = along_tree(column, operators[self.op])
-        return 0
-
-    cdef int exchange(self) except -1:
-        """Send each node's `mine` to all nodes, in pieces as long as the scratch."""
-        cdef spc_signature_t signature
-        cdef spc_field_t field
-        cdef int64_t longest = len(self.mine)
-        cdef uint64_t hash = mix(mix(self.hash, EXACT), self.at)
-        cdef bytes piece
-        if self.longest is None:
-            field.type, field.count = SPC_TYPE_INT, 1
-            set_signature(&signature, SPC_MAX, SPC_TYPE_INT, 1, 8, layout_of(self.kind, hash, 0))
-            signature.operation, signature.root = self.operation, self.root
-            self.call(&signature, &field, &longest, 8, &longest)
-            self.longest = longest
-        while len(max(self.parts, key=len)) < self.longest:
-            done = len(max(self.parts, key=len))
-            piece = self.mine[done:done + self.room]
-            set_signature(&signature, self.op, SPC_TYPE_NONE, 0, 0, layout_of(self.kind, hash, 1 + done))
-            self.name_gather(&signature)
-            self.call(&signature, NULL, <char *>piece, len(piece), NULL)
-            self.parts = [old + new for old, new in zip(self.parts, self.contributions())]
-        return 0
+cdef object reduce_on_all(Handle self, object x, object op, object algorithm):
+    return reduce_whole(self, SPC_OPERATION_ARRAY_ALLREDUCE, "allreduce", op, 0, algorithm, x)
 
 
-cpdef object combined_times(int op, object left, object right):
-    """Combine two arrays of SimTime.dtype in the core: NumPy has no operators for structures."""
-    cdef cnp.ndarray result = left.copy()
-    cdef cnp.ndarray other = np.ascontiguousarray(right)
-    cdef spc_field_t field
-    field.type, field.count = SPC_TYPE_SIMTIME, <uint32_t>cnp.PyArray_SIZE(result)
-    spc_ops_combine(<spc_operator_t>op, &field, 1, cnp.PyArray_DATA(result), cnp.PyArray_DATA(other))
-    return result
+cdef object reduce_whole(Handle self, int operation, str function, object op, int32_t root, object algorithm, object x):
+    cdef object result
+    if algorithm is None and (op is SUM or op is MIN or op is MAX or (
+            cnp.PyArray_Check(x) and type(op) is operators.Op)):
+        result = reduce_at_once(self, operation, function, op, SPC_SUM if op is SUM else op.number, root, x)
+        if result is not None:
+            return result
+    return combine_all(new_fold(self, operation, function, op, root, algorithm), x)
 
 
-cdef tuple SIMTIME_OPERATORS = (
-    lambda left, right: combined_times(SPC_SUM, left, right),
-    lambda left, right: combined_times(SPC_MIN, left, right),
-    lambda left, right: combined_times(SPC_MAX, left, right),
-)
+cdef object reduce_along(Handle self, int operation, str name, object op, object x):
+    """Run scan or exscan."""
+    return combine_all(new_fold(self, operation, name, op, 0, None), x)
 
 
-cdef object along_tree(list values, object op):
-    """The single association order of spcomm: v[i] = v[i] op v[i + 2^k], for growing k."""
-    cdef Py_ssize_t step = 1
-    cdef Py_ssize_t i
-    with np.errstate(all="ignore"):
-        while step < len(values):
-            for i in range(0, len(values) - step, 2 * step):
-                values[i] = op(values[i], values[i + step])
-            step *= 2
-    return values[0]
+cdef object reduce_and_divide(Handle self, object x, object op, object counts):
+    cdef Fold fold = new_fold(self, SPC_OPERATION_ARRAY_REDUCE_SCATTER, "reduce_scatter", op, 0, None)
+    if not isinstance(x, np.ndarray):
+        if counts is not None:
+            raise error_text.counts_of_objects()
+        return fold.fold_items(as_items("reduce_scatter", "x", x, self.node_count))
+    if x.ndim == 0:
+        raise error_text.no_axis(x)
+    counts = as_counts(self, counts, len(x))
+    if fold.number != OWN:
+        x = operators.plain_array(op, "reduce_scatter", x)
+        result = collect_array(fold, x, counts)
+        if result is not NotImplemented:
+            return result
+    return fold.fold_items(np.split(x, np.cumsum(counts)[:self.node_count - 1]))
+
+
+cdef object combine_all(Fold fold, object x):
+    if not isinstance(x, np.ndarray):
+        return fold.fold_values(x)
+    if fold.number != OWN:
+        x = operators.plain_array(fold.op, fold.function, x)
+        result = collect_array(fold, x, None)
+        if result is not NotImplemented:
+            return result
+        if fold.operation == SPC_OPERATION_REDUCE and fold.within == 0:
+            fold.show(x)
+        return fold.fold_array(x)
+    # Other kinds of arrays may hold more than elements: a mask, or their own meaning of "*".
+    return fold.fold_array(x) if fold.op.elementwise and type(x) in (np.ndarray, np.memmap) else fold.fold_values(x)
+
+
+cdef list as_counts(Handle self, object counts, Py_ssize_t length):
+    cdef Py_ssize_t size = self.node_count
+    cdef list numbers
+    if counts is None:
+        return [length // size + (rank < length % size) for rank in range(size)]
+    try:
+        numbers = [index(count) for count in counts]
+    except TypeError:
+        raise error_text.bad_counts_type(counts) from None
+    if len(numbers) != size:
+        raise error_text.wrong_number_of_counts(len(numbers), size)
+    for rank, count in enumerate(numbers):
+        if count < 0:
+            raise error_text.negative_count(count, rank)
+    if sum(numbers) != length:
+        raise error_text.wrong_sum(sum(numbers), length)
+    return numbers

@@ -7,3 +7,4 @@ cdef class SimTime:
 
 
 cdef object new_simtime(const spcomm_simtime_t *value)
+cpdef bint is_simtimes(object dtype) except -1

@@ -268,3 +268,12 @@ cdef object new_simtime(const spcomm_simtime_t *value):
     result = SimTime.__new__(SimTime)
     result.value = value[0]
     return result
+
+
+cpdef bint is_simtimes(object dtype) except -1:
+    """Whether it is SimTime.dtype, of any byte order."""
+    return dtype is SIMTIME_DTYPE or (
+        dtype.names == SIMTIME_DTYPE.names and dtype.newbyteorder("=") == SIMTIME_DTYPE)
+
+
+cdef object SIMTIME_DTYPE = SimTime.dtype

@@ -4,6 +4,7 @@
 import operator
 import pickle
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -475,6 +476,7 @@ CTRL_C = {
     "reduce-number": lambda comm, x: comm.reduce(x, spcomm.MAX),
     "scan-number": lambda comm, x: comm.scan(x),
     "allreduce-wide": lambda comm, x: comm.allreduce(x << 70),
+    "allreduce-tuple": lambda comm, x: comm.allreduce((x, np.full(10, x), np.full(50_000, x), 1j)),
     "allreduce-array": lambda comm, x: comm.allreduce(np.full(10, x)),
     "allreduce-large": lambda comm, x: comm.allreduce(np.full(50_000, x)),
     "tree": lambda comm, x: comm.allreduce(np.full(50_000, x), algorithm="tree"),
@@ -508,6 +510,32 @@ def test_ctrl_c_before_the_others_come(comm, name):
         assert comm.recv(0) == "now"
     interrupted = call(comm, 5)
     assert same(interrupted, call(comm, 5))
+    comm.barrier()
+
+
+@pytest.mark.sizes(2, 3)
+@pytest.mark.options("default", "bounded-arena")
+@pytest.mark.parametrize("number", [1, 2**70])
+def test_ctrl_c_between_the_items_of_a_tuple(comm, number):
+    """Node 0 sleeps in the second array, which the others copy first, since it is transposed."""
+    large = np.full((2000, 2000), comm.rank + 1.0).T
+    call, watcher = (lambda: comm.allreduce((number, np.arange(3), large))), None
+    comm.barrier()
+    if comm.rank != 0:
+        got = call()
+    else:
+        time.sleep(0.1)
+        large = large.copy()
+        with handler(signal.SIGINT, signal.default_int_handler):
+            try:
+                watcher = when_asleep(interrupt)
+                got = call()
+                watcher.join()
+            except KeyboardInterrupt:
+                got = call()
+        watcher.join()
+    assert got[0] == number * comm.size and same(got[1], np.arange(3) * comm.size)
+    assert (got[2] == sum(range(1, comm.size + 1))).all()
     comm.barrier()
 
 

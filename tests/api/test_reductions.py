@@ -135,6 +135,29 @@ def test_tuples_of_arrays(comm):
     assert total[2].shape == (2, 3) and total[2].dtype == np.float32
 
 
+def test_tuples_of_all_kinds(comm):
+    """Arrays that NumPy combines, tuples within tuples, long ints; each item as if it were alone."""
+    rank, size = comm.rank, comm.size
+    mine = (
+        rank,
+        (1j * rank, np.float32(0.5)),
+        np.full(3, rank, "f2"),
+        np.full(2, rank, ">i4"),
+        rank + 10**30,
+    )
+    whole = sum(range(size))
+    count, (imaginary, half), halves, foreign, large = comm.global_sum(mine)
+    assert (count, imaginary, half, large) == (whole, 1j * whole, 0.5 * size, whole + size * 10**30)
+    assert same(halves, np.full(3, whole, "f2")) and same(foreign, np.full(2, whole, ">i4"))
+    assert same(
+        comm.reduce(mine[:2], root=size - 1), (count, (imaginary, half)) if rank == size - 1 else None
+    )
+    zeros = np.array([-0.0 if rank % 2 else 0.0])
+    for value in ((zeros,), (zeros, 10**30)):
+        assert same(comm.global_max(value)[0], np.zeros(1))
+    assert comm.global_sum(()) == ()
+
+
 def test_numpy_numbers(comm):
     for kind in (np.int64, np.int32, np.uint8, np.float64, np.float32):
         total = comm.global_sum(kind(2))

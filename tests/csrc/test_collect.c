@@ -146,4 +146,59 @@ TEST(in_parts_of_a_run) {
     run_ranks(7, (spc_config_t){.arena_bytes = ARENA_BYTES}, halves);
 }
 
+/* ---- who combines ---- */
+
+#define ALL SPC_OPERATION_ARRAY_ALLREDUCE
+#define SCAN SPC_OPERATION_ARRAY_SCAN
+#define OWN ((spc_operator_t)255)
+
+static void all_ways(int rank, int size, void *box) {
+    static const struct {
+        spc_operation_t operation;
+        spc_collect_algorithm_t algorithm;
+        spc_operator_t operator;
+        uint32_t kind;
+        uint32_t type;
+        uint32_t count;
+        spc_collect_combiner_t combiner;
+        spc_collect_algorithm_t rounds; /* of BY_CALLER */
+    } choices[] = {
+        {ALL, 0, SPC_SUM, SPC_KIND_INT, 0, 0, SPC_COLLECT_AT_ONCE, 0},
+        {SPC_OPERATION_REDUCE, 0, SPC_MAX, SPC_KIND_TUPLE, 0, 0, SPC_COLLECT_AT_ONCE, 0},
+        {ALL, 0, SPC_PROD, SPC_KIND_INT, 0, 0, SPC_COLLECT_BY_CALLER, SPC_COLLECT_FLAT},
+        {SCAN, 0, SPC_SUM, SPC_KIND_INT, 0, 0, SPC_COLLECT_BY_CALLER, SPC_COLLECT_FLAT},
+        {ALL, SPC_COLLECT_TREE, SPC_SUM, SPC_KIND_INT, 0, 0, SPC_COLLECT_BY_CALLER, SPC_COLLECT_TREE},
+        {ALL, 0, SPC_SUM, SPC_KIND_ARRAY, SPC_TYPE_INT32, 2, SPC_COLLECT_AT_ONCE, 0},
+        {ALL, 0, SPC_SUM, SPC_KIND_ARRAY, SPC_TYPE_INT32, 3, SPC_COLLECT_BY_CORE, 0},
+        {SCAN, 0, SPC_SUM, SPC_KIND_ARRAY, SPC_TYPE_INT32, 2, SPC_COLLECT_BY_CORE, 0},
+        {ALL, 0, SPC_SUM, SPC_KIND_ARRAY, SPC_TYPE_NONE, 0, SPC_COLLECT_BY_CALLER, SPC_COLLECT_FLAT},
+        {ALL, 0, OWN, 0, 0, 65535, SPC_COLLECT_BY_CALLER, SPC_COLLECT_FLAT},
+        {ALL, 0, OWN, 0, 0, 65536, SPC_COLLECT_BY_CALLER, SPC_COLLECT_SLICES},
+        {SCAN, 0, OWN, 0, 0, 65536, SPC_COLLECT_BY_CALLER, SPC_COLLECT_FLAT},
+        {ALL, SPC_COLLECT_BINARY_SWAP, OWN, 0, 0, 8, SPC_COLLECT_BY_CALLER, SPC_COLLECT_BINARY_SWAP},
+        {ALL, SPC_COLLECT_BINARY_SWAP, OWN, 0, 0, 0, SPC_COLLECT_BY_CALLER, SPC_COLLECT_FLAT},
+    };
+    spc_comm_t *comm = comm_box_join(box, rank);
+    for (uint32_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        const spc_collect_call_t call = {
+            .operation = choices[i].operation,
+            .algorithm = choices[i].algorithm,
+            .operator = choices[i].operator,
+            .kind = choices[i].kind,
+            .type = choices[i].type,
+            .count = choices[i].count,
+        };
+        const spc_collect_way_t way = spc_collect_way(comm, &call);
+        CHECK(way.combiner == choices[i].combiner);
+        if (way.combiner == SPC_COLLECT_BY_CALLER) {
+            CHECK(way.algorithm == (size == 1 ? SPC_COLLECT_FLAT : choices[i].rounds));
+        }
+    }
+    comm_box_leave(comm);
+}
+
+TEST(who_combines) {
+    on_all_sizes(all_ways);
+}
+
 TEST_MAIN()

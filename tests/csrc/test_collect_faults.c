@@ -217,7 +217,7 @@ TEST(wrong_calls_are_refused) {
              huge[NODES] = {0, 0, UINT64_MAX, 101};
     spc_collect_call_t good = play.it[0].call;
     spc_collect_t *made;
-    CHECK_REFUSED(operation = SPC_OPERATION_REDUCE);
+    CHECK_REFUSED(operation = SPC_OPERATION_GATHER);
     CHECK_REFUSED(operation = SPC_OPERATION_BARRIER);
     CHECK_REFUSED(operation = SPC_OPERATION_COUNT);
     CHECK_REFUSED(algorithm = SPC_COLLECT_ALGORITHM_COUNT);
