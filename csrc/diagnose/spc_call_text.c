@@ -59,18 +59,12 @@ static const char *element_word(const spc_signature_t *call) {
     switch (call->root) {
     case 0:
         return spc_call_text_type(call->type);
-    case '?':
-        return "bool";
     case 'e':
         return "float16";
     case 'g':
         return "longdouble";
     case 'G':
         return "clongdouble";
-    case 'F':
-        return "complex64";
-    case 'D':
-        return "complex128";
     default:
         return "numbers";
     }

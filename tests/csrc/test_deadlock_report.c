@@ -512,8 +512,8 @@ TEST(calls_by_name) {
     call_is(phase_of(reduction_of(SPC_SUM, SPC_KIND_INT, SPC_TYPE_INT, 0)), "global_sum() of an int");
     call_is(phase_of(reduction_of(SPC_MIN, SPC_KIND_ARRAY, SPC_TYPE_FLOAT64, 0)),
             "global_min() of an array of float64, 40 bytes");
-    call_is(phase_of(reduction_of(SPC_MAX, SPC_KIND_SCALAR, SPC_TYPE_NONE, 'F')),
-            "global_max() of a NumPy scalar of complex64");
+    call_is(phase_of(reduction_of(SPC_MAX, SPC_KIND_SCALAR, SPC_TYPE_NONE, 'G')),
+            "global_max() of a NumPy scalar of clongdouble");
     call_is(phase_of(reduction_of(SPC_MAX, SPC_KIND_TUPLE, SPC_TYPE_INT, 0)),
             "global_max() of a tuple, 40 bytes");
     spc_signature_t array = reduction_of(SPC_BITWISE_XOR, SPC_KIND_ARRAY, SPC_TYPE_BOOL, 0);
