@@ -344,7 +344,8 @@ cdef class Fold:
             self.within, self.by_element = key[1], False
             made.append(self.fold_values(others) if others else others)
         except BaseException as error:
-            if spc_comm_is_entered(self.handle.core) and not isinstance(error, errors.MismatchError):
+            is_left = spc_comm_is_entered(self.handle.core) or isinstance(error, KeyboardInterrupt)
+            if is_left and len(made) <= len(parts) and not isinstance(error, errors.MismatchError):
                 self.handle.folded = (key, made, self.handle.folded)
             raise
         if not self.has_result():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """reduce, allreduce, scan, exscan and reduce_scatter: numbers, tuples, operators of programs, and what goes wrong."""
 
+import contextlib
 import operator
 import pickle
 import signal
@@ -519,21 +520,17 @@ def test_ctrl_c_before_the_others_come(comm, name):
 def test_ctrl_c_between_the_items_of_a_tuple(comm, number):
     """Node 0 sleeps in the second array, which the others copy first, since it is transposed."""
     large = np.full((2000, 2000), comm.rank + 1.0).T
-    call, watcher = (lambda: comm.allreduce((number, np.arange(3), large))), None
+    call, got = (lambda: comm.allreduce((number, np.arange(3), large))), None
     comm.barrier()
-    if comm.rank != 0:
-        got = call()
-    else:
+    if comm.rank == 0:
         time.sleep(0.1)
         large = large.copy()
-        with handler(signal.SIGINT, signal.default_int_handler):
-            try:
-                watcher = when_asleep(interrupt)
-                got = call()
-                watcher.join()
-            except KeyboardInterrupt:
-                got = call()
+        with handler(signal.SIGINT, signal.default_int_handler), contextlib.suppress(KeyboardInterrupt):
+            watcher = when_asleep(interrupt)
+            got = call()
+            watcher.join()  # it interrupts this if the others were faster
         watcher.join()
+    got = call() if got is None else got
     assert got[0] == number * comm.size and same(got[1], np.arange(3) * comm.size)
     assert (got[2] == sum(range(1, comm.size + 1))).all()
     comm.barrier()
