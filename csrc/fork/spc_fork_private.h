@@ -20,7 +20,6 @@
 #include "fork/spc_failures.h"
 #include "fork/spc_fork.h"
 #include "fork/spc_launcher.h"
-#include "fork/spc_unmatched_report.h"
 #include "segment/spc_segment.h"
 
 /* The value distinguishes the supervisor's SIGTERM from any other SIGTERM. */
@@ -31,6 +30,16 @@
 #endif
 
 enum { SPC_CODE_SPCOMM = 125 }; /* the exit code for a failure of spcomm itself */
+
+/* The command that reports messages nobody received and barriers left open. */
+typedef struct spc_unmatched_report {
+    const spc_segment_t *segment;
+    int descriptor; /* of the segment */
+    const uint32_t *ranks; /* of the nodes of this machine */
+    uint32_t count;
+    /* At most 8 words, and NULL; the descriptor and the ranks follow them. NULL: spcomm unmatched. */
+    const char *const *command;
+} spc_unmatched_report_t;
 
 struct spc_fork {
     spc_segment_t segment; /* node 0, supervisor */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The supervisor. It reads its signals from a pipe (spc_fork_signals.h). */
+/* The supervisor. It reads its signals from a pipe. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -8,6 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +24,142 @@
 #include "comm/spc_comm.h"
 #include "diagnose/spc_deadlock.h"
 #include "diagnose/spc_deadlock_report.h"
-#include "fork/spc_fork_signals.h"
+#include "diagnose/spc_unmatched.h"
 #include "fork/spc_join.h"
-#include "fork/spc_unmatched_report.h"
+
+/* ---- signals, as bytes in a pipe
+ *
+ * The pipe lies where other programs have standard input and output: descriptor 0 to read, 1 to write, so that the
+ * handler knows it without a variable. */
+
+enum { SPC_WAKE_READ = 0, SPC_WAKE_WRITE = 1 };
+
+static void on_signal(int number) {
+    int error = errno;
+    char byte = (char)number;
+    if (write(SPC_WAKE_WRITE, &byte, 1) < 0) {
+        /* the pipe is full of signals: one of them wakes as well */
+    }
+    errno = error;
+}
+
+/* An error of the supervisor itself. A handler of the program would return to it for ever. */
+static bool is_fault(int number) {
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGABRT;
+}
+
+/* Lets SIGCHLD and the signals that end a program arrive in the pipe. Those that the caller ignores (nohup) stay
+ * ignored. Signals that would stop or end the supervisor outside its duties are ignored, too. */
+static void spc_fork_signals_handle(void) {
+    static const int heard[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction found, action = {.sa_handler = SIG_IGN, .sa_flags = SA_RESTART};
+        sigemptyset(&action.sa_mask);
+        if (sigaction(number, NULL, &found) != 0) {
+            continue;
+        }
+        action.sa_handler = is_fault(number) ? SIG_DFL : SIG_IGN;
+        for (uint32_t i = 0; i < sizeof heard / sizeof *heard; i++) {
+            bool wanted = number == heard[i] && (number == SIGCHLD || found.sa_handler != SIG_IGN);
+            action.sa_handler = wanted ? on_signal : action.sa_handler;
+        }
+        (void)sigaction(number, &action, NULL); /* refused for SIGKILL, SIGSTOP */
+    }
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Does this signal arrive in the pipe? */
+static bool spc_fork_signals_hears(int number) {
+    struct sigaction found;
+    return sigaction(number, NULL, &found) == 0 && found.sa_handler == on_signal;
+}
+
+/* ---- messages that nobody received and barriers left open, after a run that went well
+ *
+ * Whether there are any is read from the memory of the run. The words, and whether such a warning is an error
+ * (SPCOMM_STRICT=1), are Python's: `spcomm.diagnose.unmatched`, executed in a process of its own. Of a run on several
+ * machines each reports for its own nodes, and only its own exit code is 1. */
+
+enum {
+    WORDS = 8,        /* of the command */
+    REFUSED = 3,      /* its exit code if warnings are errors; Python's own failures end with 1 or 2 */
+    WRITE_MS = 10000, /* for a reader of stderr that is slow */
+};
+
+static _Noreturn void execute(const spc_unmatched_report_t *self, const char *ranks) {
+    static const char *const usual[] = {"spcomm", "unmatched", NULL};
+    const char *const *command = self->command != NULL ? self->command : usual;
+    const char *words[WORDS + 3];
+    char descriptor[16];
+    uint32_t count = 0;
+    for (; count < WORDS && command[count] != NULL; count++) {
+        words[count] = command[count];
+    }
+    snprintf(descriptor, sizeof descriptor, "%d", self->descriptor);
+    words[count++] = descriptor;
+    words[count++] = ranks;
+    words[count] = NULL;
+    spc_process_start_clean();
+    if (fcntl(self->descriptor, F_SETFD, 0) == 0) {
+        (void)execvp(words[0], (char *const *)words);
+        (void)dprintf(
+            STDERR_FILENO,
+            "spcomm: warning: messages that nobody received, or open barriers; the command %s, which "
+            "lists them, is not in PATH\n",
+            words[0]);
+    }
+    _exit(0);
+}
+
+/* As in "0,1,2"; NULL: no memory. */
+static char *ranks_text(const uint32_t *ranks, uint32_t count) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    for (uint32_t i = 0; out != NULL && i < count; i++) {
+        fprintf(out, i == 0 ? "%u" : ",%u", ranks[i]);
+    }
+    if (out != NULL) {
+        fclose(out);
+    }
+    return text;
+}
+
+static int finish(pid_t process) {
+    struct pollfd end = {.fd = -1, .events = POLLIN};
+    int status = 0, ready = 1;
+    if (spc_process_watch(process, &end.fd) == SPC_OK) {
+        do {
+            ready = poll(&end, 1, WRITE_MS);
+        } while (ready < 0 && errno == EINTR);
+        close(end.fd);
+    }
+    if (ready == 0) {
+        kill(process, SIGKILL); /* nobody reads what it writes */
+    }
+    while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == REFUSED;
+}
+
+/* Call it when these nodes have ended. Returns the exit code of the run, 0 or 1; 0 also where the command cannot be
+ * executed. Waits for the command, for ten seconds at most. */
+static int spc_unmatched_report(const spc_unmatched_report_t *self) {
+    char *text = spc_unmatched_any(self->segment) ? ranks_text(self->ranks, self->count) : NULL;
+    if (text == NULL) {
+        return 0;
+    }
+    pid_t process = fork();
+    if (process == 0) {
+        execute(self, text);
+    }
+    free(text);
+    return process > 0 ? finish(process) : 0;
+}
+
+/* ---- the supervisor */
 
 /* Its streams lie where other programs have theirs. */
 enum {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MESSAGES = "SP106"
 OPEN = "SP107"
-REFUSED = 3  # as in csrc/fork/spc_unmatched_report.c: an uncaught exception ends that process with 1
+REFUSED = 3  # as in csrc/fork/spc_fork_supervisor.c: an uncaught exception ends that process with 1
 _ROWS = 16
 
 # Source, destination, tag, whether the destination has a handler for them, number; a row joins several of these.
