@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Numbers of communicators are used again over boxes (csrc/message/spc_numbers.h, csrc/net/gateway/
- * spc_gateway_areas.c).
+ * spc_gateway_traffic.c).
  *
  * There is one number. Three boxes have a node and a gateway each, and a link from each gateway to each other one. One
  * after another, communicators of two nodes have the number: 0 and 1, 0 and 2, and 0 and 1 again. In each, a node sends

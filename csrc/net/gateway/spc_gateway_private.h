@@ -237,15 +237,6 @@ void spc_gateway_drop_assemblies(spc_gateway_t *gateway, uint32_t rank);
 /* ---- communicators */
 int spc_gateway_areas_create(spc_gateway_t *gateway);
 void spc_gateway_areas_destroy(spc_gateway_t *gateway);
-/* The first member here has sent the gateway a communicator's memory. SPC_ENOMEM. */
-int spc_gateway_add_area(spc_gateway_t *gateway, uint32_t number, spc_block_shared_t *block);
-/* Finds the one that an ARRIVE or LEFT is about, by number, first member and generation: parts of a split communicator
- * have the same number, and so have communicators one after the other. NULL: no node here has it. */
-spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, const spc_frame_t *frame);
-/* Frees a communicator that is in no list any more. */
-void spc_gateway_destroy_area(spc_gateway_t *gateway, spc_gateway_area_t *area);
-/* True: all arrivals that have come are in the lines of their nodes: none is ahead. */
-bool spc_gateway_arrivals_are_taken(const spc_gateway_t *gateway);
 
 /* ---- phases */
 /* Notes phases at which all members here have arrived, then sends them: in between, the rows make progress. */
