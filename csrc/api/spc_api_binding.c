@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "api/spc_api_private.h"
-#include "diagnose/spc_call_text.h"
+#include "diagnose/spc_deadlock_report.h"
 
 spc_api_binding_t spc_api_binding;
 

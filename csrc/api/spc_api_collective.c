@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "api/spc_api_private.h"
-#include "diagnose/spc_call_text.h"
+#include "diagnose/spc_deadlock_report.h"
 
 /* ---- collectives that move data
  *

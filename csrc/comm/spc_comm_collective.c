@@ -4,7 +4,7 @@
 
 #include "comm/spc_comm_perturb.h"
 #include "comm/spc_comm_private.h"
-#include "diagnose/spc_call_text.h"
+#include "diagnose/spc_deadlock_report.h"
 #include "diagnose/spc_mismatch.h"
 
 /* ---- one thread at a time ---- */

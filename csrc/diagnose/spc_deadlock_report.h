@@ -10,9 +10,12 @@
 #define SPC_DEADLOCK_REPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "diagnose/spc_waits.h"
+#include "reduce/spc_reduce.h"
+#include "segment/spc_board.h"
 
 typedef struct spc_deadlock_report_options {
     const char *group; /* " of group 2", where a run has several groups; or NULL */
@@ -39,5 +42,25 @@ typedef int spc_deadlock_report_row_t(void *argument, const bool *ranks, const c
 
 /* Only the rows of the table, by their first nodes. SPC_ENOMEM, or the status of `row`. */
 int spc_deadlock_report_rows(const spc_waits_t *waits, spc_deadlock_report_row_t *row, void *argument);
+
+/* ---- texts of calls: of a wait, from its status board, and of collective operations
+ *
+ * Pure functions on the caller's copy of an entry; each writes UTF-8 and no line break. */
+
+/* "recv(source=1, tag=7)", "barrier()". `peer`: the text instead of the rank; NULL: the rank. */
+void spc_call_text_write(const spc_board_entry_t *entry, const char *peer, FILE *out);
+
+/* "barrier()", "global_sum() of an array of float64, 80 bytes"; the caller frees it. Shapes are not in a signature.
+ * NULL: no memory. */
+char *spc_call_text_collective(const spc_signature_t *call);
+
+/* "float64"; "numbers" if the core has no name for it. */
+const char *spc_call_text_type(uint32_t type);
+
+/* "ring.py:12 in step"; empty if it is not known. */
+void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out);
+
+/* "node 3", "nodes 0-2, 5"; `word` is "node", or "Node" at the start of a sentence. */
+void spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/spc_call_text.h"
+#include "diagnose/spc_deadlock_report.h"
 #include "diagnose/spc_failure_text.h"
 
 static bool same_signature(const spc_called_t *one, const spc_called_t *other) {

@@ -15,7 +15,6 @@
 #include "base/spc_process.h"
 #include "comm/spc_collect.h"
 #include "comm/spc_comm.h"
-#include "diagnose/spc_call_text.h"
 #include "diagnose/spc_deadlock.h"
 #include "diagnose/spc_deadlock_report.h"
 #include "diagnose/spc_traffic.h"

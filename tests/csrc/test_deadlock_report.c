@@ -2,7 +2,6 @@
 /* The report of a deadlock, each rule, form and name of a call, on waits that are written by hand. */
 #include "check.h"
 
-#include "diagnose/spc_call_text.h"
 #include "diagnose/spc_deadlock_report.h"
 #include "reduce/spc_layout.h"
 #include "reduce/spc_reduce.h"

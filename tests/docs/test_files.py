@@ -14,6 +14,7 @@ LONGER = {  # one module, of more lines: why it is not two
     "csrc/api/spc_api_message.c": "handlers and coordinated messages use the data and addresses of messages",
     "csrc/comm/spc_collect.c": "four algorithms share the state of a call, its phases and its blocks",
     "csrc/comm/spc_comm_split.c": "splits, groups and duplicates share number, memory and node's half",
+    "csrc/diagnose/spc_deadlock_report.c": "the report is made of the texts of calls, which few others need",
     "csrc/fork/spc_fork_supervisor.c": "the supervisor's signals and its last report are no one else's",
     "csrc/message/spc_inbox.c": "rows, filters and posted receives all put entries into one queue",
     "csrc/net/gateway/spc_gateway.c": "two threads, and what only they call: ends of nodes, routes to other gateways",
