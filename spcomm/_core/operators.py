@@ -333,7 +333,8 @@ def plain_array(operator: Op, call: str, array: Any) -> Any:
     if is_simtimes(dtype):
         _check(operator, call, "T", array)
     else:
-        _check(operator, call, dtype.kind if dtype.names is None else "V", array)
+        kind = "U" if dtype.kind == "T" else dtype.kind  # NumPy's T is of strings of any length
+        _check(operator, call, kind if dtype.names is None else "V", array)
     if dtype.kind == "b" and operator in _COUNTING:
         return array.astype(np.int64)
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
