@@ -15,7 +15,7 @@ cdef class FuzzyBarrier:
 cdef class Gathering:
     cdef Handle handle
     cdef str name
-    cdef str doing                # for a step of another call: that call in words
+    cdef object doing             # for a step of another call: that call in words, or a function and its arguments
     cdef spc_gathering_t call
     cdef Encoded *encoded         # this node's contribution, by rank or one for all
     cdef spc_payload_t *payloads
@@ -40,7 +40,7 @@ cdef class Gathering:
 cdef int wait_at_barrier(Handle self, object timeout) except -1
 cdef FuzzyBarrier enter_fuzzy_barrier(Handle self)
 cdef list as_items(str name, str parameter, object values, int32_t size)
-cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, str doing)
+cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, object doing)
 cdef bint is_new(Gathering gathering) noexcept
 cdef object broadcast(Handle self, object value, object root, bint copy)
 cdef object gather_on_root(Handle self, object value, object root)

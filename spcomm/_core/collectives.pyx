@@ -299,7 +299,7 @@ cdef class Gathering:
         elif handle.gathering is self:
             handle.gathering = None
         if status == SPC_EMISMATCH:
-            handle.doing = self.doing
+            handle.doing = self.doing[0](*self.doing[1:]) if type(self.doing) is tuple else self.doing
         if self.error is not None and (status == SPC_OK or status == SPC_ELOST or status == SPC_EFINISHED):
             raise self.error  # other nodes may have ended because of this error
         if status != SPC_OK:
@@ -393,7 +393,7 @@ cdef Gathering begin(Handle handle, int operation, int32_t root, str name):
     return gathering
 
 
-cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, str doing):
+cdef Gathering begin_step(Handle handle, int operation, const spc_signature_t *signature, str name, object doing):
     """Like `begin`, for a step of another call: `name` is that call, `doing` adds its values, for mismatches."""
     cdef Gathering gathering
     if handle.gathering is not None:

@@ -262,11 +262,11 @@ cdef class Fold:
         call.op, call.root = <spc_operator_t>self.number, self.root
         return call
 
-    cdef str words_of(self, object value):
-        """Return the call with its value, for mismatches. Operators of programs take any value."""
-        if self.shown is not None:
-            return error_text.described(self.name, self.shown)
-        return self.name if self.number == OWN else error_text.described(self.name, value)
+    cdef tuple words_of(self, object value):
+        """Return what describes the call and its value, for mismatches. Operators of programs take any value."""
+        if self.number == OWN and self.shown is None:
+            return str, self.name
+        return error_text.described, self.name, value if self.shown is None else self.shown
 
     cdef int show(self, object value) except -1:
         """Let signatures show the value as for one that the core combines, because that depends on the value alone."""
@@ -542,7 +542,8 @@ cdef class Collect:
 
 cdef int fail_fold(Fold fold, int status, object array) except -1:
     if status == SPC_EMISMATCH:
-        fold.handle.doing = fold.words_of(array)
+        function, *arguments = fold.words_of(array)
+        fold.handle.doing = function(*arguments)
     return fail(fold.handle, status, fold.name)
 
 
