@@ -806,10 +806,9 @@ cpdef object combined_arrays(int op, object left, object right):
     cdef cnp.ndarray other = np.asarray(right)
     cdef cnp.ndarray result
     cdef spc_field_t field
-    if one.dtype != other.dtype or np.shape(one) != np.shape(other):
-        return None
     field.type, field.count = type_of(one), <uint32_t>cnp.PyArray_SIZE(one)
-    if field.type == SPC_TYPE_NONE or not spc_ops_has(<spc_operator_t>op, field.type):
+    if field.type == SPC_TYPE_NONE or not spc_ops_has(<spc_operator_t>op, field.type) or (
+            one.dtype != other.dtype or (<object>one).shape != (<object>other).shape):
         return None
     if not cnp.PyArray_ISCARRAY_RO(one):
         one = np.array(one, order="C", copy=True)
