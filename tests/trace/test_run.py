@@ -530,7 +530,7 @@ def test_no_room_when_the_run_is_over(launch, before):
         (("--trace", ""), "needs the name of a file"),
         (("--trace", "t.json", "--trace-events", "0"), "--trace-events 0"),
         (("--trace", "t.json", "--trace-events", "1e9"), "--trace-events 1e9"),
-        (("--trace", "t.json", "--trace-events", str(2**40)), "must be from 16 to 16777216"),
+        (("--trace", "t.json", "--trace-events", str(2**40)), "is a whole number from 16 to 16777216"),
         (("--trace-events", "64"), "--trace"),
         (("--trace", "t.json", "--group", "3"), "leave --group out"),
     ],
