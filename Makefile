@@ -189,7 +189,7 @@ gallery: build ## write docs/examples.md and its pictures anew
 	$(BIN)/python scripts/gallery.py
 
 .PHONY: figures
-figures: build ## measure the papers' figures, and write docs/howto/bench_figures.md and its pictures anew
+figures: build ## measure the papers' figures, and write their section of docs/howto/bench.md and its pictures anew
 	$(PIP) install pyzmq $$($(BIN)/python scripts/requirements.py bench) $$($(BIN)/python scripts/requirements.py model)
 	$(BIN)/python scripts/figures.py $(ARGS)
 
