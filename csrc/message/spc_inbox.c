@@ -532,7 +532,7 @@ static void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *m
 }
 
 /* Counts the row's next slot as read. */
-static void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
+static inline void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
     if (spc_mailbox_consume(&inbox->row[sender].reader)) {
         spc_inbox_notify_sender(inbox, sender);
     }
@@ -763,7 +763,8 @@ static int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_s
 
 /* ---- taking */
 
-static bool slot_matches(const spc_inbox_t *inbox, const spc_slot_shared_t *slot, const spc_match_t *match) {
+static inline bool slot_matches(const spc_inbox_t *inbox, const spc_slot_shared_t *slot,
+                                const spc_match_t *match) {
     return spc_inbox_context(inbox, slot) == match->context
            && (match->source == SPC_ANY_SOURCE || slot->source == match->source)
            && (match->tag == SPC_ANY_TAG || slot->tag == match->tag);

@@ -63,6 +63,11 @@ typedef struct spc_slot_shared {
     uint64_t length_bytes; /* meta and data */
     union {
         uint64_t offset;
+        struct {
+            uint64_t offset;
+            uint64_t
+                end; /* of this part in its message: known without its memory, which may be in use again */
+        } part;
         unsigned char inlined[SPC_INLINE_BYTES];
     } payload;
 } spc_slot_shared_t;

@@ -379,13 +379,19 @@ static inline void announce_inline(spc_outbox_t *outbox, uint32_t rank, const sp
     publish(outbox, rank);
 }
 
-/* The row is open. */
-static void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                       uint64_t offset) {
+/* The row is open. `end`: of the message, or of this part in it. */
+static void announce_part(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                          uint64_t offset, uint64_t end) {
     spc_slot_shared_t *slot = spc_mailbox_next(&outbox->destination[rank].writer);
     spc_slot_write_envelope(slot, envelope);
-    slot->payload.offset = offset;
+    slot->payload.part.offset = offset;
+    slot->payload.part.end = end;
     publish(outbox, rank);
+}
+
+static void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                                       uint64_t offset) {
+    announce_part(outbox, rank, envelope, offset, envelope->length_bytes);
 }
 
 /* True: no node will receive it, and it has been counted. The caller drops it. */
@@ -420,8 +426,8 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
         }
         spc_payload_copy(payload, sent - skipped, bytes, room);
         part.flags = (uint8_t)(sent == 0 ? part.flags | SPC_SLOT_FIRST : part.flags & ~SPC_SLOT_FIRST);
-        spc_outbox_announce_offset(outbox, rank, &part, spc_segment_offset(outbox->options.segment, header));
         sent += bytes;
+        announce_part(outbox, rank, &part, spc_segment_offset(outbox->options.segment, header), sent);
         spc_status_set_moved(outbox->options.status, outbox->options.rank, true, envelope->length_bytes,
                              sent);
     }

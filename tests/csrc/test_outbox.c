@@ -134,7 +134,9 @@ TEST(the_way_follows_from_the_length) {
     CHECK_EQ(see(&office, 2, 4, longest)->flags, SPC_SLOT_RING);
     take(&office, 2, 4, longest);
     CHECK_EQ(see(&office, 3, 5, longest + 1)->flags, SPC_SLOT_RING | SPC_SLOT_PART | SPC_SLOT_FIRST);
+    CHECK_EQ_U(see(&office, 3, 5, longest + 1)->payload.part.end, longest);
     CHECK_EQ_U(take(&office, 3, 5, longest + 1), longest);
+    CHECK_EQ_U(see(&office, 3, 5, longest + 1)->payload.part.end, longest + 1);
     CHECK_EQ_U(take(&office, 3, 5, longest + 1), 1);
     CHECK(spc_outbox_is_empty(office.outbox));
     close_office(&office);

@@ -33,7 +33,6 @@ typedef struct spc_gateway_row {
     uint32_t source;
     uint32_t destination;
     bool ready;           /* the doorbell has rung since the row was found empty */
-    uint64_t part_offset; /* of the slot's message, if it comes in parts */
     uint64_t done;        /* bytes of the slot that have been sent */
     struct spc_gateway_row *leader; /* its slot is sent along with that row's slot; or NULL */
     bool is_leader; /* other rows' slots are sent along with this one's */

@@ -314,14 +314,14 @@ typedef struct spc_gateway_piece {
     spc_block_shared_t *block; /* in an arena */
 } spc_gateway_piece_t;
 
-static spc_gateway_piece_t spc_gateway_find_piece(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
+static spc_gateway_piece_t spc_gateway_find_piece(const spc_gateway_t *gateway,
                                                   const spc_slot_shared_t *slot) {
     spc_gateway_piece_t piece = {.bytes = slot->payload.inlined, .length_bytes = slot->length_bytes};
     if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
         piece.header = spc_segment_address(&gateway->segment, slot->payload.offset);
         piece.bytes = spc_ring_payload(piece.header);
         piece.length_bytes = piece.header->payload_bytes;
-        piece.offset = row->part_offset;
+        piece.offset = slot->payload.part.end - piece.length_bytes;
     } else if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
         piece.block = spc_segment_address(&gateway->segment, slot->payload.offset);
         piece.bytes = spc_block_payload(piece.block);
@@ -329,24 +329,26 @@ static spc_gateway_piece_t spc_gateway_find_piece(const spc_gateway_t *gateway, 
     return piece;
 }
 
+static bool is_later_part(const spc_slot_shared_t *slot) {
+    return (slot->flags & (SPC_SLOT_PART | SPC_SLOT_FIRST)) == SPC_SLOT_PART;
+}
+
 /* Returns the head of the row and its contents to their owners. */
 static void give_back(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, slot);
     const uint32_t features = gateway->config->features;
-    if (spc_status_is_gone(gateway->status, row->destination)) {
-        row->part_offset = 0; /* its owners have reclaimed the memory already, and may reuse it */
-    } else if (piece.header != NULL) {
-        row->part_offset += piece.length_bytes;
-        row->part_offset = row->part_offset >= slot->length_bytes ? 0 : row->part_offset;
+    /* Else its owners have reclaimed the memory already, and may reuse it. */
+    const bool is_kept = !spc_status_is_gone(gateway->status, row->destination);
+    if (is_kept && piece.header != NULL) {
         spc_ring_mark_read(piece.header);
         spc_event_notify(&gateway->events[row->source], features);
-    } else if (piece.block != NULL) {
+    } else if (is_kept && piece.block != NULL) {
         const uint32_t owner = piece.block->owner;
         spc_block_unpin(piece.block, row->destination);
         spc_event_notify(&gateway->events[owner], features);
     }
-    if (piece.offset != 0 || (slot->flags & SPC_SLOT_LAST) != 0) {
+    if (is_later_part(slot) || (slot->flags & SPC_SLOT_LAST) != 0) {
         spc_mailbox_count_part(&row->reader);
     }
     if (spc_mailbox_consume(&row->reader)) {
@@ -378,10 +380,10 @@ static void give_back(spc_gateway_t *gateway, spc_gateway_row_t *row) {
 static bool is_same(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
                     const spc_gateway_piece_t *piece) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
-    if (slot == NULL || row->leader != NULL || row->part_offset != 0 || row->done != 0) {
+    if (slot == NULL || row->leader != NULL || is_later_part(slot) || row->done != 0) {
         return false;
     }
-    const spc_gateway_piece_t head = spc_gateway_find_piece(gateway, row, slot);
+    const spc_gateway_piece_t head = spc_gateway_find_piece(gateway, slot);
     return piece->block != NULL ? head.block == piece->block
                                 : head.header != NULL && head.bytes == piece->bytes;
 }
@@ -484,9 +486,8 @@ static uint32_t spc_gateway_cast(spc_gateway_t *gateway, spc_gateway_row_t *row,
 /* Counts the head of a row that is dropped as a message that no node receives, if it is one. Messages in parts count
  * with their last part: until it is in the row, their sender has the rest, and counts them when it drops that. */
 static void count_dropped(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
-                          const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece) {
-    const bool is_whole =
-        (slot->flags & SPC_SLOT_PART) == 0 || piece->offset + piece->length_bytes == slot->length_bytes;
+                          const spc_slot_shared_t *slot) {
+    const bool is_whole = (slot->flags & SPC_SLOT_PART) == 0 || slot->payload.part.end == slot->length_bytes;
     if (is_whole && (slot->flags & SPC_SLOT_LAST) == 0) {
         spc_note_add_left(spc_gateway_notes(gateway, row->destination), slot->source, row->destination,
                           slot->tag, slot->context);
@@ -547,10 +548,10 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
 
 /* Sends all of the head of this row, or as much as may be, with the rows that follow it. True: the head is finished. */
 static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, slot);
     spc_gateway_row_t *rows[SPC_NODES_MAX];
     if (!row->is_leader && gateway->sources[row->destination].state >= SPC_NODE_FINISHED) {
-        count_dropped(gateway, row, slot, &piece);
+        count_dropped(gateway, row, slot);
         give_back(gateway, row);
         return true;
     }
@@ -562,7 +563,7 @@ static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_
     } while (row->done != piece.length_bytes);
     for (uint32_t i = 0; i < count; i++) {
         if (is_gone(gateway, rows[i])) {
-            count_dropped(gateway, rows[i], slot, &piece);
+            count_dropped(gateway, rows[i], slot);
         }
         give_back(gateway, rows[i]);
     }
@@ -571,7 +572,7 @@ static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_
 
 /* A communicator's memory, from its first member here: the block stays pinned for this gateway. */
 static void take_own(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, row, slot);
+    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, slot);
     spc_gateway_fail(gateway, piece.block == NULL
                                   ? SPC_EINVAL
                                   : spc_gateway_add_area(gateway, (uint32_t)slot->tag, piece.block));
