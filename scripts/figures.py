@@ -27,7 +27,8 @@ def main(words: list[str]) -> int:
     code = figures_command.main(words)
     if code:
         return code
-    found = figures_command.parser().parse_args(words).measured or load(MEASURED / figures_command.RESULTS)
+    given = vars(figures_command.parser().parse_args(words))
+    found = given["from"] or load(MEASURED / figures_command.RESULTS)
     plot.draw_all(PICTURES, figures.FIGURES, found, PREFIX)
     text = plot.markdown(figures.FIGURES, found, f"../pictures/{PREFIX}")
     page = PAGE.read_text(encoding="utf-8").partition(EXAMPLE)[0]

@@ -13,10 +13,6 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import join_code, prompt
 from spcomm.text import counted
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _NOT_ASKED = "not tried: --code asks for it, and compares the versions"
 _Place = tuple[str, int]
 
