@@ -50,9 +50,10 @@ class ArgumentParser(argparse.ArgumentParser):
         *rows: "tuple[str, str | None, Callable[[str], object] | Sequence[str] | None, str]",
         heading: str = "",
     ) -> None:
-        """Add options: spellings, value, how it is read or the words that it may be, help.
+        """Add options: spellings, value as help shows it, how it is read or the words that it may be, help.
 
-        A value with a `=` may be left out; one that is None is the words, or there is none.
+        A value that begins with `=` may be left out. If it is None, help shows the words; without words, the option
+        takes no value.
         """
         to = self.add_argument_group(heading) if heading else self
         for spellings, value, read, text in rows:

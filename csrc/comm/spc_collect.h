@@ -78,7 +78,8 @@ typedef enum spc_collect_combiner {
      * nodes get the combination. A number (after SPC_EWIDE: BY_CALLER), or a short array */
     SPC_COLLECT_AT_ONCE,
     SPC_COLLECT_BY_CORE, /* an object, as below */
-    /* the caller, along the same tree, in rounds of spc_comm_gathering: the core does not know operator or type */
+    /* the caller, along the same tree, in rounds of spc_comm_gathering: the core does not know operator or type, or it
+     * is a number that the reducer cannot combine: by PROD, in a SCAN, by an algorithm that was named */
     SPC_COLLECT_BY_CALLER
 } spc_collect_combiner_t;
 

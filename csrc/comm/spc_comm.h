@@ -191,7 +191,8 @@ uint32_t spc_comm_near(const spc_comm_t *comm, uint16_t context, int32_t source,
 
 /* ---- messages ---- */
 
-/* A send and a receive that a call without waiting has prepared, for the call that goes on. Callers read no field. */
+/* A send or a receive that a call without waiting has prepared, and that finish_send or finish_recv goes on with.
+ * Callers read no field. */
 typedef struct spc_send_call {
     const int32_t *destinations; /* ranks of the segment */
     const int32_t *ranks; /* the same as ranks of the communicator */
@@ -350,8 +351,9 @@ void *spc_comm_address(const spc_comm_t *comm, uint64_t offset);
  * first receive: nothing was done, the cycle goes on. Only these receives see messages of a cycle.
  */
 
-/* As spc_comm_try_send, and goes on like it. SPC_ECYCLE; at the begin of a cycle: SPC_EMISMATCH if a timeout has left a
- * collective, SPC_EBUSY if another thread is inside one. No destination at all begins a cycle, too. */
+/* As spc_comm_try_send; finish_send goes on with this, too. SPC_ECYCLE; at the begin of a cycle: SPC_EMISMATCH if a
+ * timeout has left a collective, SPC_EBUSY if another thread is inside one. No destination at all begins a cycle,
+ * too. */
 int spc_comm_coordinated_try_send(spc_comm_t *comm, const int32_t *destinations, uint32_t destination_count,
                                   const spc_payload_t *payload, spc_send_call_t *call);
 

@@ -22,10 +22,10 @@ void spc_comm_leave(spc_comm_t *comm) { /* pairs with enter */
     atomic_store_explicit(&comm->collective, 0, memory_order_release);
 }
 
-/* A collective call that waits: past the gate, perturbed if the run is, and `inside(comm, call)` between enter and
- * leave. A refusal gives its status. */
 typedef int spc_comm_inside_t(spc_comm_t *comm, void *call);
 
+/* A collective call that waits: spc_comm_check_callable, perturbed if the run is, and `inside(comm, call)` between
+ * enter and leave. A refusal gives its status. */
 static int spc_comm_run_collective(spc_comm_t *comm, spc_comm_inside_t *inside, void *call) {
     int passed = spc_comm_check_callable(comm);
     int status = spc_comm_perturb(comm, passed);

@@ -312,8 +312,8 @@ int spc_comm_recv_into(spc_comm_t *comm, uint16_t context, int32_t source, int32
 
 int spc_comm_take(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status =
-        prepare(comm, context, source, tag, &call); /* it looks only at messages here: nothing to perturb */
+    /* It looks only at messages that are here: there is nothing to perturb. */
+    int status = prepare(comm, context, source, tag, &call);
     if (status != SPC_OK) {
         return status;
     }

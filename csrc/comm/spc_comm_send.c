@@ -233,7 +233,8 @@ static int send_noted(spc_node_t *node, spc_send_call_t *call, spc_block_shared_
     return status;
 }
 
-/* Hands the message to the outbox. No node gets the block `copied` if the message is not to be sent. */
+/* With the lock, which it releases: hands the message to the outbox. No node gets the block `copied` if the message is
+ * not to be sent. */
 static inline int send_locked(spc_node_t *node, spc_send_call_t *call, spc_block_shared_t *copied) {
     spc_outbox_flush(node->outbox);
     const int status = is_noted(call) ? send_noted(node, call, copied) : send(node, call, copied);
@@ -414,7 +415,7 @@ static void name_members(const spc_comm_t *comm, spc_send_call_t *call, int32_t 
     call->destinations = members;
 }
 
-/* As try_to_send, in a part of the run; with the lock. */
+/* As try_to_send, in a part of the run. With the lock, which it releases. */
 static int try_to_send_to_members(spc_comm_t *comm, spc_send_call_t *call) {
     int32_t members[SPC_NODES_MAX];
     name_members(comm, call, members);

@@ -18,7 +18,7 @@
 
 /* ---- making: the number */
 
-/* With the lock: the number that is reserved is free again, for no node has got it agreed upon. */
+/* With the lock: frees the reserved number, which the members have not agreed on. */
 static void spc_making_give_back(spc_comm_t *comm, spc_splitting_t *splitting) {
     if (splitting->reserved != 0 && splitting->reserved < SPC_COMMUNICATORS_MAX) {
         spc_numbers_give_back(comm->node->numbers, splitting->reserved);

@@ -16,7 +16,7 @@
  * random, of ever more.
  *
  * Then the memory comes, as in a split, and with several boxes the members report to the first one whether
- * it has come, and hear from it.
+ * it has come, and it answers.
  */
 #ifndef SPC_DUPLICATE_H
 #define SPC_DUPLICATE_H

@@ -4,7 +4,7 @@
  *
  * spc_mpi_prepare_* checks the arguments of one MPI function and fills the object; spc_mpi_collective_run carries it
  * out. MPI_Gather and MPI_Igather do both; MPI_Gather_init keeps the object for MPI_Start. The object refers to lists
- * of the caller until spc_mpi_collective_keep has copied them.
+ * of the caller until `keep` (spc_mpi_later.c) has copied them.
  *
  * Between two groups (intercommunicators), peers are the ranks of the other group.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Errors as codes. A code has the error class in its low bits, and above them the number of its sentence. The last
- * SPC_MPI_SENTENCES sentences are kept; an older code is explained by its class alone. Classes and codes that a program
+ * SENTENCES sentences are kept; an older code is explained by its class alone. Classes and codes that a program
  * adds lie above all of these.
  */
 #include "mpi/spc_mpi.h"

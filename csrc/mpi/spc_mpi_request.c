@@ -481,7 +481,7 @@ int spc_mpi_request_free(MPI_Request *request) {
     SPC_MPI_TRY(get_some_request(*request, &found));
     *request = MPI_REQUEST_NULL;
     if (is_open(found) && found->core.kind == SPC_REQUEST_RECEIVE && !is_done(found)) {
-        found->is_forgotten = true; /* it still takes its message: spc_mpi_deliver */
+        found->is_forgotten = true; /* it still takes its message: `deliver` */
         return MPI_SUCCESS;
     }
     if (found->query != NULL && found->free_function != NULL) {

@@ -13,7 +13,7 @@
 #include "mpi/spc_mpi_type.h"
 
 struct spc_mpi_request {
-    spc_request_t core; /* first: the core gives it back to spc_mpi_deliver */
+    spc_request_t core; /* first: the core gives it back to `deliver` */
     MPI_Request handle;
     spc_mpi_comm_t *comm; /* holds a reference; NULL: none */
     bool is_used; /* the program has it; else it is in the pool */

@@ -779,7 +779,7 @@ cdef dict PAIRS = {"i1": SPC_TYPE_PAIR_INT8, "i2": SPC_TYPE_PAIR_INT16, "i4": SP
 
 
 cdef uint32_t type_of(cnp.ndarray array) except? 0xffffffff:
-    """Return the core's type of the elements, or SPC_TYPE_NONE. It is one that operators.plain_array has made."""
+    """Return the core's type of the elements, or SPC_TYPE_NONE. The array is from operators.plain_array."""
     cdef int number = cnp.PyArray_TYPE(array)
     if number == cnp.NPY_BOOL:
         return SPC_TYPE_BOOL

@@ -28,7 +28,7 @@ cdef class Handle:
     cdef Handle parent            # the communicator it was split from, which outlives this one
     cdef object gathering         # an interrupted collective that moves data, to be resumed
     cdef object folding           # the same for a reduction of an array
-    cdef tuple folded             # the same for a reduction by rounds in Python, or of a tuple's items: its call first
+    cdef tuple folded             # the same for rounds of a reduction in Python, or a tuple's items; a key comes first
     cdef dict interruptions       # exceptions that ended a wait: thread -> the exception a handler raised
     cdef dict handlers            # message handlers: tag -> function; None: there are none
     cdef list handling            # the communicators with handlers; held by the first communicator

@@ -333,7 +333,7 @@ def plain_array(operator: Op, call: str, array: Any) -> Any:
     if is_simtimes(dtype):
         _check(operator, call, "T", array)
     else:
-        kind = "U" if dtype.kind == "T" else dtype.kind  # NumPy's T is of strings of any length
+        kind = "U" if dtype.kind == "T" else dtype.kind  # T: NumPy's strings of any length
         _check(operator, call, kind if dtype.names is None else "V", array)
     if dtype.kind == "b" and operator in _COUNTING:
         return array.astype(np.int64)
@@ -408,7 +408,7 @@ def _located(operator: Op, left: Any, right: Any) -> Any:
 def combined(operator: Op, left: Any, right: Any, in_core: bool = False) -> Any:
     """Combine two values returned by `plain`.
 
-    `in_core`: arrays as the core does, by which -0.0 is less than 0.0; where NumPy does it depends on the machine.
+    `in_core`: by the core's kernels, for which -0.0 is less than 0.0; which of them NumPy takes depends on the machine.
     """
     if is_locating(operator):
         return _located(operator, left, right)

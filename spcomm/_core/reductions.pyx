@@ -2,9 +2,9 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, autotestdict=False, auto_pickle=False
 """Reductions, underneath global_sum and its like, reduce, allreduce, scan, exscan and reduce_scatter of `Comm`.
 
-Who combines a value, spc_collect_way decides. The core combines numbers, times and tuples of them in one step, and
+spc_collect_way decides who combines a value. The core combines numbers, times and tuples of them in one step, and
 arrays (csrc/comm/spc_collect.h): short ones like numbers; where the result of a long one lies in a block, the array is
-that block. Of other tuples the arrays are combined one by one, then the rest.
+that block. In a tuple with arrays, these are combined one by one, then the other items.
 
 Python combines everything else: other values, ints beyond 64 bits, which the core detects, and arrays whose operator or
 dtype the core does not support. It does so in rounds (fold_rounds.py), or in one step, in which each node that needs a
@@ -60,7 +60,7 @@ cdef enum:
 
 
 cdef struct Values:
-    # Numbers and times: their fields and kinds, and their values one behind the other, `words` of 8 bytes.
+    # Numbers and times: their fields and kinds, and their values one after the other, `words` words of 8 bytes.
     spc_field_t fields[SPC_FIELDS_MAX]
     uint8_t kinds[SPC_FIELDS_MAX]
     int64_t memory[SPC_FIELDS_MAX * WORDS_MAX]
@@ -69,7 +69,7 @@ cdef struct Values:
 
 
 cdef bint add_value(Values *values, int op, object item) except -1:
-    """Append a number; False: the core does not know such ones."""
+    """Append a number; False: the core does not know its type."""
     cdef spc_field_t *field = &values.fields[values.count]
     cdef int64_t *place = &values.memory[values.words]
     cdef int kind
@@ -91,11 +91,11 @@ cdef bint add_value(Values *values, int op, object item) except -1:
     field.count = 1
     values.kinds[values.count] = kind
     values.count += 1
-    values.words += words_of(kind)
+    values.words += word_count(kind)
     return True
 
 
-cdef uint32_t words_of(int kind) noexcept:
+cdef uint32_t word_count(int kind) noexcept:
     return sizeof(spcomm_simtime_t) // 8 if kind == SIMTIME else 1
 
 
@@ -168,7 +168,7 @@ cdef tuple results_of(Values *values):
         results.append(result_of(values.kinds[i], at))
         if results[i] is None:
             return None
-        at += words_of(values.kinds[i])
+        at += word_count(values.kinds[i])
     return tuple(results)
 
 
@@ -240,9 +240,9 @@ cdef class Fold:
     cdef int algorithm     # SPC_COLLECT_…
     cdef int number        # spc_operator_t, or the number for operators of the program
     cdef bint at_once      # the core combines numbers in one step
-    cdef uint64_t within   # a hash of the tuple of which items are combined, and of the item; or 0
+    cdef uint64_t within   # a hash of the tuple whose items are combined, and of the place in it; or 0
     cdef bint by_element   # the value is an array of elements
-    cdef spc_signature_t signature  # what that of each step shows of the value
+    cdef spc_signature_t signature  # of each step; its layout is the kind alone
     cdef object op
     cdef object shown      # the value as messages show it; None: as it is combined
     cdef str name          # in words, with its arguments
@@ -269,7 +269,7 @@ cdef class Fold:
         return error_text.described, self.name, value if self.shown is None else self.shown
 
     cdef int show(self, object value) except -1:
-        """Let signatures show the value as for one that the core combines, because that depends on the value alone."""
+        """Let signatures describe the value as where the core combines: that depends on the value alone."""
         self.signature.length_bytes = bytes_of(value)
         self.signature.layout = KINDS.get(type(value), ARRAY if isinstance(value, np.ndarray) else SCALAR)
         if isinstance(value, ARRAYS):

@@ -135,7 +135,7 @@ def _check(asked: Namespace) -> None:
 
 
 def _do(asked: Namespace, exercises: "Sequence[Exercise]", grade: "Callable[..., Grade]") -> int:
-    """Do it; returns the exit code."""
+    """Run a command whose words are right; return the exit code."""
     from spcomm.learn import lessons
     from spcomm.learn.terminal import is_shown, page
 

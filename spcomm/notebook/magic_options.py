@@ -21,6 +21,7 @@ _COMMANDS = [
 ]
 _VERBS = [label.partition(" ")[0] for label, _text in _COMMANDS]
 _FREE = ("check", "explain", "run")  # they read their words themselves
+_LONGEST = 40  # letters of a number in a message
 
 
 class MagicError(Exception):
@@ -109,9 +110,6 @@ def line_parser() -> ArgumentParser:
     heading = "Options of %%spcomm, which begins a cell for all nodes, and of %spcomm run:"
     made.sections.append((heading, cell_parser().rows()))
     return made
-
-
-_LONGEST = 40  # letters of a number in a message
 
 
 def parse(line: str, most: int) -> CellOptions:

@@ -48,42 +48,18 @@ def parser() -> ArgumentParser:
     )
     made.add_argument("files", nargs="*", help=SUPPRESS)
     made.add_rows(
-        (
-            "--summary",
-            None,
-            None,
-            "how each node spent its time, what it sent, how well the nodes were used (default)",
-        ),
-        (
-            "--matrix",
-            None,
-            None,
-            "messages and bytes from each node to each other; with --png also as a picture",
-        ),
+        ("--summary", None, None,
+         "how each node spent its time, what it sent, how well the nodes were used (default)"),
+        ("--matrix", None, None, "messages and bytes from each node to each other; with --png also as a picture"),
         ("--virtual", None, None, "how long the run takes where only comm.work(cost) takes time"),
-        (
-            "--latency",
-            "UNITS",
-            _units,
-            "with --virtual: a message takes this many units of work (default: 0)",
-        ),
-        (
-            "--what-if",
-            "WORLD",
-            str,
-            "how long the run takes with other cores or computing, and its critical path",
-        ),
+        ("--latency", "UNITS", _units, "with --virtual: a message takes this many units of work (default: 0)"),
+        ("--what-if", "WORLD", str, "how long the run takes with other cores or computing, and its critical path"),
         ("--html", "=OUT", str, "a page to explore, in one file, for any browser (default: FILE with .html)"),
-        (
-            "--png",
-            "=OUT",
-            str,
-            "the timeline as a picture; OUT may be .svg or .pdf (default: FILE with .png)",
-        ),
+        ("--png", "=OUT", str, "the timeline as a picture; OUT may be .svg or .pdf (default: FILE with .png)"),
         ("--from", "TIME", _seconds, "only events after this time,"),
         ("--to", "TIME", _seconds, "and before this one"),
         ("--min-bytes", "SIZE", _bytes, "only messages of this size or more"),
-    )
+    )  # fmt: skip
     return made
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Help and completion: both from one description of each command."""
+"""Help and completion: both from the parser of each command."""
 
 import os
 import pty

@@ -118,7 +118,7 @@ typedef struct spc_gateway_peer {
     spc_gateway_way_t way;
     spc_gateway_held_t *first, *last; /* frames that wait for the choice */
     spc_link_t *link;     /* SPC_GATEWAY_DIRECT; else NULL */
-    bool is_wanted; /* leader: a connection is to be made, and its maker has not been asked for it yet; */
+    bool is_wanted; /* leader: a connection is to be made, and its maker has not been asked for it yet */
     bool is_awaited; /* its maker has been asked */
     bool is_over; /* LEAVES has come */
     uint32_t connection; /* leader: the last one asked for; follower: the last one handed in */

@@ -191,9 +191,8 @@ def parse(arguments: "list[str]") -> Options:
         raise _no_program(pieces.index([]), len(pieces))
     for at, words in enumerate(pieces):
         part = Part()
-        made.hint = (
-            _HINT if at else ""
-        )  # perhaps an option of a program that lost it to a `:` meant as an argument
+        # An unknown option may be one of a program that lost it to a `:` meant as an argument.
+        made.hint = _HINT if at else ""
         try:
             said = _read_part(part, words, made)
         except HelpAsked as asked:

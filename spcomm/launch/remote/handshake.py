@@ -85,8 +85,8 @@ class Handshake:
     """One end of a handshake, without a socket or a clock.
 
     Its driver sends `output`, or else reads `wants` bytes at most, until there is an `outcome`. It sends the output
-    of a refusal, too: that is how the other end learns the reason. It reads no more than that: then the first byte of
-    the first frame is still in the socket.
+    of a refusal, too: that is how the other end learns the reason. As it never reads more than `wants`, the first byte
+    of the first frame is still in the socket at the end.
     """
 
     def __init__(
@@ -110,11 +110,8 @@ class Handshake:
         self.outcome = OPEN
         self.output = b""
         self.wants = 0
-        self.peer = (
-            0,
-            job,
-            box,
-        )  # the other end's declarations, to be trusted once it is accepted; version 0: none yet
+        # The other end's version, job and box, to be trusted once it is accepted; version 0: not known yet.
+        self.peer = 0, job, box
         self.encrypted = encrypted  # one of the ends declares it
         self.secret = _NOBODYS
         self.transcript = b""  # the bytes that both ends sign, unique to this connection
@@ -187,7 +184,7 @@ class Handshake:
         yield hello
         challenge = yield b""
         self._check_first(challenge, _CHALLENGE)
-        self._sign(hello + challenge)
+        self._find_secret(hello + challenge)
         yield self._message(_CLIENT_PROOF, self._mac("client"))
         proof = yield b""
         self._check_kind(proof, _SERVER_PROOF)
@@ -201,7 +198,7 @@ class Handshake:
         yield challenge
         proof = yield b""
         self._check_kind(proof, _CLIENT_PROOF)
-        is_known = self._sign(hello + challenge)
+        is_known = self._find_secret(hello + challenge)
         if not self._is_proof(proof, "client", hello) or not is_known:
             raise _RefusalError(REFUSED, is_told=True)
         yield self._message(_SERVER_PROOF, self._mac("server"))
@@ -212,8 +209,8 @@ class Handshake:
             _MAGIC, kind, verdict, self._byte_order, self._declares, self._version, job, box, b"", random
         )
 
-    def _sign(self, transcript: bytes) -> bool:
-        """Find the secret; return whether there is one."""
+    def _find_secret(self, transcript: bytes) -> bool:
+        """Find the secret that signs these bytes; return whether there is one."""
         secret = self._secret_of(self.peer[1:])
         self.transcript = transcript
         self.secret = _NOBODYS if secret is None else secret
@@ -408,9 +405,8 @@ class Gate:
         self._admit = admit
         self._welcome = welcome
         self._full = full
-        self._guests: dict[
-            int, tuple[_socket.socket, HandshakeExchange, str]
-        ] = {}  # and its origin; the oldest first
+        # By descriptor: the socket, its handshake, and the address it comes from; the oldest first.
+        self._guests: dict[int, tuple[_socket.socket, HandshakeExchange, str]] = {}
 
     def open(self) -> None:
         self._listener.setblocking(False)
