@@ -155,7 +155,6 @@ static bool has_begun(const waiting_t *item) {
  * gone, for then the memory is free already and may be in use again. The rest is forgotten; all are counted. */
 static void queue_drop(queue_t *queue, const spc_outbox_options_t *options, uint32_t rank,
                        queue_total_t *total) {
-    /* If so, the memory has been free since then, and may hold other messages now. */
     const bool is_gone = spc_status_is_gone(options->status, rank);
     /* For nodes elsewhere the gateway receives: it counts a message with its last part. */
     const bool is_here = spc_segment_is_here(options->segment, rank);
@@ -416,9 +415,9 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
                            const spc_payload_t *payload, uint64_t skipped, uint64_t sent, uint32_t kept) {
     spc_envelope_t part = *envelope;
     part.flags |= SPC_SLOT_RING | SPC_SLOT_PART;
-    uint64_t longest = spc_ring_payload_max(outbox->ring, 1);
-    while (sent < envelope->length_bytes && has_slots(&outbox->destination[rank].writer, kept)) {
-        uint64_t left = envelope->length_bytes - sent, bytes = left < longest ? left : longest;
+    const uint64_t longest = spc_ring_payload_max(outbox->ring, 1), whole = envelope->length_bytes;
+    while (sent < whole && has_slots(&outbox->destination[rank].writer, kept)) {
+        uint64_t left = whole - sent, bytes = left < longest ? left : longest;
         spc_ring_header_shared_t *header;
         void *room;
         if (spc_ring_reserve(outbox->ring, &(int32_t){(int32_t)rank}, 1, bytes, &header, &room) != SPC_OK) {
@@ -428,8 +427,7 @@ static uint64_t send_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelo
         part.flags = (uint8_t)(sent == 0 ? part.flags | SPC_SLOT_FIRST : part.flags & ~SPC_SLOT_FIRST);
         sent += bytes;
         announce_part(outbox, rank, &part, spc_segment_offset(outbox->options.segment, header), sent);
-        spc_status_set_moved(outbox->options.status, outbox->options.rank, true, envelope->length_bytes,
-                             sent);
+        spc_status_set_moved(outbox->options.status, outbox->options.rank, true, whole, sent);
     }
     return sent;
 }
