@@ -104,12 +104,18 @@ def command_rows(_page, _argument, _block):
         yield f"`spcomm {name}`", said
 
 
+# An option in a sentence, with the command that it is of.
+OPTION = re.compile(
+    r"(?<![\w`-])(?:(?:python|ssh|mpiexec|spcomm \w+) )?--?[a-z][\w-]*(?:=[A-Z:]+)?(?: (?:BatchMode=yes|mpi\b))?"
+)
+
+
 def option_rows(_page, _argument, _block):
     for heading, rows in options.parser().groups():
         yield f"**{heading}**", ""
         for label, said in rows:
             names = ", ".join(f"`{name}`" for name in label.split(", "))
-            yield names.replace("|", r"\|"), re.sub(r"(?<![\w`-])--?[a-z][\w-]*(=[A-Z:]+)?", r"`\g<0>`", said)
+            yield names.replace("|", r"\|"), OPTION.sub(r"`\g<0>`", said)
 
 
 def summary(docstring):

@@ -88,7 +88,7 @@ def run(title: str, path: Path, nodes: int, words: Sequence[str]) -> int:
     shown = " ".join([command(), "run", "-n", str(nodes), shorter(path), *map(shorter, words)])
     print(f"\n── {title}\n   {shown}\n", flush=True)
     begin = perf_counter()
-    code = subprocess.run([sys.executable, "-m", "spcomm", *options]).returncode
+    code = subprocess.run([sys.executable, "-P", "-m", "spcomm", *options]).returncode
     print(f"({perf_counter() - begin:.2f} s from start to finish)", flush=True)
     return code if code >= 0 else 128 - code
 

@@ -19,10 +19,24 @@ if TYPE_CHECKING:  # the launcher does without importing typing
     from typing import Any
 
     from spcomm.argument_parser import ArgumentParser
+    from spcomm.launch.cmdline.options import Part
 
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 _SIGNALS = (*_ENDING, _signal.SIGTSTP, _signal.SIGUSR1, _signal.SIGUSR2)
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+# After a program these are mostly meant for spcomm run.
+_LATE = (
+    "--boxes",
+    "--debug",
+    "--label",
+    "--perturb",
+    "--stats",
+    "--strict",
+    "--timeout",
+    "--trace",
+    "--virtual",
+    "--watch",
+)
 _DESCRIPTORS_EACH = 2  # of the launcher, per node
 _DESCRIPTORS_PROGRAM = 3  # a socket; shared memory and a pipe of a group
 _DESCRIPTORS_BOX = 3  # shared memory; of its gateway, a wire
@@ -77,7 +91,7 @@ def _run(options: Options, signals: int) -> int:
     programs = plans.resolve_all(options)
     if any(plan.name == plans.STDIN for plan in programs):
         _check_stdin(options)
-    _note_late_number(options)
+    _note_late_option(options)
     if options.hosts is None and options.room is None:  # else where they start: remote.boxparts
         _check_mpi4py(programs)
     _try_to_write(options.trace)
@@ -415,20 +429,33 @@ def _raise_descriptor_limit(nodes: int, programs: int, options: Options) -> tupl
     return None
 
 
-def _note_late_number(options: Options) -> None:
+def _note_late_option(options: Options) -> None:
     """Note that `spcomm run x.py -n 4`, which is allowed, mostly is a mistake."""
     part = options.parts[0]
-    if part.nodes is not None:
+    name, words = part.program or "", part.arguments
+    if not name.endswith(".py"):  # commands and modules often have such options of their own
         return
-    words = part.arguments
-    late = [at for at, word in enumerate(words[:-1]) if word in ("-n", "-np") and words[at + 1].isdecimal()]
-    name = part.program or ""
-    if late and name.endswith(".py"):  # commands and modules often have an -n of their own
-        given = " ".join(words[late[0] : late[0] + 2])
-        complain(
-            f"spcomm: note: {given} after {name} is an argument of the program; a number of nodes comes before it: "
-            f"spcomm run {given} {name}"
-        )
+    for at, word in enumerate(words):
+        given = ""
+        if word in ("-n", "-np") and part.nodes is None and "".join(words[at + 1 : at + 2]).isdecimal():
+            given = f"{word} {words[at + 1]}"
+        elif word.partition("=")[0] in _LATE and not _mentions(part, word.partition("=")[0]):
+            given = word if "=" in word else f"{word} …"
+        if given:
+            complain(
+                f"spcomm: note: {given} after {name} is an argument of the program; options of spcomm run come before "
+                f"it: spcomm run {given} {name}"
+            )
+            return
+
+
+def _mentions(part: "Part", option: str) -> bool:
+    """Whether a program knows an option of that name, or cannot be read."""
+    try:
+        with open(os.path.join(part.folder or "", part.program or ""), encoding="utf-8") as file:
+            return option in file.read()
+    except (OSError, ValueError):
+        return True
 
 
 def _check_mpi4py(programs: "list[plans.Plan]") -> None:

@@ -434,6 +434,20 @@ def test_a_number_of_nodes_after_the_program_is_its_own_and_told(launch):
     assert launch("-n", 1, "hello.py", "-n", "1").err == "" == launch("hello.py", "-n", "x").err
 
 
+def test_an_option_after_the_program_is_its_own_and_told_unless_the_program_knows_it(launch):
+    launch.script("import sys\nprint(sys.argv[1:])", "hello.py")
+    result = launch("-n", 1, "hello.py", "--timeout", "4")
+    assert result.code == 0 and result.lines == ["['--timeout', '4']"], result
+    assert result.err == (
+        "spcomm: note: --timeout … after hello.py is an argument of the program; options of spcomm run come before it: "
+        "spcomm run --timeout … hello.py\n"
+    )
+    assert "run --trace=t.json hello.py" in launch("-n", 1, "hello.py", "--trace=t.json").err
+    assert launch("-n", 1, "hello.py", "--other").err == ""
+    launch.script("import sys\nprint('--timeout' in sys.argv)", "own.py")
+    assert launch("-n", 1, "own.py", "--timeout", "4").err == ""
+
+
 def test_a_python_script_without_its_ending_runs_from_its_first_line(launch):
     launch.script("#!/usr/bin/env python3\nprint('hello')", "tool")
     assert launch("-n", 1, "tool").lines == ["hello"]

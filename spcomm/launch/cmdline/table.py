@@ -61,8 +61,8 @@ _WHERE_NODES_RUN = (
     ("--ssh", "COMMAND", "ssh", values.shell_words,
      "the command that reaches a host (default: ssh -o BatchMode=yes, and timeouts)"),
     ("--reach", "COMMAND", "reach", values.reach,
-     "a command other than ssh that reaches a host; {host} in it stands for the name (default in a job: srun or "
-     "blaunch)"),
+     "a command other than ssh that reaches a host, as in 'rsh {host}'; {host} stands for its name (default in a job: "
+     "srun or blaunch)"),
     ("--tunnel", "ssh|none", "tunnel",
      values.one_of({"ssh": "boxes reach this machine through their ssh", "none": "they connect to it"}),
      "messages between boxes go through ssh (default), or over connections of their own, also encrypted (none; the "
@@ -137,9 +137,10 @@ _MEASURING = (
      "frames between them"),
     ("--watch", "=browser", "watch",
      values.one_of({"terminal": "a table below the output", "browser": "a page with the timeline"}),
-     "show at the terminal what each node does while the program runs: state, call, line, messages per second; "
-     "browser: the same, with the timeline as it grows, on a page in a browser on this machine, whose link is printed, "
-     "and which at the end becomes the page of spcomm trace; records as --trace does"),
+     "show at the terminal what each node does while the program runs: state, call, line, messages per second; not "
+     "with --debug, except for debugpy; browser: the same for one group, with the timeline as it grows, on a page in a "
+     "browser on this machine, whose link is printed, and which at the end becomes the page of spcomm trace; records "
+     "as --trace does"),
     ("--trace", "FILE", "trace", values.file,
      "record calls, messages and waits of all nodes; FILE opens in Perfetto, and with spcomm trace. A FILE that ends "
      "in .html becomes the page of spcomm trace --html"),
