@@ -123,6 +123,14 @@ class ArgumentParser(argparse.ArgumentParser):
                 return name, "=", value
         self.error(self.unknown(word))
 
+    def _get_values(self, action: argparse.Action, arg_strings: "list[str]") -> object:
+        """As argparse, which would take the value of `--output=--` for a mark, and drop it."""
+        if action.option_strings and arg_strings == ["--"]:
+            value = self._get_value(action, "--")
+            self._check_value(action, value)
+            return value
+        return super()._get_values(action, arg_strings)
+
     def show_help(self, _word: str) -> "NoReturn":
         """Answer `-h` or `--help`."""
         print(self.format_help(), end="", flush=True)

@@ -42,7 +42,7 @@ def of_caller() -> "tuple[str, int, str]":
     """
     frames, frame = [], sys._getframe()
     while frame is not None:
-        frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frames.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
         frame = frame.f_back
     if frames[-1][0] == "<string>" and "spcomm.launch.local.fork_server" in sys.modules:
         frames.pop()  # the first lines of the process that forked this node
@@ -54,7 +54,8 @@ def of_error(error: BaseException) -> "tuple[str, int, str]":
     frames, trace = [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        frames.append((code.co_filename, trace.tb_lineno, code.co_name))
+        # A jump back may have no line: an interrupt can come there.
+        frames.append((code.co_filename, trace.tb_lineno or 0, code.co_name))
         trace = trace.tb_next
     return _innermost(frames[::-1])
 

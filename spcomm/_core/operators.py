@@ -405,19 +405,20 @@ def _located(operator: Op, left: Any, right: Any) -> Any:
     return np.where(first, left, right)
 
 
-def combined(operator: Op, left: Any, right: Any, in_core: bool = False) -> Any:
+def combined(operator: Op, left: Any, right: Any) -> Any:
     """Combine two values returned by `plain`.
 
-    `in_core`: by the core's kernels, for which -0.0 is less than 0.0; which of them NumPy takes depends on the machine.
+    Where the core has a kernel it combines arrays: for it -0.0 is less than 0.0, and NumPy's choice of the two depends
+    on the machine.
     """
     if is_locating(operator):
         return _located(operator, left, right)
     if isinstance(left, tuple):
-        return tuple(combined(operator, one, other, in_core) for one, other in zip(left, right, strict=True))
+        return tuple(combined(operator, one, other) for one, other in zip(left, right, strict=True))
     if isinstance(left, SimTime):
         return _times(operator, left, right)
     if isinstance(left, (np.ndarray, np.generic)):
-        made = combined_arrays(operator.number, left, right) if in_core or is_simtimes(left.dtype) else None
+        made = combined_arrays(operator.number, left, right)
         if made is not None:
             return made
         with np.errstate(all="ignore"):

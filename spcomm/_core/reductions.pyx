@@ -430,7 +430,7 @@ cdef class Fold:
         """Return the function of two values."""
         cdef object op = self.op
         if self.number != OWN:
-            return partial(operators.combined, op, in_core=self.at_once)
+            return partial(operators.combined, op)
         return partial(operators.combined_elements, op) if self.by_element else op.function
 
     cdef object along_tree(self, list values):

@@ -121,6 +121,10 @@ def test_floats_and_complex_numbers(comm):
         zeros = [-0.0 if rank == place else 0.0 for rank in range(comm.size)]
         assert same(comm.scan(zeros[comm.rank], spcomm.MIN), -0.0 if comm.rank >= place else 0.0)
         assert same(comm.allreduce(zeros[comm.rank], spcomm.MIN), -0.0)
+        for mine in (np.float32(zeros[comm.rank]), np.full(8, zeros[comm.rank])):
+            for algorithm in ALGORITHMS:
+                (least,) = comm.allreduce((mine,), spcomm.MIN, algorithm=algorithm)
+                assert np.signbit(least).all(), (mine, algorithm)
     assert same(comm.allreduce(np.float32(0.5)), np.float32(0.5 * comm.size))
     assert same(comm.scan(np.float32(0.5), spcomm.PROD), np.float32(0.5) ** np.float32(comm.rank + 1))
 

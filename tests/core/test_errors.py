@@ -4,7 +4,7 @@
 import pytest
 
 import spcomm
-from spcomm._core import error_text, errors
+from spcomm._core import call_site, error_text, errors
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,11 @@ def test_a_destination_that_may_be_the_object_is_said():
     ):
         assert str(error).endswith(". The order is send(obj, dest): are the two swapped?")
     assert "swapped" not in str(errors.bad_rank_type("recv", "source", "hello"))
+
+
+def test_an_error_at_an_instruction_without_a_line_has_line_0():
+    code = compile("raise KeyboardInterrupt", "loop.py", "exec").replace(co_linetable=b"")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        exec(code)
+    assert caught.tb.tb_next.tb_lineno is None
+    assert call_site.of_error(caught.value) == ("loop.py", 0, "<module>")

@@ -434,6 +434,12 @@ def test_a_number_of_nodes_after_the_program_is_its_own_and_told(launch):
     assert launch("-n", 1, "hello.py", "-n", "1").err == "" == launch("hello.py", "-n", "x").err
 
 
+@pytest.mark.parametrize("option", ["-n", "--timeout", "--preload", "--stats"])
+def test_two_hyphens_are_a_value_like_any_other(launch, option):
+    result = launch(f"{option}=--", "hello.py")
+    assert result.code == 125 and result.err.startswith(f"spcomm run: {option} --: "), result
+
+
 def test_an_option_after_the_program_is_its_own_and_told_unless_the_program_knows_it(launch):
     launch.script("import sys\nprint(sys.argv[1:])", "hello.py")
     result = launch("-n", 1, "hello.py", "--timeout", "4")
