@@ -7,7 +7,7 @@ arrays (csrc/comm/spc_collect.h): short ones like numbers; where the result of a
 that block. In a tuple with arrays, these are combined one by one, then the other items.
 
 Python combines everything else: other values, ints beyond 64 bits, which the core detects, and arrays whose operator or
-dtype the core does not support. It does so in rounds (fold_rounds.py), or in one step, in which each node that needs a
+dtype the core does not support. It does so in rounds (fold_rounds.pyx), or in one step, in which each node that needs a
 result gets all values and combines them, also along the core's tree. Each round is a gathering (collectives.pyx) under
 the signature of the reduction, which has the operator's identity and, where all values must be alike, a description of
 this one.
@@ -393,7 +393,7 @@ cdef class Fold:
         return None if made is None else made.reshape(shape)
 
     cdef object fold_by_rounds(self, object value, uint64_t hash):
-        """Run the algorithm of fold_rounds.py; values for which rounds do not pay are gathered and combined."""
+        """Run the algorithm of fold_rounds.pyx; values for which rounds do not pay are gathered and combined."""
         cdef object rounds
         cdef object root = self.root if self.operation == SPC_OPERATION_ARRAY_REDUCE else None
         cdef tuple key = (self.name, hash, self.within, self.algorithm)

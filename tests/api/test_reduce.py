@@ -3,9 +3,12 @@
 
 import contextlib
 import operator
+import os
 import pickle
 import signal
 import time
+from functools import partial
+from itertools import starmap
 
 import numpy as np
 import pytest
@@ -516,6 +519,36 @@ def test_ctrl_c_before_the_others_come(comm, name):
     interrupted = call(comm, 5)
     assert same(interrupted, call(comm, 5))
     comm.barrier()
+
+
+def test_ctrl_c_between_rounds(comm):
+    """The operator of node 0 interrupts nodes that combine nothing, wherever they are; no Python code takes results."""
+    processes = comm.allgather(os.getpid())
+    armed = []
+
+    def raise_once(*_signal):
+        if armed:
+            armed.clear()
+            raise KeyboardInterrupt
+
+    def add(left, right):
+        if comm.rank == 0:
+            for process in processes[1::2]:
+                os.kill(process, signal.SIGUSR1)
+        return left + right
+
+    call = partial(comm.allreduce, [comm.rank], spcomm.op(add), algorithm="tree")
+    with handler(signal.SIGUSR1, raise_once):
+        comm.barrier()
+        for _ in range(20):
+            results = []
+            while not results:
+                with contextlib.suppress(KeyboardInterrupt):
+                    armed.append(True)
+                    results.extend(starmap(call, [()]))
+                    armed.clear()
+            assert results == [list(range(comm.size))]
+        comm.barrier()
 
 
 @pytest.mark.sizes(2, 3)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# cython: autotestdict=False, auto_pickle=False
 """Algorithms of reductions that Python combines: each round's contributions, receivers and combinations.
 
 Each is a generator, one node's part. It yields a `Round`, receives the round's results by rank, and returns the final
@@ -7,22 +8,28 @@ the core's tree, v[i] = v[i] op v[i + 2^k].
 
 A node whose operator raises takes part in the next round all the same and contributes the error, since the others wait
 for it. A round of "alltoall" delivers it to all nodes, and all leave there.
+
+Compiled, because Python runs handlers of signals between the instructions of its own code: Ctrl-C would end a generator
+that goes on with the results of a round, and a call that is repeated could not resume it.
 """
 
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 Combine = Callable[[Any, Any], Any]
 
 
-class Round(NamedTuple):
+cdef class Round:
     """The steps of one node in a round."""
 
-    pattern: str  # "alltoall": `given` has an item for each node; "allgather", "gather", "bcast": it is one
-    given: Any
-    error: BaseException | None = None  # why the node contributes nothing
+    cdef readonly str pattern  # "alltoall": `given` has an item for each node; "allgather", "gather", "bcast": is one
+    cdef readonly object given
+    cdef readonly object error  # why the node contributes nothing
+
+    def __cinit__(self, pattern: str, given: Any, error: BaseException | None = None) -> None:
+        self.pattern, self.given, self.error = pattern, given, error
 
 
 Rounds = Generator[Round, list[Any], Any]
