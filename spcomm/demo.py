@@ -88,9 +88,15 @@ def run(title: str, path: Path, nodes: int, words: Sequence[str]) -> int:
     shown = " ".join([command(), "run", "-n", str(nodes), shorter(path), *map(shorter, words)])
     print(f"\n── {title}\n   {shown}\n", flush=True)
     begin = perf_counter()
-    code = subprocess.run([sys.executable, "-P", "-m", "spcomm", *options]).returncode
+    code = subprocess.run([*launcher(), *options]).returncode
     print(f"({perf_counter() - begin:.2f} s from start to finish)", flush=True)
     return code if code >= 0 else 128 - code
+
+
+def launcher() -> list[str]:
+    """Return the words that start this installation's ``spcomm``; with `-m` Python finds the folder here first."""
+    script = Path(sys.executable).with_name("spcomm")
+    return [str(script)] if script.is_file() else [sys.executable, "-m", "spcomm"]
 
 
 def command() -> str:

@@ -70,9 +70,9 @@ class Host:
         """The command that starts the box."""
         if not self.is_ssh:
             words = [word.replace("{host}", self.name) for word in self.ssh]
-            return [*words, sys.executable, "-P", "-m", "spcomm", "box"]
+            return [*words, sys.executable, "-m", "spcomm", "box"]
         tunnel = ["-o", "ExitOnForwardFailure=yes", "-R", f"127.0.0.1:0:127.0.0.1:{self.port}"]
-        box = f"exec {shlex.quote(sys.executable)} -P -m spcomm box"
+        box = f"exec {shlex.quote(sys.executable)} -m spcomm box"
         return [*self.ssh, *(tunnel if self.tunnel and self.port else []), self.name, box]
 
     def folder(self, part: "Part") -> str:
