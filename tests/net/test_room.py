@@ -555,7 +555,7 @@ def test_a_server_that_is_no_room(room):
     [
         (["serve", "--expires", "8"], ["--expires 8", "90m"]),
         (["serve", "--expires", "0h"], ["--expires 0h"]),
-        (["serve", "--max-members", "65"], ["--max-members 65", "from 1 to 64"]),
+        (["serve", "--max-members", "65"], ["--max-members: '65'", "from 1 to 64"]),
         (["serve", "--link-timeout", "0"], ["spcomm serve: --link-timeout 0"]),
         (["serve", "--listen", "192.0.2.1:0"], ["192.0.2.1:0", "cannot be listened at on this machine"]),
         (["serve", "--rooms"], ["--rooms", "--help"]),
@@ -563,10 +563,10 @@ def test_a_server_that_is_no_room(room):
         (["serve", "--listen", "--room"], ["--listen needs a value"]),
         (["join", "--name", "--nodes", "2", "desk"], ["--name needs a value"]),
         (["join", "a", "b"], ["b: one host"]),
-        (["join", "--nodes", "0", "a"], ["--nodes 0"]),
-        (["join", "--slot", "0"], ["--slot;"]),
+        (["join", "--nodes", "0", "a"], ["--nodes: '0'"]),
+        (["join", "--slot", "0"], ["unknown option --slot "]),
         (["join", "a:b"], ["a:b", "HOST:PORT"]),
-        (["doctor", "a", "b"], ["one host"]),
+        (["doctor", "a", "b"], ["too many words: 'b'"]),
     ],
     ids=" ".join,
 )
