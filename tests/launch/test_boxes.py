@@ -165,9 +165,10 @@ def transports(launch, process, nodes):
     """The processes of a run that are neither launcher, fork server nor node: {name: process id}."""
     found = {}
     for pid in set(launch.alive()) - {process.pid, *nodes}:
-        name = Path(f"/proc/{pid}/comm").read_text().strip()
-        if name.startswith("spcomm"):
-            found[name] = pid
+        with contextlib.suppress(OSError):  # it may have ended meanwhile
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            if name.startswith("spcomm"):
+                found[name] = pid
     return found
 
 

@@ -221,6 +221,9 @@ def stand_in(wire: Wire, segment: int, name: str, box: int, orders: tuple) -> No
                 f"{message[1] >> 8}{_said(message[2], -1)}; {remedy}"
             )
         if message[0] == "ended":
+            if message[1] >> 8:  # when a gateway is killed, its MPI may end the others first
+                poll.unregister(gateway.fileno())
+                poll.poll(_OTHERS_S * 1000)
             _end_like(message[1])
             return
         wire.send(message)
