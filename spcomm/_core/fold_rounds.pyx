@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-Combine = Callable[[Any, Any], Any]
-
 
 cdef class Round:
     """The steps of one node in a round."""
@@ -32,10 +30,7 @@ cdef class Round:
         self.pattern, self.given, self.error = pattern, given, error
 
 
-Rounds = Generator[Round, list[Any], Any]
-
-
-def along_tree(values: list[Any], combine: Combine) -> Any:
+def along_tree(values: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
     """Combine all values; the list is used up."""
     step = 1
     while step < len(values):
@@ -53,7 +48,7 @@ def _tried(function: Callable[..., Any], *values: Any) -> tuple[Any, BaseExcepti
         return None, error
 
 
-def tree(rank: int, size: int, root: int | None, value: Any, combine: Combine) -> Rounds:
+def tree(rank: int, size: int, root: int | None, value: Any, combine: Callable[[Any, Any], Any]) -> Generator[Round, list[Any], Any]:
     """In round k node i, a multiple of 2^(k+1), combines its value with that of i + 2^k. At the end node 0 has all.
 
     `root`: the node that needs the result; None: all do.
@@ -84,7 +79,7 @@ def tree(rank: int, size: int, root: int | None, value: Any, combine: Combine) -
     return value
 
 
-def slices(rank: int, size: int, root: int | None, array: Any, combine: Combine) -> Rounds:
+def slices(rank: int, size: int, root: int | None, array: Any, combine: Callable[[Any, Any], Any]) -> Generator[Round, list[Any], Any]:
     """Each node combines its slice of all arrays; then the slices are joined."""
     came = yield Round("alltoall", np.array_split(array, size))
     mine, error = _tried(along_tree, came, combine) if len(came[0]) else (came[0], None)
@@ -92,7 +87,7 @@ def slices(rank: int, size: int, root: int | None, array: Any, combine: Combine)
     return _joined(came) if came else None
 
 
-def binary_swap(rank: int, size: int, root: int | None, array: Any, combine: Combine) -> Rounds:
+def binary_swap(rank: int, size: int, root: int | None, array: Any, combine: Callable[[Any, Any], Any]) -> Generator[Round, list[Any], Any]:
     """Two nodes that have the same part swap halves of it, and each combines one. ACLMPL's "Global Operations".
 
     Before round k the nodes form groups of 2^k, each of which has combined its nodes' contributions, and node j of a
