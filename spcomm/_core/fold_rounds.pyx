@@ -48,7 +48,9 @@ def _tried(function: Callable[..., Any], *values: Any) -> tuple[Any, BaseExcepti
         return None, error
 
 
-def tree(rank: int, size: int, root: int | None, value: Any, combine: Callable[[Any, Any], Any]) -> Generator[Round, list[Any], Any]:
+def tree(
+    rank: int, size: int, root: int | None, value: Any, combine: Callable[[Any, Any], Any]
+) -> Generator[Round, list[Any], Any]:
     """In round k node i, a multiple of 2^(k+1), combines its value with that of i + 2^k. At the end node 0 has all.
 
     `root`: the node that needs the result; None: all do.
@@ -79,7 +81,9 @@ def tree(rank: int, size: int, root: int | None, value: Any, combine: Callable[[
     return value
 
 
-def slices(rank: int, size: int, root: int | None, array: Any, combine: Callable[[Any, Any], Any]) -> Generator[Round, list[Any], Any]:
+def slices(
+    rank: int, size: int, root: int | None, array: Any, combine: Callable[[Any, Any], Any]
+) -> Generator[Round, list[Any], Any]:
     """Each node combines its slice of all arrays; then the slices are joined."""
     came = yield Round("alltoall", np.array_split(array, size))
     mine, error = _tried(along_tree, came, combine) if len(came[0]) else (came[0], None)
@@ -87,7 +91,9 @@ def slices(rank: int, size: int, root: int | None, array: Any, combine: Callable
     return _joined(came) if came else None
 
 
-def binary_swap(rank: int, size: int, root: int | None, array: Any, combine: Callable[[Any, Any], Any]) -> Generator[Round, list[Any], Any]:
+def binary_swap(
+    rank: int, size: int, root: int | None, array: Any, combine: Callable[[Any, Any], Any]
+) -> Generator[Round, list[Any], Any]:
     """Two nodes that have the same part swap halves of it, and each combines one. ACLMPL's "Global Operations".
 
     Before round k the nodes form groups of 2^k, each of which has combined its nodes' contributions, and node j of a
