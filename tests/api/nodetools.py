@@ -73,29 +73,34 @@ def tree(values, operator):
 
 
 def state(thread):
-    """One letter of the kernel's: S sleeps, R runs (or wants to)."""
+    """One letter of the kernel's, of a thread or of a process's first: S sleeps, R runs (or wants to)."""
     try:
-        text = Path(f"/proc/self/task/{thread}/stat").read_text()
+        text = Path(f"/proc/{thread}/stat").read_text()
     except OSError:
         return "gone"
     return text.rpartition(")")[2].split()[0]
 
 
-def when_asleep(action, thread=None):
-    """Starts a thread that does `action` once the calling thread sleeps, so probably waits inside a call.
+def until_asleep(thread):
+    """Returns once that thread sleeps, so probably waits inside a call; or is gone, as it did not have to wait.
 
-    What a test concludes must also hold if the action comes earlier: then it only tests less.
+    What a test concludes must also hold if that comes earlier: then it only tests less.
     """
+    seen = 0
+    while seen < 20:
+        now = state(thread)
+        if now == "gone":
+            return
+        seen = seen + 1 if now == "S" else 0
+        os.sched_yield()
+
+
+def when_asleep(action, thread=None):
+    """Starts a thread that does `action` once the calling thread, or that one, sleeps: see `until_asleep`."""
     watched = thread or threading.get_native_id()
 
     def watch():
-        seen = 0
-        while seen < 20:
-            now = state(watched)
-            if now == "gone":
-                break  # it did not have to wait: another node was faster
-            seen = seen + 1 if now == "S" else 0
-            os.sched_yield()
+        until_asleep(watched)
         action()
 
     watcher = threading.Thread(target=watch)

@@ -6,7 +6,6 @@ import operator
 import os
 import pickle
 import signal
-import time
 from functools import partial
 from itertools import starmap
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 import spcomm
-from nodetools import refused, same, tree, when_asleep
+from nodetools import refused, same, tree, until_asleep, when_asleep
 from test_signals import handler, interrupt
 
 ALGORITHMS = (None, "tree", "flat", "slices", "binary-swap")
@@ -558,9 +557,10 @@ def test_ctrl_c_between_the_items_of_a_tuple(comm, number):
     """Node 0 sleeps in the second array, which the others copy first, since it is transposed."""
     large = np.full((2000, 2000), comm.rank + 1.0).T
     call, got = (lambda: comm.allreduce((number, np.arange(3), large))), None
-    comm.barrier()
+    processes = comm.allgather(os.getpid())
     if comm.rank == 0:
-        time.sleep(0.1)
+        for process in processes[1:]:
+            until_asleep(process)
         large = large.copy()
         with handler(signal.SIGINT, signal.default_int_handler), contextlib.suppress(KeyboardInterrupt):
             watcher = when_asleep(interrupt)

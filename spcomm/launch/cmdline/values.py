@@ -165,7 +165,7 @@ def seconds(name: str, text: str) -> float:
     return value
 
 
-def link_timeout(name: str, text: str) -> float:
+def link_timeout(name: str, text: str, command: str = "spcomm run") -> float:
     """Read a time of at least a second: both ends of a connection send a heartbeat every thirtieth part of it."""
     try:
         value = seconds(name, text)
@@ -173,7 +173,7 @@ def link_timeout(name: str, text: str) -> float:
         value = 0.0
     if value < 1:
         raise UsageError(
-            f"spcomm run: {name} {text}: must be a second or more, for example {name} 30; a time is {TIME_GRAMMAR}"
+            f"{command}: {name} {text}: must be a second or more, for example {name} 30; a time is {TIME_GRAMMAR}"
         )
     return value
 

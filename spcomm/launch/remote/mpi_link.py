@@ -189,6 +189,12 @@ def _said(text: str, which: int = 0) -> str:
 # ---- the stand-in
 
 
+def _let_others_report(poll: select.poll, gateway: Wire) -> None:
+    """Wait a moment for the launcher, which hears of the first cause, to end this process."""
+    poll.unregister(gateway.fileno())
+    poll.poll(_OTHERS_S * 1000)
+
+
 def stand_in(wire: Wire, segment: int, name: str, box: int, orders: tuple) -> None:
     """Hand the box to the gateway that asks for it, and do what it does. Raises `ConnectionLostError`.
 
@@ -208,8 +214,7 @@ def stand_in(wire: Wire, segment: int, name: str, box: int, orders: tuple) -> No
             os._exit(0)  # the launcher or box is gone; the gateway notices the same of this process
         found = gateway.receive()
         if found is None:  # killed with all others: the program's command reports why
-            poll.unregister(gateway.fileno())
-            poll.poll(_OTHERS_S * 1000)
+            _let_others_report(poll, gateway)
             raise ConnectionLostError(f"the gateway of box {box} was ended by its mpiexec")
         message: Any = found[0]
         if message[0] == "starts":
@@ -222,8 +227,7 @@ def stand_in(wire: Wire, segment: int, name: str, box: int, orders: tuple) -> No
             )
         if message[0] == "ended":
             if message[1] >> 8:  # when a gateway is killed, its MPI may end the others first
-                poll.unregister(gateway.fileno())
-                poll.poll(_OTHERS_S * 1000)
+                _let_others_report(poll, gateway)
             _end_like(message[1])
             return
         wire.send(message)

@@ -77,10 +77,7 @@ def main(words: "list[str]") -> int:
 
 
 def _link_timeout(text: str) -> float:
-    try:
-        return values.link_timeout("--link-timeout", text)
-    except UsageError as error:
-        raise UsageError(str(error).replace("spcomm run", "spcomm serve")) from None
+    return values.link_timeout("--link-timeout", text, "spcomm serve")
 
 
 def _seconds(text: str) -> float:
