@@ -4,6 +4,9 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -244,3 +247,31 @@ def test_no_semaphore_outlives_a_run(launch, start, end):
     launch.wait_until_nothing_is_left()
     assert names[0].startswith("/mp-"), result
     assert not [name for name in names if os.path.exists(f"/dev/shm/sem.{name[1:]}")], result
+
+
+# One core, and a node that is less urgent than its parent: its tracker has no arguments yet when the parent looks.
+YOUNG_TRACKER = """
+    import multiprocessing, os
+    from spcomm.launch.base import process
+    process.adopt_orphans()
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.nice(19)
+        lock = multiprocessing.get_context("spawn").Lock()
+        os.write(writing, lock._semlock.name.encode())
+        os._exit(0)
+    os.wait()
+    process.end_children(set())
+    print(os.read(reading, 100).decode())
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are files in /dev/shm on Linux only")
+def test_a_tracker_that_is_being_started_is_spared():
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(YOUNG_TRACKER)], capture_output=True, text=True
+    )
+    name = result.stdout.strip()
+    assert name.startswith("/mp-"), result
+    assert not os.path.exists(f"/dev/shm/sem.{name[1:]}"), result

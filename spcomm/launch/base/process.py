@@ -205,12 +205,23 @@ def _is_in(pid: int, group: "int | None") -> bool:
 
 
 def _is_tracker(pid: int) -> bool:
-    """Whether this is a resource tracker of multiprocessing, or of joblib."""
+    """Whether this is a resource tracker of multiprocessing, or of joblib.
+
+    A process that has just called `exec` has no arguments for a moment: whoever started it goes on before they are set,
+    and can end sooner.
+    """
+    deadline = time.monotonic() + _TRACKER_S
     try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return b"resource_tracker import main" in file.read()
+        while not (arguments := _arguments(pid)) and not _has_ended(pid) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return b"resource_tracker import main" in arguments
     except OSError:
         return False
+
+
+def _arguments(pid: int) -> bytes:
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
 
 
 def exit_reason(status: int) -> int:
