@@ -88,7 +88,7 @@ def parser() -> ArgumentParser:
 def main(words: "list[str]") -> int:
     """Print the lines for a shell, or, for these, what may stand at the cursor."""
     if words[:1] == ["--words"]:
-        return _answer(words[1], words[2:])
+        return _answer("".join(words[1:2]), words[2:] or [""])
     print(script(parser().parse_args(words).shell), end="")
     return 0
 

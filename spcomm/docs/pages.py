@@ -72,14 +72,18 @@ def named(word: str) -> str:
     last: dict[str, str] = {}
     for name in known.values():
         last.setdefault(name.rpartition("/")[2], name)
-    if wanted.lower() in last:
-        return last[wanted.lower()]
+    of_users = {word: name for word, name in last.items() if name.rpartition("/")[0] in SECTIONS}
+    if wanted.lower() in of_users:
+        return of_users[wanted.lower()]
     sections = ("tutorial",) if wanted.isdecimal() else SECTIONS  # notebooks have numbers, too
-    some = [word for word, name in last.items() if name.rpartition("/")[0] in sections and word != "index"]
+    some = [word for word, name in of_users.items() if name.rpartition("/")[0] in sections and word != "index"]
     plain = wanted.lower().replace(" ", "")
+    is_named = any(plain in word for word in some)
     titled = [name for name, its_title in listed() if plain in its_title.lower().replace(" ", "")]
-    if len(titled) == 1 and not wanted.isdecimal() and not any(plain in word for word in some):
+    if len(titled) == 1 and not wanted.isdecimal() and not is_named:
         return titled[0]
+    if wanted.lower() in last and not is_named:
+        return last[wanted.lower()]
     return last[names.chosen(wanted, some, "page", LISTING)]
 
 

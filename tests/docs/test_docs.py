@@ -42,6 +42,7 @@ def test_the_list_has_all_pages_for_users():
         ("room", "howto/room"),
         ("internals/room", "internals/room"),
         ("network", "internals/network"),
+        ("deadlock", "tutorial/04_deadlock"),  # rather than internals/deadlock
         ("install", "howto/install"),
         ("Tutorial", "tutorial/index"),
         ("howto/", "howto/index"),

@@ -105,6 +105,12 @@ def test_what_may_stand_there(line, found):
     assert words(line) == found
 
 
+@pytest.mark.parametrize("given", [["--words"], ["--words", "bash"]])
+def test_without_a_word_every_command_is_offered(given, capsys):
+    assert completion.main(given) == 0
+    assert set(cli.summaries()) <= {line.partition("\t")[0] for line in capsys.readouterr().out.splitlines()}
+
+
 def test_names_of_variables(monkeypatch):
     monkeypatch.setenv("SPCOMM_OF_A_TEST", "1")
     assert words("run -x SPCOMM_OF_A") == ["SPCOMM_OF_A_TEST"]
