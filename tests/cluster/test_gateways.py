@@ -7,6 +7,7 @@ import signal
 import pytest
 
 import nodepool
+from processes import name
 from spcomm.bench import peers
 
 pytestmark = pytest.mark.slow
@@ -81,7 +82,7 @@ def test_an_interface_of_another_mpi(gateways):
 def test_a_killed_gateway(gateways, box):
     job = gateways.submit(WAITS)
     job.wait_for(*[f"node{rank}" for rank in range(4)])
-    [gateway] = [pid for pid in gateways.cluster.alive() if name_of(pid) == f"spcomm gw {box}"]
+    [gateway] = [pid for pid in gateways.cluster.alive() if name(pid) == f"spcomm gw {box}"]
     os.kill(gateway, signal.SIGKILL)
     result = job.result()
     where = ["the gateway of box 0", "host box1: the gateway there"][box]
@@ -94,11 +95,3 @@ def test_a_job_that_is_cancelled(gateways, slurm):
     assert slurm("scancel", job.number).returncode == 0
     result = job.result()
     assert result.code == 143 and "told to end by SIGTERM (exit code 143)" in result.last, result
-
-
-def name_of(pid):
-    try:
-        with open(f"/proc/{pid}/comm") as file:
-            return file.read().rstrip("\n")
-    except OSError:
-        return ""

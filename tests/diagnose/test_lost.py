@@ -56,9 +56,9 @@ ENDS = {
 
 # The launcher, which hears of every failure, is held up: so node 0 has it from node 1 alone.
 HOLD_LAUNCHER = """\
+import psutil
 def launcher():
-    with open(f"/proc/{os.getppid()}/stat") as file:  # of the process that started the nodes
-        return int(file.read().rpartition(") ")[2].split()[1])
+    return psutil.Process().parents()[1].pid  # the first is the process that started the nodes
 if comm.rank == 1:
     os.kill(launcher(), signal.SIGSTOP)
 """

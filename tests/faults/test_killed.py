@@ -12,6 +12,7 @@ from programs import HEAD, run, write
 
 # `needs_lost(call)`: the call must raise because of a lost node; prints one line about it.
 SURVIVE = """
+import psutil
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -27,7 +28,7 @@ def needs_lost(call, node):
     else:
         report(f"returned {result!r:.80}")
 def asleep(process):
-    while open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[0] != "S":
+    while psutil.Process(process).status() != "sleeping":
         os.sched_yield()
 def kill_when_asleep(process):
     asleep(process)

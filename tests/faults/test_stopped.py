@@ -8,8 +8,9 @@ import pytest
 from programs import ok, run
 
 STATE = """
+import psutil
 def state(process):
-    return open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[0]
+    return psutil.Process(process).status()
 """
 STOPPED = """
 if rank == 1:
@@ -17,7 +18,7 @@ if rank == 1:
     os.kill(os.getpid(), signal.SIGSTOP)
 else:
     stopped = comm.recv(1)
-    while state(stopped) != "T":
+    while state(stopped) != "stopped":
         os.sched_yield()
 """
 OPTIONS = {
@@ -84,7 +85,7 @@ def test_stopped_inside_a_barrier(tmp_path):
             comm.send(os.getpid(), 0)
         elif rank == 0:
             process = comm.recv(1)
-            while state(process) != "S":
+            while state(process) != "sleeping":
                 os.sched_yield()
             os.kill(process, signal.SIGSTOP)
             try:

@@ -15,6 +15,7 @@ import pytest
 
 import spcomm
 from launching import planned, read_lines
+from processes import named
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import parse
 
@@ -163,13 +164,7 @@ def segments(pid):
 
 def transports(launch, process, nodes):
     """The processes of a run that are neither launcher, fork server nor node: {name: process id}."""
-    found = {}
-    for pid in set(launch.alive()) - {process.pid, *nodes}:
-        with contextlib.suppress(OSError):  # it may have ended meanwhile
-            name = Path(f"/proc/{pid}/comm").read_text().strip()
-            if name.startswith("spcomm"):
-                found[name] = pid
-    return found
+    return named(set(launch.alive()) - {process.pid, *nodes}, "spcomm")
 
 
 @pytest.mark.slow

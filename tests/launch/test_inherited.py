@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from launching import read_lines
+from processes import children
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
 
@@ -181,17 +182,11 @@ def test_a_warning_reaches_the_nodes(surface, name, whom):
     process = surface.start(2, WARNED.format(name=name))
     assert read_lines(process, 2) == ["ready"] * 2
     if whom != "launcher":
-        for pid in helpers(process.pid):
+        for pid in children(process.pid):
             os.kill(pid, getattr(signal, name))
     process.send_signal(getattr(signal, name))
     result = surface.finish(process)
     assert (result.code, result.err, result.lines) == (0, "", ["True 0"] * 2), result
-
-
-def helpers(launcher):
-    """The children of the launcher: fork servers, and the processes that connect boxes."""
-    with open(f"/proc/{launcher}/task/{launcher}/children") as file:
-        return [int(pid) for pid in file.read().split()]
 
 
 def test_a_warning_without_a_handler_ends_the_run(surface):

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from launching import read_lines
+from processes import parent
 from spcomm.launch.cmdline.environment import THREADS
 
 # Each node tells its place, and adds up what all have: every program takes part in the same operations.
@@ -255,11 +256,6 @@ def test_a_timeout_ends_all_programs(launch, start):
     )
     assert result.code == 124 and not launch.alive(), result
     assert "longer than --timeout 1.5 s" in result.last and "where the nodes were" in result.err
-
-
-def parent(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        return int(file.read().rpartition(")")[2].split()[1])
 
 
 def test_kill_9_of_one_fork_server_ends_all_programs(launch, start):

@@ -11,6 +11,7 @@ import time
 import pytest
 
 import leaks
+import processes
 from launching import WATCHDOG_S, read_lines
 
 # One pause is not enough: it ends when the launcher asks where the node is.
@@ -294,8 +295,7 @@ def test_kill_9_of_the_launcher_while_the_fork_server_imports(launch):
 def test_kill_9_of_the_fork_server_is_said_and_leaves_nothing(launch, start, text):
     process = launch.start("-n", 2, *start, launch.script(text))
     node = int(read_lines(process, 2)[0].split()[0])
-    with open(f"/proc/{node}/stat") as file:
-        server = int(file.read().rpartition(")")[2].split()[1])
+    server = processes.parent(node)
     os.kill(server, signal.SIGKILL)
     result = launch.finish(process)
     assert result.code == 125, result
@@ -309,8 +309,7 @@ def test_kill_9_of_the_fork_server_is_said_and_leaves_nothing(launch, start, tex
 def test_a_stopped_fork_server_still_ends_the_run(launch, start, number):
     process = launch.start("-n", 2, *start, launch.script(WAITS))
     node = int(read_lines(process, 2)[0])
-    with open(f"/proc/{node}/stat") as file:
-        server = int(file.read().rpartition(")")[2].split()[1])
+    server = processes.parent(node)
     os.kill(server, signal.SIGSTOP)
     process.send_signal(number)
     assert launch.finish(process).code == {signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}[number]
@@ -346,16 +345,9 @@ def test_ctrl_z_stops_the_nodes_too(launch):
     process.send_signal(signal.SIGTSTP)
     assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
     for node in nodes:
-        while state(node) not in "Tt":
-            os.sched_yield()
+        processes.until(node, processes.STOPPED)
     process.send_signal(signal.SIGCONT)
     for node in nodes:
-        while state(node) in "Tt":
-            os.sched_yield()
+        processes.until(node, processes.GOING_ON)
     process.send_signal(signal.SIGTERM)
     assert launch.finish(process).code == 143
-
-
-def state(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]

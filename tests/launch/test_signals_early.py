@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import processes
 from launching import read_lines
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -72,22 +73,6 @@ INTERRUPTED = """
 """
 
 
-def fork_server_of(launcher):
-    """The first child of a launcher."""
-    with open(f"/proc/{launcher}/task/{launcher}/children") as file:
-        return int(file.read().split()[0])
-
-
-def state(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
-
-
-def wait_for_state(pid, letters, present=True):
-    while (state(pid) in letters) != present:
-        os.sched_yield()
-
-
 def python(launch, text):
     words = [sys.executable, launch.script(text)]
     return subprocess.run(words, capture_output=True, text=True, env=launch.environment(), timeout=60)
@@ -115,12 +100,12 @@ def test_ctrl_z_while_the_fork_server_imports(launch):
     launch.script(ENDLESS, "endless.py")
     process = launch.start("-n", 2, "--preload", "endless", launch.script(WAITS))
     assert read_lines(process, 1) == ["importing"]
-    server = fork_server_of(process.pid)
+    server = processes.children(process.pid)[0]
     process.send_signal(signal.SIGTSTP)
     assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
-    wait_for_state(server, "Tt")
+    processes.until(server, processes.STOPPED)
     process.send_signal(signal.SIGCONT)
-    wait_for_state(server, "Tt", False)
+    processes.until(server, processes.GOING_ON)
     process.send_signal(signal.SIGTERM)
     assert launch.finish(process).code == 143
 
@@ -130,11 +115,11 @@ def test_a_signal_for_all_processes_is_the_reason(launch, start, number):
     """As a batch system sends it: the launcher finds out about the end of the fork server first."""
     process = launch.start("-n", 2, *start, launch.script(WAITS))
     read_lines(process, 2)
-    server = fork_server_of(process.pid)
+    server = processes.children(process.pid)[0]
     process.send_signal(signal.SIGSTOP)
     assert os.waitid(os.P_PID, process.pid, os.WSTOPPED) is not None
     os.kill(server, signal.SIGKILL)
-    wait_for_state(server, "Z")
+    processes.until(server, {"zombie"})
     process.send_signal(number)
     process.send_signal(signal.SIGCONT)
     result = launch.finish(process)

@@ -5,11 +5,11 @@ import os
 import shlex
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
 from launching import Launch
+from processes import children, parent
 from spcomm.launch.base import process
 from spcomm.launch.local import stdin
 
@@ -164,8 +164,7 @@ def reads(node):
 
 
 def siblings(node):
-    parent = int(Path(f"/proc/{node}/stat").read_text().rpartition(")")[2].split()[1])
-    return map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())
+    return children(parent(node))
 
 
 def test_ctrl_z_bg_and_fg(shell, launch):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from launching import spcomm_root
+from processes import STOPPED, state
 from spcomm.launch.local import screen as screens
 from spcomm.launch.remote import box_proxy
 from spcomm.launch.supervise import watch as watching
@@ -144,18 +145,13 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(terminal, launch):
     for _time in range(2):
         terminal.until_shows(CALL, PLACE)
         terminal.type(b"\x1a")
-        terminal.until(lambda t: stopped(t.process.pid) and not t.has_table())
+        terminal.until(lambda t: state(t.process.pid) in STOPPED and not t.has_table())
         terminal.check()
         terminal.process.send_signal(signal.SIGCONT)
     terminal.until_shows(CALL, PLACE)
     terminal.type(b"\n")
     assert terminal.wait() == 0
     terminal.check()
-
-
-def stopped(process):
-    with open(f"/proc/{process}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] == "T"
 
 
 def test_a_launcher_that_is_killed_leaves_the_cursor_and_no_process(terminal, launch):

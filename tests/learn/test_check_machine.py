@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from classes import attack
+from processes import children
 from programs import PATIENCE_S, finish, start
 from spcomm.learn import LearnError, grade, lessons, running, sandbox
 from spcomm.learn.case import Case, Wrong
@@ -275,12 +276,12 @@ def test_a_judge_that_is_killed_leaves_nothing(tmp_path, hangs_up):
     process = start(words, env={"TMPDIR": str(tmp)})
     with open(begun):  # until the solution runs
         pass
-    [guard] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    watched = os.pidfd_open(int(guard))
+    [guard] = children(process.pid)
+    watched = os.pidfd_open(guard)
     assert [path.name for path in tmp.iterdir() if path.name.startswith("spcomm-check-")]
     if hangs_up:
         process.send_signal(signal.SIGSTOP)
-        os.kill(int(guard), signal.SIGHUP)
+        os.kill(guard, signal.SIGHUP)
     process.kill()
     process.communicate()
     assert select.select([watched], [], [], PATIENCE_S)[0]

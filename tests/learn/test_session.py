@@ -11,6 +11,7 @@ import pytest
 
 import made
 from pairwise import each
+from processes import STOPPED, state
 from spcomm.learn.catalogue import exercises
 from spcomm.learn.lessons import Lessons
 from spcomm.learn.session import Session
@@ -533,7 +534,7 @@ def test_a_check_that_ends_with_a_key(learn):
         learner.terminal.until(lambda _t, count=count: len(learner.checks()) == count)
         learner.shows(CHECKING)
         learner.terminal.process.send_signal(signal.SIGSTOP)
-        learner.terminal.until(lambda t: stopped(t.process.pid))
+        learner.terminal.until(lambda t: state(t.process.pid) in STOPPED)
         learner.type(key)
         os.write(fd, b".")
         learner.terminal.process.send_signal(signal.SIGCONT)
@@ -659,7 +660,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(learn):
     process = learner.terminal.process
     for _time in range(2):
         learner.type("\x1a")
-        learner.terminal.until(lambda t: stopped(t.process.pid))
+        learner.terminal.until(lambda t: state(t.process.pid) in STOPPED)
         assert learner.terminal.is_echoing()
         process.send_signal(signal.SIGCONT)
         learner.terminal.until(lambda t: not t.is_echoing())
@@ -677,8 +678,3 @@ def test_a_judge_who_fails_leaves_the_terminal_intact(learn):
     assert learner.terminal.wait() == 1
     learner.terminal.check()
     assert re.search("UnicodeDecodeError", "\n".join(learner.terminal.lines))
-
-
-def stopped(process):
-    with open(f"/proc/{process}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] == "T"

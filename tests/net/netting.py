@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from launching import Launch
+from processes import named
 from proxy import Proxy
 
 HERE = Path(__file__).parent
@@ -53,12 +54,4 @@ def stop(pid):
 
 def transports(net, process, nodes):
     """The server and the gateways of a run: {name: process id}."""
-    found = {}
-    for pid in set(net.alive()) - {process.pid, *nodes}:
-        try:
-            name = Path(f"/proc/{pid}/comm").read_text().strip()
-        except OSError:  # it has ended meanwhile
-            continue
-        if name.startswith("spcomm"):
-            found[name] = pid
-    return found
+    return named(set(net.alive()) - {process.pid, *nodes}, "spcomm")

@@ -4,11 +4,11 @@
 import os
 import re
 import signal
-from pathlib import Path
 
 import pytest
 
 from launching import read_lines
+from processes import parent
 
 HOSTS = ("--host", "a:2,b:2")
 PLACES = """
@@ -120,10 +120,6 @@ def test_lines_come_from_a_box_that_has_nothing_left(launch, ssh):
     """
     result = launch(*HOSTS, "--ssh", ssh, "--strict", launch.script(program))
     assert "sent at program.py:5" in result.err and result.code == 1, result
-
-
-def parent(pid):
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import nodepool
@@ -124,8 +125,8 @@ def test_boxes_on_hosts(net, ssh, contender):
 
 def used_s(pid):
     """Seconds of a core that the process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from launching import read_lines
 from netting import PATHS
 from pretending import VERDICT, Pretender, message
@@ -96,13 +97,10 @@ def test_many_random_schedules(layout, server, monkeypatch):
     carry_out_schedules(server, LAYOUTS[layout], 500)
 
 
-def child(server, parent, name):
+def child(parent, name):
     """The child of a process that the system calls so."""
-    for pid in server.alive():
-        head, _name, tail = Path(f"/proc/{pid}/stat").read_text().replace("(", ")").split(")", 2)
-        if _name == name and int(tail.split()[1]) == parent:
-            return int(head)
-    raise AssertionError(f"{parent} has no {name}")
+    [found] = [pid for pid in processes.children(parent) if processes.name(pid) == name]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -173,9 +171,9 @@ def test_nothing_outlives_a_kill(whom, room):
     else:
         killed = {
             "node": lambda: pids[0],
-            "supervisor": lambda: child(server, pids[0], "spcomm superv"),
-            "box": lambda: child(server, pids[0], "spcomm box"),
-            "gateway": lambda: child(server, child(server, pids[0], "spcomm box"), "spcomm gw 0"),
+            "supervisor": lambda: child(pids[0], "spcomm superv"),
+            "box": lambda: child(pids[0], "spcomm box"),
+            "gateway": lambda: child(child(pids[0], "spcomm box"), "spcomm gw 0"),
             "server": lambda: server.server.pid,
         }[whom]()
         os.kill(killed, signal.SIGKILL)

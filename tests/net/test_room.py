@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
+import processes
 from launching import STARTS, ended, read_lines
 from python_programs import FOUND, STDIN, written
 from rooming import CODE, OTHER_CODE, finished, read_until
@@ -226,7 +226,7 @@ def test_a_member_that_is_killed_ends_the_run_with_its_name(two_shortly):
 def test_a_box_that_is_killed_ends_the_run_with_the_name_of_its_member(two):
     run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))
     read_lines(run, 2)
-    boxes = [pid for pid in two.alive() if Path(f"/proc/{pid}/comm").read_text().strip() == "spcomm box"]
+    boxes = [pid for pid in two.alive() if processes.name(pid) == "spcomm box"]
     assert len(boxes) == 2
     os.kill(max(boxes), signal.SIGKILL)
     result = two.finish(run)

@@ -126,11 +126,9 @@ def transports(cluster):
 
 
 FIND = """
-import os
+import os, psutil
 def gateways():
-    with open(f"/proc/{transports}/task/{transports}/children") as file:
-        found = [int(word) for word in file.read().split()]
-    return {open(f"/proc/{pid}/comm").read().strip(): pid for pid in found}
+    return {child.name(): child.pid for child in psutil.Process(transports).children()}
 """
 
 

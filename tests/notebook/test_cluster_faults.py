@@ -4,6 +4,7 @@
 import os
 import signal
 
+import psutil
 import pytest
 
 import spcomm
@@ -377,10 +378,9 @@ def test_an_owner_whose_fork_lives_on_takes_its_nodes_with_it():
     owner.process.kill()
     owner.process.wait()
     assert have_ended(processes)
-    for child in os.listdir("/proc/self/task"):
-        for number in open(f"/proc/self/task/{child}/children").read().split():
-            os.kill(int(number), signal.SIGKILL)
-            os.waitpid(int(number), 0)
+    for child in psutil.Process().children():
+        child.kill()
+        child.wait()
     owner.finish()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from launching import WATCHDOG_S, Launch, leaving_nothing, read_lines
 from pairwise import each
+from processes import name
 
 NODES = 4
 BOXES = {"one box": [], "two": ["--boxes", 2], "mixed": ["--map", "0,1,2,0"]}
@@ -76,15 +77,9 @@ def disturb(run, nodes, seconds, rng):
 
 def transports(launch, but):
     """Processes that spcomm has started beside the nodes, and those that start them."""
-    found = []
-    for pid in set(launch.alive()) - but:
-        try:
-            name = Path(f"/proc/{pid}/comm").read_text()
-        except OSError:
-            continue
-        if name.startswith(("spcomm gw", "spcomm server")):
-            found.append(pid)
-    return sorted(found)
+    return sorted(
+        pid for pid in set(launch.alive()) - but if name(pid).startswith(("spcomm gw", "spcomm server"))
+    )
 
 
 def check(launch, pattern, boxes, seconds, seed):
