@@ -76,7 +76,9 @@ def named(word: str) -> str:
     if wanted.lower() in of_users:
         return of_users[wanted.lower()]
     sections = ("tutorial",) if wanted.isdecimal() else SECTIONS  # notebooks have numbers, too
-    some = [word for word, name in of_users.items() if name.rpartition("/")[0] in sections and word != "index"]
+    some = [
+        word for word, name in of_users.items() if name.rpartition("/")[0] in sections and word != "index"
+    ]
     plain = wanted.lower().replace(" ", "")
     is_named = any(plain in word for word in some)
     titled = [name for name, its_title in listed() if plain in its_title.lower().replace(" ", "")]
