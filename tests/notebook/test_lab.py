@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """JupyterLab in Chromium: notebooks are opened, all of each is run, nothing goes wrong."""
 
-import asyncio
 import contextlib
 import importlib.util
 import json
@@ -10,12 +9,12 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import browser
-from chromium import WATCHDOG_S, Chromium
 from spcomm.learn import catalogue, lessons
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,13 +66,13 @@ def lab(folder, notebook):
         yield f"http://127.0.0.1:{port(folder, server)}/lab/tree/{notebook}?token={token}"
     finally:
         server.terminate()
-        server.wait(WATCHDOG_S)
+        server.wait(browser.WATCHDOG_S)
 
 
 def port(folder, server):
     """The server listens when it has written where."""
     place = folder / "jupyter_runtime_dir" / f"jpserver-{server.pid}.json"
-    for _attempt in range(int(WATCHDOG_S / 0.05)):
+    for _attempt in range(int(browser.WATCHDOG_S / 0.05)):
         with contextlib.suppress(OSError, ValueError):
             return json.loads(place.read_text())["port"]
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -82,54 +81,53 @@ def port(folder, server):
     raise AssertionError("JupyterLab does not start:\n" + (folder / "lab.log").read_text())
 
 
-async def run_cells(page, address, name):
+def run_cells(page, address, name):
     """Open the notebook and run all cells; what became of them."""
-    await begin_cells(page, address, name)
-    await page.evaluate("book.ran")
-    return await page.evaluate("book.context.model.toJSON().cells")
+    begin_cells(page, address, name)
+    page.evaluate("book.ran")
+    return page.evaluate("book.context.model.toJSON().cells")
 
 
-async def begin_cells(page, address, name):
+def begin_cells(page, address, name):
     """Open the notebook and begin to run all cells."""
     book = (
         f"[...(window.jupyterapp?.shell.widgets('main') ?? [])].find(one => one.context?.path === '{name}')"
     )
-    await page.open(address)
-    await page.until(f"({book})?.id")
-    await page.evaluate(
+    page.open(address)
+    page.until(f"({book})?.id")
+    page.evaluate(
         f"window.book = {book}; book.context.ready.then(() => book.sessionContext.ready).then(() => true)"
     )
-    await page.evaluate("jupyterapp.shell.activateById(book.id)")
-    await page.until("jupyterapp.shell.currentWidget === book")
-    await page.evaluate(
-        "book.ran = jupyterapp.commands.execute('notebook:run-all-cells').then(() => true), true"
-    )
+    page.evaluate("jupyterapp.shell.activateById(book.id)")
+    page.until("jupyterapp.shell.currentWidget === book")
+    page.evaluate("book.ran = jupyterapp.commands.execute('notebook:run-all-cells').then(() => true), true")
 
 
-async def run_exercise(address, name, folder):
+def run_exercise(address, name, folder):
     """All of an exercise; its cells, the text that is shown below them, complaints."""
-    async with Chromium(folder) as page:
-        cells = await run_cells(page, address, name)
-        shown = await page.evaluate(
+    with browser.Driven(folder) as page:
+        cells = run_cells(page, address, name)
+        shown = page.evaluate(
             "[...document.querySelectorAll('.jp-OutputArea-output')].map(one => one.innerText).join('\\n')"
         )
-        return cells, shown, await page.evaluate(COMPLAINTS), page.exceptions
+        return cells, shown, page.evaluate(COMPLAINTS), page.exceptions
 
 
-async def run_all(address, folder):
+def run_all(address, folder):
     """Open the notebook and run all cells; what became of them, and a picture."""
-    async with Chromium(folder) as page:
-        cells = await run_cells(page, address, NAME)
-        await page.until("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
-        shown = await page.evaluate("document.querySelectorAll('.jp-OutputArea-output img').length")
-        dialogs = await page.evaluate(COMPLAINTS)
-        await page.evaluate(
+    with browser.Driven(folder) as page:
+        cells = run_cells(page, address, NAME)
+        page.until("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+        shown = page.evaluate("document.querySelectorAll('.jp-OutputArea-output img').length")
+        dialogs = page.evaluate(COMPLAINTS)
+        page.evaluate(
             "[...document.querySelectorAll('.jp-OutputArea-output img')][1].scrollIntoView({block: 'center'})"
         )
-        await page.evaluate(
+        page.evaluate(
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
         )
-        picture = await page.picture(folder / "lab.png")
+        picture = folder / "lab.png"
+        page.picture(picture)
         return cells, shown, dialogs, page.exceptions, picture
 
 
@@ -138,7 +136,7 @@ def test_all_of_the_fuzzy_barrier_runs_in_jupyterlab(tmp_path):
     (tmp_path / "notebooks").mkdir()
     shutil.copy(ROOT / "examples" / "notebooks" / NAME, tmp_path / "notebooks")
     with lab(tmp_path, NAME) as address:
-        cells, shown, dialogs, exceptions, picture = asyncio.run(run_all(address, tmp_path))
+        cells, shown, dialogs, exceptions, picture = run_all(address, tmp_path)
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     outputs = [output for cell in code for output in cell["outputs"]]
     assert [output for output in outputs if output["output_type"] == "error"] == []
@@ -154,7 +152,7 @@ def test_an_exercise_is_judged_in_jupyterlab(tmp_path):
     lessons.init(tmp_path / "notebooks", [exercise], notebooks=True)
     name = f"{exercise.name}/exercise.ipynb"
     with lab(tmp_path, name) as address:
-        cells, shown, complaints, exceptions = asyncio.run(run_exercise(address, name, tmp_path))
+        cells, shown, complaints, exceptions = run_exercise(address, name, tmp_path)
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     outputs = [output for cell in code for output in cell["outputs"]]
     assert [output for output in outputs if output["output_type"] == "error"] == []
@@ -193,20 +191,20 @@ else:
 OUTPUT = "document.querySelector('.jp-OutputArea-output')"
 
 
-async def watch_nodes(address, name, folder):
+def watch_nodes(address, name, folder):
     """The picture while three nodes wait; after they were released, the page of the trace."""
-    async with Chromium(folder, size=(1200, 1000)) as page:
-        await begin_cells(page, address, name)
-        await page.until(f"{OUTPUT}?.innerText.includes('3 wait')")
+    with browser.Driven(folder, size=(1200, 1000)) as page:
+        begin_cells(page, address, name)
+        page.until(f"{OUTPUT}?.innerText.includes('3 wait')")
         drawn = "[...document.querySelectorAll('.spcomm-watch img')].map(one => one.naturalWidth > 0)"
-        bars = await page.evaluate(drawn)
-        await page.picture(folder / "running.png")
+        bars = page.evaluate(drawn)
+        page.picture(folder / "running.png")
         (folder / "notebooks" / "go").touch()
-        await page.evaluate("book.ran")
-        await page.until(f"{OUTPUT}.querySelector('iframe')?.clientHeight > 400")
-        assert await page.evaluate("document.querySelectorAll('.spcomm-watch').length") == 0
-        await page.picture(folder / "ended.png")
-        return bars, await page.evaluate(COMPLAINTS), page.exceptions
+        page.evaluate("book.ran")
+        page.until(f"{OUTPUT}.querySelector('iframe')?.clientHeight > 400")
+        assert page.evaluate("document.querySelectorAll('.spcomm-watch').length") == 0
+        page.picture(folder / "ended.png")
+        return bars, page.evaluate(COMPLAINTS), page.exceptions
 
 
 @pytest.mark.slow
@@ -214,7 +212,7 @@ async def watch_nodes(address, name, folder):
 def test_nodes_are_shown_in_jupyterlab_while_they_run(tmp_path):
     notebook(tmp_path, "watch.ipynb", "%load_ext spcomm", HELD)
     with lab(tmp_path, "watch.ipynb") as address:
-        bars, complaints, exceptions = asyncio.run(watch_nodes(address, "watch.ipynb", tmp_path))
+        bars, complaints, exceptions = watch_nodes(address, "watch.ipynb", tmp_path)
     assert (bars, complaints, exceptions) == ([True] * 4, 0, [])
 
 
@@ -243,38 +241,36 @@ viewer
 CANVAS = "document.querySelector('.jp-OutputArea-output canvas')"
 
 
-async def drag(address, name, folder):
+def drag(address, name, folder):
     """Drag a picture to the right, by half of its width in forty steps; frames, colours and captions."""
-    async with Chromium(folder, size=(1000, 900)) as page:
-        await run_cells(page, address, name)
-        await page.until(f"{CANVAS}?.dataset.frames === '1'")
-        at = await page.evaluate(
+    with browser.Driven(folder, size=(1000, 900)) as page:
+        run_cells(page, address, name)
+        page.until(f"{CANVAS}?.dataset.frames === '1'")
+        at = page.evaluate(
             f"(({{x, y}}) => [x + 50, y + 100])({CANVAS}.getBoundingClientRect())",
         )
         red = (
             f"[...{CANVAS}.getContext('2d').getImageData(0, 100, 200, 1).data]"
             ".filter((_value, at) => at % 4 === 0).map((value) => value > 100 ? 1 : 0)"
         )
-        before = await page.evaluate(red)
+        before = page.evaluate(red)
         mouse = {"button": "left", "buttons": 1, "y": at[1]}
-        await page.tell("Input.dispatchMouseEvent", type="mousePressed", x=at[0], clickCount=1, **mouse)
+        page.tell("Input.dispatchMouseEvent", type="mousePressed", x=at[0], clickCount=1, **mouse)
         for step in range(1, 41):
-            await page.tell("Input.dispatchMouseEvent", type="mouseMoved", x=at[0] + 2.5 * step, **mouse)
-        await page.tell(
-            "Input.dispatchMouseEvent", type="mouseReleased", x=at[0] + 100, clickCount=1, **mouse
-        )
-        dragged = await settled(page)
-        after = await page.evaluate(red)
-        caption = await page.evaluate(f"{CANVAS}.nextSibling.textContent")
+            page.tell("Input.dispatchMouseEvent", type="mouseMoved", x=at[0] + 2.5 * step, **mouse)
+        page.tell("Input.dispatchMouseEvent", type="mouseReleased", x=at[0] + 100, clickCount=1, **mouse)
+        dragged = settled(page)
+        after = page.evaluate(red)
+        caption = page.evaluate(f"{CANVAS}.nextSibling.textContent")
         for kind in ("rawKeyDown", "keyUp"):
-            await page.tell("Input.dispatchKeyEvent", type=kind, key="ArrowUp", code="ArrowUp")
-        await page.until(f"+{CANVAS}.dataset.frames > {dragged}")
-        await page.picture(folder / "viewer.png")
-        complaints = await page.evaluate(COMPLAINTS)
+            page.tell("Input.dispatchKeyEvent", type=kind, key="ArrowUp", code="ArrowUp")
+        page.until(f"+{CANVAS}.dataset.frames > {dragged}")
+        page.picture(folder / "viewer.png")
+        complaints = page.evaluate(COMPLAINTS)
         return before, after, dragged, caption, complaints, page.exceptions
 
 
-async def settled(page):
+def settled(page):
     """Wait until the picture has turned by 90 degrees; how many frames that took."""
     expression = (
         "[int(np.rint(np.degrees(np.arctan2(-viewer.view[0, 2], viewer.view[0, 0])))), viewer.frames]"
@@ -282,10 +278,10 @@ async def settled(page):
     code = f"""window.book.sessionContext.session.kernel.requestExecute(
         {{code: "", user_expressions: {{found: "{expression}"}}}}
     ).done.then((reply) => JSON.parse(reply.content.user_expressions.found.data["text/plain"]))"""
-    deadline = asyncio.get_running_loop().time() + WATCHDOG_S
-    while (found := await page.evaluate(code))[0] != 90:
-        assert asyncio.get_running_loop().time() < deadline, f"turned by {found[0]} degrees"
-    await page.until(f"{CANVAS}.dataset.frames === '{found[1]}'")
+    deadline = time.monotonic() + browser.WATCHDOG_S
+    while (found := page.evaluate(code))[0] != 90:
+        assert time.monotonic() < deadline, f"turned by {found[0]} degrees"
+    page.until(f"{CANVAS}.dataset.frames === '{found[1]}'")
     return found[1]
 
 
@@ -293,9 +289,7 @@ async def settled(page):
 def test_the_mouse_turns_a_picture(tmp_path):
     notebook(tmp_path, "turn.ipynb", RENDERING)
     with lab(tmp_path, "turn.ipynb") as address:
-        before, after, frames, caption, complaints, exceptions = asyncio.run(
-            drag(address, "turn.ipynb", tmp_path)
-        )
+        before, after, frames, caption, complaints, exceptions = drag(address, "turn.ipynb", tmp_path)
     # Three spheres side by side, from the middle to the right edge; turned by 90 degrees, one behind the other.
     assert before[100:190].count(1) > 60 and before[:60].count(1) == 0
     assert after[75:125].count(1) > 30 and after[140:].count(1) == 0

@@ -24,8 +24,9 @@ needed = pytest.mark.skipif(PROGRAM is None, reason=f"there is no browser: none 
 WATCHDOG_S = 120.0
 _OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-breakpad", "--disable-extensions", "--no-first-run",
-    "--force-device-scale-factor=1", "--window-size=1400,1000",
+    "--force-device-scale-factor=1",
 )  # fmt: skip
+_WINDOW = "--window-size=1400,1000"
 
 
 class Opened:
@@ -50,7 +51,7 @@ class Opened:
 def browse(url, folder, *more):
     # Time is virtual: it runs as fast as the page needs, and the browser ends when so much of it has passed.
     command = [
-        PROGRAM, *_OPTIONS, f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=4000",
+        PROGRAM, *_OPTIONS, _WINDOW, f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=4000",
         "--enable-logging=stderr", *more, url,
     ]  # fmt: skip
     result = subprocess.run(command, capture_output=True, text=True, timeout=170)
@@ -75,10 +76,11 @@ def pictured(path, folder, fragment="", *more):
 class Driven:
     """One page, in real time. Use it as a context."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, size=(1400, 1000)):
         self._command = [
             PROGRAM,
             *_OPTIONS,
+            f"--window-size={size[0]},{size[1]}",
             f"--user-data-dir={folder / 'profile'}",
             "--remote-debugging-pipe",
         ]
@@ -106,6 +108,7 @@ class Driven:
         self._session = {"sessionId": answer["sessionId"]}
         for domain in ("Page", "Runtime", "Log"):
             self.tell(f"{domain}.enable")
+        self.tell("Emulation.setFocusEmulationEnabled", enabled=True)  # as if somebody looked at it
         return self
 
     def __exit__(self, *_error):
@@ -140,6 +143,11 @@ class Driven:
             self._received += data
         found, _, self._received = self._received.partition(b"\0")
         return json.loads(found)
+
+    @property
+    def exceptions(self):
+        """Those that nobody has caught in the page."""
+        return [found for found in self.complaints if "exceptionId" in found]
 
     def open(self, url):
         self.tell("Page.navigate", url=url)
