@@ -11,6 +11,7 @@ import pytest
 
 import spcomm
 from nodetools import neighbours
+from operations import OPERATIONS, call
 
 
 def in_a_child(function):
@@ -31,29 +32,13 @@ def in_a_child(function):
     return text
 
 
-CALLS = {
-    "send": lambda comm: comm.send("x", spcomm.ALL),
-    "send-big": lambda comm: comm.send(np.ones(100_000), comm.rank),
-    "recv": lambda comm: comm.recv(timeout=0),
-    "try_recv_message": lambda comm: comm.try_recv_message(),
-    "take_message": lambda comm: comm.take_message(),
-    "poll": lambda comm: comm.poll(),
-    "probe": lambda comm: comm.probe(timeout=0),
-    "sendrecv": lambda comm: comm.sendrecv(1, comm.rank),
-    "barrier": lambda comm: comm.barrier(),
-    "fuzzy_barrier": lambda comm: comm.fuzzy_barrier(),
-    "global_sum": lambda comm: comm.global_sum(1),
-    "global_max": lambda comm: comm.global_max(np.ones(5)),
-}
-
-
 @pytest.mark.smoke
 def test_every_call_raises_in_the_child(comm):
     def child():
         wrong = []
-        for name, call in CALLS.items():
+        for name, operation in OPERATIONS.items():
             try:
-                wrong.append(f"{name} returned {call(comm)!r}")
+                wrong.append(f"{name} returned {call(comm, operation, comm.rank, 0)!r}")
             except spcomm.SpcommError as error:
                 if "fork" not in str(error):
                     wrong.append(f"{name}: {error}")

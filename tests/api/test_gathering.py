@@ -10,6 +10,7 @@ import pytest
 
 import spcomm
 from nodetools import refused, same, when_asleep
+from operations import COLLECTIVE, call
 from test_signals import handler, interrupt
 
 STRUCTURED = np.dtype([("name", "S5"), ("point", "f8", (3,)), ("big", ">i4")])
@@ -394,32 +395,20 @@ def test_a_wrong_number_of_items(comm, name):
     assert comm.alltoall([comm.rank] * comm.size) == list(range(comm.size))
 
 
-CALLS = {
-    "bcast(root=0)": lambda comm: comm.bcast(np.zeros(20_000), 0),
-    "bcast(root=1)": lambda comm: comm.bcast(1, 1),
-    "gather(root=0)": lambda comm: comm.gather(np.zeros(20_000), 0),
-    "gather(root=1)": lambda comm: comm.gather(1, 1),
-    "allgather()": lambda comm: comm.allgather(1),
-    "scatter(root=1)": lambda comm: comm.scatter([np.zeros(20_000)] * comm.size, 1),
-    "alltoall()": lambda comm: comm.alltoall([1] * comm.size),
-    "barrier()": lambda comm: comm.barrier(),
-    "fuzzy_barrier()": lambda comm: comm.fuzzy_barrier().wait(),
-    "global_sum() of an int": lambda comm: comm.global_sum(1),
-    "split()": lambda comm: comm.split(0),
-    "coordinated_recv()": lambda comm: comm.coordinated_recv(),
-}
-
-
 @pytest.mark.sizes(2, 3, 8)
-@pytest.mark.parametrize("first", ["gather(root=0)", "bcast(root=1)", "allgather()"])
-@pytest.mark.parametrize("second", CALLS)
+@pytest.mark.parametrize("first", ["gather", "bcast", "allgather"])
+@pytest.mark.parametrize("second", COLLECTIVE)
 def test_different_operations_and_roots(comm, first, second):
-    """All nodes hear who called what; nothing of it is received by a later operation."""
-    if first == second:
+    """All nodes hear who called what; nothing of it is received by a later operation. The roots always differ."""
+    if first == COLLECTIVE[second].method == "allgather":
         return
-    with refused(spcomm.MismatchError, f"node {comm.members[0]}: {first}", f": {second}"):
-        CALLS[first if comm.rank == 0 else second](comm)
-    if second == "coordinated_recv()":  # the cycle of the others is open
+    words = COLLECTIVE[first].words(own=0, peer=1) + COLLECTIVE[second].words(own=1, peer=0)
+    with refused(spcomm.MismatchError, f"node {comm.members[0]}: {first}(", *words):
+        if comm.rank == 0:
+            call(comm, COLLECTIVE[first], own=0, peer=1)
+        else:
+            call(comm, COLLECTIVE[second], own=1, peer=0)
+    if "coordinated" in second:  # the cycle of the others is open
         assert comm.coordinated_recv() is None
     assert same(
         comm.allgather(np.full(20_000, comm.rank)), [np.full(20_000, rank) for rank in range(comm.size)]

@@ -9,6 +9,7 @@ import pytest
 
 import spcomm
 from nodetools import neighbours, when_asleep
+from operations import OPERATIONS, call, waiting
 
 
 @contextlib.contextmanager
@@ -24,46 +25,55 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 
 
-WAITS = {
-    "recv": lambda comm: comm.recv(comm.rank, 11),
-    "recv_message": lambda comm: comm.recv_message(tag=11),
-    "probe": lambda comm: comm.probe(tag=11),
-    "recv-timed": lambda comm: comm.recv(comm.rank, 11, timeout=50),
+RECEIVES = {
+    name: operation
+    for name, operation in waiting("peer").items()
+    if operation.method in ("recv", "recv_message", "probe")
 }
 
 
-@pytest.mark.parametrize("wait", WAITS)
-def test_ctrl_c_ends_a_wait(comm, wait):
+@pytest.mark.parametrize("name", RECEIVES)
+def test_ctrl_c_ends_a_wait(comm, name):
     with handler(signal.SIGINT, signal.default_int_handler):
         with pytest.raises(KeyboardInterrupt):
             watcher = when_asleep(interrupt)
-            WAITS[wait](comm)
+            call(comm, RECEIVES[name], own=comm.rank, peer=comm.rank)
         watcher.join()
     comm.send("later", comm.rank, 11)
     assert comm.recv(comm.rank, 11) == "later"
 
 
 @pytest.mark.sizes(2, 3, 4)
-@pytest.mark.parametrize("kind", ["barrier", "fuzzy", "global_sum"])
-def test_ctrl_c_ends_a_collective_which_is_then_resumed(comm, kind):
-    fuzzy = []
-
-    def call():
-        if kind == "fuzzy":
-            fuzzy[:] = fuzzy or [comm.fuzzy_barrier()]
-            return fuzzy[0].wait()
-        return comm.barrier() if kind == "barrier" else comm.global_sum(comm.rank)
-
+@pytest.mark.parametrize("name", [name for name in waiting("all") if name not in ("fuzzy_barrier", "split")])
+def test_ctrl_c_ends_a_collective_which_is_then_resumed(comm, name):
+    operation = OPERATIONS[name]
     if comm.rank == 0:
         with handler(signal.SIGINT, signal.default_int_handler):
             with pytest.raises(KeyboardInterrupt):
                 watcher = when_asleep(interrupt)
-                call()
+                call(comm, operation, own=0, peer=1)
             watcher.join()
         comm.send("now", spcomm.OTHERS)
     else:
         assert comm.recv(0) == "now"
-    call()
+    call(comm, operation, own=0, peer=1)
+    comm.barrier()
+
+
+@pytest.mark.sizes(2, 3, 4)
+def test_ctrl_c_ends_the_wait_of_a_fuzzy_barrier_which_is_then_resumed(comm):
+    fuzzy = comm.fuzzy_barrier() if comm.rank == 0 else None
+    if comm.rank == 0:
+        with handler(signal.SIGINT, signal.default_int_handler):
+            with pytest.raises(KeyboardInterrupt):
+                watcher = when_asleep(interrupt)
+                fuzzy.wait()
+            watcher.join()
+        comm.send("now", spcomm.OTHERS)
+    else:
+        assert comm.recv(0) == "now"
+        fuzzy = comm.fuzzy_barrier()
+    fuzzy.wait()
     comm.barrier()
 
 

@@ -5,6 +5,7 @@ import textwrap
 
 import pytest
 
+from operations import waiting
 from pairwise import each
 from programs import ok, run
 
@@ -26,24 +27,14 @@ def program(text):
     return NEEDS + textwrap.dedent(text)
 
 
-CALLS = {
-    "recv": "comm.recv(1)",
-    "recv-timed": "comm.recv(1, timeout=100)",
-    "recv-tag": "comm.recv(1, 5)",
-    "recv-out": "comm.recv(1, out=np.zeros(3))",
-    "probe": "comm.probe(1)",
-    "sendrecv": "comm.sendrecv(1, rank, 1)",
-    "barrier": "comm.barrier()",
-    "sum": "comm.global_sum(1)",
-    "sum-array": "comm.global_sum(np.ones(70_000))",
-    "fuzzy": "comm.fuzzy_barrier().wait()",
-}
+CALLS = waiting("peer", "others", "all")
 
 
 @pytest.mark.spread("early")
 @pytest.mark.parametrize("call", each(2, CALLS))
 @pytest.mark.parametrize("early", [True, False], ids=["before", "while-waiting"])
 def test_waiters_are_told(tmp_path, call, early):
+    call = CALLS[call].by(own=0, peer=1)
     text = program(f"""
         import numpy as np, psutil
         if rank == 1:
@@ -54,7 +45,7 @@ def test_waiters_are_told(tmp_path, call, early):
         elif rank == 0:
             if {not early}:
                 comm.send(os.getpid(), 1, 7)
-            needs_finished(lambda: {CALLS[call]}, 1)
+            needs_finished(lambda: {call}, 1)
     """)
     result = run(tmp_path, 2, text)
     assert ok(result).lines() == ["0: told"], str(result)

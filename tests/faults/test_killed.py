@@ -7,6 +7,7 @@ what they saw; then they leave.
 
 import pytest
 
+from operations import waiting
 from pairwise import each
 from programs import HEAD, run, write
 
@@ -92,14 +93,7 @@ def test_while_receiving(tmp_path, options):
     assert survivors(tmp_path, 3, text, *options) == ["0: lost", "2: lost", "2: lost"]
 
 
-CALLS = {
-    "barrier": "comm.barrier()",
-    "barrier-timed": "comm.barrier(timeout=100)",
-    "fuzzy": "comm.fuzzy_barrier().wait()",
-    "sum": "comm.global_sum(rank)",
-    "sum-array": "comm.global_sum(np.ones(100_000))",
-    "sum-huge": "comm.global_sum(10**100)",
-}
+CALLS = waiting("all")
 
 
 @pytest.mark.parametrize("options", [[], ["--fanin", "2"]], ids=["flat", "tree"])
@@ -109,6 +103,7 @@ def test_inside_a_collective(tmp_path, call, options):
 
     Node 1 has arrived, so the operation may complete without it; the next one cannot, for anybody.
     """
+    call = CALLS[call].by(own=0, peer=1)
     text = f"""
         import numpy as np
         if rank == 0:
@@ -117,11 +112,11 @@ def test_inside_a_collective(tmp_path, call, options):
         elif rank == 1:
             comm.send(os.getpid(), 0)
         try:
-            {CALLS[call]}
+            {call}
         except spcomm.NodeLostError as error:
             report("lost" if "node 1" in str(error) else f"unnamed: {{error}}")
         else:
-            needs_lost(lambda: {CALLS[call]}, 1)
+            needs_lost(lambda: {call}, 1)
         for other in (0, 2, 3, 4):  # nobody leaves before all have reported
             comm.send("reported", other)
         for other in (0, 2, 3, 4):

@@ -3,22 +3,16 @@
 
 import pytest
 
+from operations import OPERATIONS
 from pairwise import each
 from programs import HEAD, ok, run, write
 from test_killed import PARTS, SURVIVE, survivors
 
-CALLS = {
-    "bcast": ("comm.bcast(big, 1)", "bcast(root=1)"),
-    "gather": ("comm.gather(big)", "gather(root=0)"),
-    "allgather": ("comm.allgather(big)", "allgather()"),
-    "scatter": ("comm.scatter([big] * size, 1)", "scatter(root=1)"),
-    "alltoall": ("comm.alltoall([big] * size)", "alltoall()"),
-}
+LONG = ("bcast", "gather", "allgather-long", "scatter", "alltoall-long")
 # Node 1 enters the call, is interrupted, and dies.
 ENTERED = """
 import numpy as np
 import threading
-big = np.zeros(50_000)
 def interrupt_when_asleep(number):
     asleep(number)
     os.kill(os.getpid(), signal.SIGINT)
@@ -43,17 +37,17 @@ def call():
 
 
 @pytest.mark.parametrize("options", [[], PARTS], ids=["default", "parts"])
-@pytest.mark.parametrize("name", each(2, CALLS))
+@pytest.mark.parametrize("name", each(2, LONG))
 def test_after_it_has_entered(tmp_path, name, options):
     """The data that it gave lie in its arena and still come; where that has no room, it has sent nothing."""
-    call, words = CALLS[name]
+    call, words = OPERATIONS[name].by(own=0, peer=1), OPERATIONS[name].words(own=0, peer=1)
     text = (
         ENTERED.format(call=call)
         + f"""
 try:
     call()
 except spcomm.NodeLostError as error:
-    report("lost" if "{words}" in str(error) and "node 1" in str(error) else f"unnamed: {{error}}")
+    report("lost" if all(word in str(error) for word in {(*words, "node 1")}) else f"unnamed: {{error}}")
 else:
     report("done")
 if rank == 0:
@@ -72,18 +66,17 @@ else:
     assert result.lines() == [f"0: {came}", f"2: {'done' if name == 'gather' else came}"], str(result)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", LONG)
 def test_before_it_enters(tmp_path, name):
-    call, words = CALLS[name]
+    call, words = OPERATIONS[name].by(own=0, peer=1), OPERATIONS[name].words(own=0, peer=1)
     text = f"""
         import numpy as np
-        big = np.zeros(50_000)
         if rank == 1:
             die()
         try:
             {call}
         except spcomm.NodeLostError as error:
-            report("lost" if "{words}" in str(error) and "node 1" in str(error) else f"unnamed: {{error}}")
+            report("lost" if all(word in str(error) for word in {(*words, "node 1")}) else f"unnamed: {{error}}")
     """
     assert survivors(tmp_path, 3, text) == ["0: lost", "2: lost"]
 

@@ -12,6 +12,8 @@ import sys
 
 import pytest
 
+from operations import waiting
+
 RUNS = round(24 * float(os.environ.get("CHECK_SCALE", "1")))
 FIRST = int(os.environ.get("REPLAY", "0"))
 BUSY = "import sys\nprint(flush=True)\nwhile True:\n    pass\n"
@@ -31,17 +33,15 @@ SPOILS = {
 }  # fmt: skip
 # The call in which all others wait meanwhile.
 WAITS = {
-    "recv": "comm.recv({node})",
+    **{
+        name: operation.by(own="comm.rank", peer="{node}")
+        for name, operation in waiting("peer", "all").items()
+    },
     "any": "comm.recv()",
-    "barrier": "comm.barrier()",
-    "sum": "comm.global_sum(1)",
-    "root": "comm.scatter(None, root={node})",
-    "bcast": "comm.bcast(None, root={node})",
-    "fuzzy": "comm.fuzzy_barrier().wait()",
     "ring": "comm.recv((comm.rank + 1) % comm.size)",
 }
 PROGRAM = """\
-import os, signal, sys
+import os, signal, sys, numpy as np
 import spcomm
 comm = spcomm.startup()
 {before}
@@ -91,7 +91,7 @@ def drawn(seed):
         words = f"from node {node} ", f"to node {other} ", "for a handler that did not run"
         return kind, HANDLER.format(node=node, other=other), (*options, "--strict"), 1, words
     spoil, code, *words = SPOILS[kind]
-    wait = WAITS["root" if kind == "root" else choose.choice(list(WAITS))].format(node=node)
+    wait = WAITS["scatter" if kind == "root" else choose.choice(list(WAITS))].format(node=node)
     before = choose.choice(("", "comm.barrier()", "comm.global_sum(comm.rank)"))
     delay = choose.choice(("pass", "sum(range(300_000))"))
     text = PROGRAM.format(before=before, node=node, delay=delay, spoil=spoil, wait=wait)
