@@ -28,7 +28,7 @@ class Operation(NamedTuple):
         return self.code.format(own=own, peer=peer)
 
     def words(self, own, peer):
-        """What errors and reports say of the call."""
+        """Words by which errors and reports name the call."""
         roots = re.findall(r"root=\d+", self.by(own, peer))
         called = self.method.replace("coordinated_messages", "coordinated_recv")  # which the iterator calls
         return f"{called}(", *roots
