@@ -17,8 +17,8 @@ LONGER = {  # one module, of more lines: why it is not two
     "csrc/diagnose/spc_deadlock_report.c": "the report is made of the texts of calls, which few others need",
     "csrc/fork/spc_fork_supervisor.c": "the supervisor's signals and its last report are no one else's",
     "csrc/message/spc_inbox.c": "rows, filters and posted receives all put entries into one queue",
-    "csrc/net/gateway/spc_gateway.c": "two threads, and what only they call: ends of nodes, routes to other gateways",
-    "csrc/net/gateway/spc_gateway_traffic.c": "messages and arrivals keep one order, so each asks for the others",
+    "csrc/net/gateway/spc_gateway.c": "two threads, and the routes to other gateways, which one of them looks after",
+    "csrc/net/gateway/spc_gateway_traffic.c": "messages, arrivals and ends keep one order, so each asks for the others",
 }
 WIDTH = 120  # the formatters say 110; tables and drawings in comments may be a little wider
 C = (".c", ".h")

@@ -7,195 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/spc_error.h"
 #include "comm/spc_comm.h"
 #include "net/gateway/spc_gateway_private.h"
-
-/* ---- life of nodes (present, ended, gone)
- *
- * It is announced to the other boxes, and made known here as other boxes announce it.
- *
- * The gateway announces the end of a node after all messages of that node, and makes it known once all of them are in
- * the rows of their receivers: a node that sees the end sees the messages, as in one box. */
-
-static int spc_gateway_lifecycle_create(spc_gateway_t *gateway) {
-    gateway->told = calloc(gateway->nodes, sizeof(*gateway->told));
-    gateway->told_gone = calloc(gateway->nodes, sizeof(*gateway->told_gone));
-    gateway->told_notes = calloc((size_t)gateway->nodes * SPC_NOTE_KINDS, sizeof(*gateway->told_notes));
-    return gateway->told != NULL && gateway->told_gone != NULL && gateway->told_notes != NULL ? SPC_OK
-                                                                                              : SPC_ENOMEM;
-}
-
-/* ---- life of nodes: announcing */
-
-static void tell_state(spc_gateway_t *gateway, uint32_t rank, uint32_t state, bool is_gone) {
-    const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(gateway->status, rank)
-                                                  : atomic_load_explicit(&gateway->status->line[rank].reason,
-                                                                         memory_order_relaxed);
-    const spc_frame_t frame = {.kind = SPC_FRAME_STATUS,
-                               .flags = SPC_FRAME_OTHERS,
-                               .source = (uint16_t)rank,
-                               .tag = reason,
-                               .total_bytes = state,
-                               .offset = is_gone};
-    spc_gateway_send(gateway, &frame, NULL, 0);
-    gateway->told[rank] = state;
-    gateway->told_gone[rank] = is_gone;
-}
-
-/* A note that is being written is sent later: its writer notifies when it is complete. */
-static void tell_note(spc_gateway_t *gateway, uint32_t rank, spc_note_kind_t kind, bool *moved) {
-    uint32_t *told = &gateway->told_notes[rank * SPC_NOTE_KINDS + kind];
-    const uint32_t version = spc_note_version(spc_gateway_notes(gateway, rank), kind);
-    spc_note_t note;
-    if (version == *told || !spc_note_read(spc_gateway_notes(gateway, rank), kind, &note)) {
-        return;
-    }
-    const spc_frame_t frame = {
-        .kind = SPC_FRAME_NOTE, .flags = SPC_FRAME_OTHERS, .source = (uint16_t)rank, .tag = (int32_t)kind};
-    spc_gateway_send(gateway, &frame, &note, sizeof(note));
-    *told = version;
-    *moved = true;
-}
-
-static void progress_node(spc_gateway_t *gateway, uint32_t rank, bool *moved) {
-    const uint32_t state = spc_status_state(gateway->status, rank);
-    /* After the state, since `gone` comes first: one frame carries both. The state alone indicates news. */
-    const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(gateway->status, rank);
-    tell_note(gateway, rank, SPC_NOTE_CALL, moved);
-    tell_note(gateway, rank, SPC_NOTE_END, moved); /* written before the node ends */
-    if (state == gateway->told[rank] && is_gone == gateway->told_gone[rank]) {
-        return;
-    }
-    if (state >= SPC_NODE_FINISHED) {
-        /* A node that ends because of a lost connection is no news for others: they would name it, not the loss, if
-         * they learnt of it first. The mark was set before the node's wait ended, so it is seen here. */
-        const bool is_disconnected = spc_status_state(gateway->status, gateway->nodes) == SPC_NODE_DIED;
-        if (is_disconnected || !spc_gateway_send_are_empty(gateway, rank)) {
-            return;
-        }
-        spc_gateway_collective_flush(gateway, rank);
-    }
-    tell_state(gateway, rank, state, is_gone);
-    *moved = true;
-}
-
-/* True: all nodes here are gone, and that has been announced. */
-static bool spc_gateway_lifecycle_are_told(const spc_gateway_t *gateway) {
-    bool told = true;
-    for (uint32_t i = 0; i < gateway->here && told; i++) {
-        told = gateway->told_gone[gateway->ranks[i]];
-    }
-    return told;
-}
-
-/* ---- life of nodes: making known */
-
-static int spc_gateway_on_note(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
-    spc_note_t note;
-    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->length_bytes != sizeof(note)
-        || (frame->tag != SPC_NOTE_CALL && frame->tag != SPC_NOTE_END)) {
-        return SPC_EINVAL;
-    }
-    memcpy(&note, body, sizeof(note));
-    spc_note_write(spc_gateway_notes(gateway, frame->source), (spc_note_kind_t)frame->tag, &note);
-    return SPC_OK;
-}
-
-static void note_gone(spc_gateway_t *gateway, uint32_t box) {
-    bool are_gone = true;
-    for (uint32_t rank = 0; rank < gateway->nodes && are_gone; rank++) {
-        are_gone = spc_segment_box(&gateway->segment, rank) != box || gateway->sources[rank].is_gone;
-    }
-    gateway->gone |= (uint64_t)are_gone << box;
-}
-
-static int spc_gateway_on_status(spc_gateway_t *gateway, const spc_frame_t *frame) {
-    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
-        return SPC_EINVAL;
-    }
-    spc_gateway_source_t *source = &gateway->sources[frame->source];
-    if (frame->total_bytes == SPC_NODE_LIVE) {
-        spc_status_set_live(gateway->status, frame->source, frame->tag);
-        return SPC_OK;
-    }
-    source->state = (uint32_t)frame->total_bytes;
-    source->reason = frame->tag;
-    source->is_gone = frame->offset != 0;
-    source->is_known = false;
-    note_gone(gateway, spc_segment_box(&gateway->segment, frame->source));
-    return SPC_OK;
-}
-
-static bool make_known(spc_gateway_t *gateway, uint32_t rank) {
-    spc_gateway_source_t *source = &gateway->sources[rank];
-    const uint32_t features = gateway->config->features;
-    if (source->state < SPC_NODE_FINISHED) {
-        return false;
-    }
-    spc_gateway_drop_assemblies(gateway, rank); /* messages that it did not finish */
-    if (!spc_gateway_source_is_empty(gateway, rank)) {
-        return false;
-    }
-    if (source->is_gone) { /* first, as in the node's own box */
-        spc_status_set_gone(gateway->status, rank, gateway->events, gateway->nodes + 1, features);
-    }
-    spc_status_end(gateway->status, rank, (spc_node_state_t)source->state, source->reason, gateway->events,
-                   gateway->nodes + 1, features);
-    source->is_known = true;
-    return true;
-}
-
-/* ---- the last message: a box whose nodes are gone stays until it has got, and counted, all messages for them */
-
-static void shut_down(spc_gateway_t *gateway, uint64_t boxes) {
-    for (uint32_t box = 0; box < gateway->config->boxes; box++) {
-        if ((boxes & ~gateway->told_shutdown) >> box & 1) {
-            const spc_frame_t frame = {
-                .kind = SPC_FRAME_SHUTDOWN, .source = (uint16_t)gateway->box, .destination = (uint16_t)box};
-            spc_gateway_send(gateway, &frame, NULL, 0);
-        }
-    }
-    gateway->told_shutdown |= boxes;
-}
-
-static uint64_t other_boxes(const spc_gateway_t *gateway) {
-    return (UINT64_MAX >> (64 - gateway->config->boxes)) & ~(UINT64_C(1) << gateway->box);
-}
-
-/* Announces to all boxes that no more messages come: all nodes here are gone. */
-static void spc_gateway_shut_down(spc_gateway_t *gateway) {
-    shut_down(gateway, other_boxes(gateway));
-}
-
-/* True: no more messages come from any box. */
-static bool spc_gateway_is_shut_down(const spc_gateway_t *gateway) {
-    return gateway->shutdown == other_boxes(gateway);
-}
-
-static int spc_gateway_on_shutdown(spc_gateway_t *gateway, const spc_frame_t *frame) {
-    if (frame->source >= gateway->config->boxes || frame->source == gateway->box) {
-        return SPC_EINVAL;
-    }
-    gateway->shutdown |= UINT64_C(1) << frame->source;
-    return SPC_OK;
-}
-
-/* Announces ends of nodes here, and makes known those of nodes elsewhere. True: something was done. */
-static bool spc_gateway_lifecycle_progress(spc_gateway_t *gateway) {
-    bool moved = (gateway->gone & ~gateway->told_shutdown) != 0;
-    shut_down(gateway, gateway->gone);
-    for (uint32_t i = 0; i < gateway->here; i++) {
-        progress_node(gateway, gateway->ranks[i], &moved);
-    }
-    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
-        const uint32_t rank = gateway->ranks[i];
-        if (!gateway->sources[rank].is_known && make_known(gateway, rank)) {
-            moved = true;
-        }
-    }
-    return moved;
-}
 
 /* ---- routes to the other gateways, beside the link to the server (`direct` of spc_gateway_options_t)
  *
@@ -230,12 +43,12 @@ static bool is_leader(const spc_gateway_peer_t *peer) {
 }
 
 /* Makes the reading thread look around. */
-static void spc_gateway_wake_reader(const spc_gateway_t *gateway) {
+static void wake_reader(const spc_gateway_t *gateway) {
     const ssize_t written = write(gateway->wake[1], "", 1);
     (void)written; /* full: the reading thread wakes anyway */
 }
 
-static int spc_gateway_route_create(spc_gateway_t *gateway) {
+static int create_peers(spc_gateway_t *gateway) {
     if (!gateway->options.direct) {
         return SPC_OK;
     }
@@ -256,7 +69,7 @@ static void free_first(spc_gateway_peer_t *peer) {
     free(held);
 }
 
-static void spc_gateway_route_destroy(spc_gateway_t *gateway) {
+static void destroy_peers(spc_gateway_t *gateway) {
     for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
         while (gateway->peers[box].first != NULL) {
             free_first(&gateway->peers[box]);
@@ -285,7 +98,7 @@ static void write_peers(spc_gateway_t *gateway) {
 }
 
 /* The other gateways' links first: they may go through the server. */
-static void spc_gateway_write_links(spc_gateway_t *gateway) {
+static void write_links(spc_gateway_t *gateway) {
     write_peers(gateway);
     spc_link_write(gateway->link);
 }
@@ -314,7 +127,7 @@ static int choose(spc_gateway_peer_t *peer, spc_gateway_way_t way) {
     if (status == SPC_OK && way == SPC_GATEWAY_DIRECT && gateway->is_finishing) {
         status = spc_link_finish(peer->link);
     }
-    spc_gateway_write_links(gateway);
+    write_links(gateway);
     return status;
 }
 
@@ -346,7 +159,7 @@ static int take_address(spc_gateway_peer_t *peer, const spc_frame_t *frame, cons
 }
 
 /* Takes a SPC_FRAME_ROUTE from the link to the server. */
-static int spc_gateway_on_route(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+static int on_route(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
     if (gateway->peers == NULL || frame->source >= gateway->config->boxes || frame->source == gateway->box) {
         return SPC_EINVAL;
     }
@@ -432,7 +245,7 @@ void spc_gateway_relay_peer(spc_gateway_t *gateway, uint32_t box, uint32_t numbe
     pthread_mutex_unlock(&gateway->lock);
     spc_event_raise(gateway->event,
                     gateway->config->features); /* spc_gateway_run may wait for frames that were held */
-    spc_gateway_wake_reader(gateway);
+    wake_reader(gateway);
 }
 
 /* Route frames between gateways come from the server alone. */
@@ -486,7 +299,7 @@ int spc_gateway_attach_peer(spc_gateway_t *gateway, uint32_t box, uint32_t numbe
         spc_gateway_fail(gateway, attach(peer, channel)); /* not the caller's error: the channel is taken */
     }
     pthread_mutex_unlock(&gateway->lock);
-    spc_gateway_wake_reader(gateway);
+    wake_reader(gateway);
     return SPC_OK;
 }
 
@@ -520,7 +333,7 @@ static void look_after_peer(spc_gateway_peer_t *peer, uint64_t now_ns) {
 
 /* Runs the clocks of these links, and handles connections that have broken. True: a connection is wanted
  * (spc_gateway_next_wanted). */
-static bool spc_gateway_route_look_after(spc_gateway_t *gateway) {
+static bool look_after_peers(spc_gateway_t *gateway) {
     const uint64_t now_ns = gateway->peers != NULL ? spc_clock_now_ns() : 0;
     bool wants = false;
     for (uint32_t box = 0; gateway->peers != NULL && !gateway->has_left && box < gateway->config->boxes;
@@ -533,7 +346,7 @@ static bool spc_gateway_route_look_after(spc_gateway_t *gateway) {
     return wants;
 }
 
-static uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *gateway) {
+static uint64_t peers_deadline_ns(const spc_gateway_t *gateway) {
     uint64_t deadline_ns = SPC_NO_DEADLINE;
     /* After the farewell no thread looks after these links any more. */
     for (uint32_t box = 0; gateway->peers != NULL && !gateway->has_left && box < gateway->config->boxes;
@@ -546,7 +359,7 @@ static uint64_t spc_gateway_route_deadline_ns(const spc_gateway_t *gateway) {
 }
 
 /* Puts the connections to wait for into the array, which has room for all; returns how many. */
-static uint32_t spc_gateway_route_poll(const spc_gateway_t *gateway, struct pollfd polled[]) {
+static uint32_t poll_peers(const spc_gateway_t *gateway, struct pollfd polled[]) {
     uint32_t count = 0;
     for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
         const spc_link_t *link = gateway->peers[box].link;
@@ -560,7 +373,7 @@ static uint32_t spc_gateway_route_poll(const spc_gateway_t *gateway, struct poll
 }
 
 /* By descriptor: connections may have come and gone since the wait began. A read in vain finds nothing. */
-static int spc_gateway_route_read(spc_gateway_t *gateway, const struct pollfd polled[], uint32_t count) {
+static int read_peers(spc_gateway_t *gateway, const struct pollfd polled[], uint32_t count) {
     int status = SPC_OK;
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t box = 0; polled[i].revents != 0 && box < gateway->config->boxes && status == SPC_OK;
@@ -579,7 +392,7 @@ static bool is_polled(const spc_gateway_t *gateway, uint32_t box) {
 }
 
 /* Links whose channels have no descriptor are read again and again. True: there are such. */
-static bool spc_gateway_route_polls(const spc_gateway_t *gateway) {
+static bool has_polled_peers(const spc_gateway_t *gateway) {
     bool is = false;
     for (uint32_t box = 0; gateway->peers != NULL && !is && box < gateway->config->boxes; box++) {
         is = is_polled(gateway, box);
@@ -587,7 +400,7 @@ static bool spc_gateway_route_polls(const spc_gateway_t *gateway) {
     return is;
 }
 
-static int spc_gateway_route_read_polled(spc_gateway_t *gateway) {
+static int read_polled_peers(spc_gateway_t *gateway) {
     int status = SPC_OK;
     for (uint32_t box = 0; gateway->peers != NULL && status == SPC_OK && box < gateway->config->boxes;
          box++) {
@@ -606,7 +419,7 @@ static uint64_t count_frames(const spc_link_counts_t *counts) {
 }
 
 /* So far, over all links: frames, except those that only show that an end is alive; and reads that got something. */
-static void spc_gateway_route_count(const spc_gateway_t *gateway, uint64_t *frames, uint64_t *reads) {
+static void count_peers(const spc_gateway_t *gateway, uint64_t *frames, uint64_t *reads) {
     *frames = *reads = 0;
     for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
         if (gateway->peers[box].link != NULL) {
@@ -619,7 +432,7 @@ static void spc_gateway_route_count(const spc_gateway_t *gateway, uint64_t *fram
 }
 
 /* True: there is work that only the reading thread does. */
-static bool spc_gateway_route_need_reader(const spc_gateway_t *gateway) {
+static bool needs_reader(const spc_gateway_t *gateway) {
     bool needs = false;
     for (uint32_t box = 0; gateway->peers != NULL && !needs && box < gateway->config->boxes; box++) {
         const spc_gateway_peer_t *peer = &gateway->peers[box];
@@ -631,9 +444,8 @@ static bool spc_gateway_route_need_reader(const spc_gateway_t *gateway) {
 
 /* ---- routes: the end */
 
-/* After _finish nothing more is sent. _are_flushed: all frames have arrived, or are in the link to the server. _leave
- * announces that this gateway leaves. */
-static void spc_gateway_route_finish(spc_gateway_t *gateway) {
+/* After this nothing more is sent. */
+static void finish_peers(spc_gateway_t *gateway) {
     for (uint32_t box = 0; gateway->peers != NULL && box < gateway->config->boxes; box++) {
         if (has_link(gateway, box)) {
             spc_gateway_fail(gateway, spc_link_finish(gateway->peers[box].link));
@@ -641,7 +453,8 @@ static void spc_gateway_route_finish(spc_gateway_t *gateway) {
     }
 }
 
-static bool spc_gateway_route_are_flushed(const spc_gateway_t *gateway) {
+/* All frames have arrived, or are in the link to the server. */
+static bool are_peers_flushed(const spc_gateway_t *gateway) {
     bool are = true;
     for (uint32_t box = 0; gateway->peers != NULL && are && box < gateway->config->boxes; box++) {
         const spc_gateway_peer_t *peer = &gateway->peers[box];
@@ -651,7 +464,7 @@ static bool spc_gateway_route_are_flushed(const spc_gateway_t *gateway) {
     return are;
 }
 
-static void spc_gateway_route_leave(spc_gateway_t *gateway) {
+static void leave_peers(spc_gateway_t *gateway) {
     if (gateway->peers != NULL) {
         spc_gateway_fail(gateway, say(gateway, SPC_FRAME_OTHERS, 0, LEAVES, ""));
         gateway->has_left = true;
@@ -672,74 +485,38 @@ static int take_end_of_job(spc_gateway_t *gateway, const spc_frame_t *frame, con
 static int take_frame(void *argument, const spc_frame_t *frame, const unsigned char *body) {
     spc_gateway_t *gateway = argument;
     switch (frame->kind) {
-    case SPC_FRAME_MESSAGE:
-        return spc_gateway_on_message(gateway, frame, body);
-    case SPC_FRAME_CREDIT:
-        return spc_gateway_on_credit(gateway, frame);
-    case SPC_FRAME_ARRIVE:
-        return spc_gateway_on_arrive(gateway, frame, body);
-    case SPC_FRAME_RECEIPT:
-        return spc_gateway_on_receipt(gateway, frame);
-    case SPC_FRAME_LENT:
-        return spc_gateway_on_lent(gateway, frame);
-    case SPC_FRAME_STATUS:
-        return spc_gateway_on_status(gateway, frame);
-    case SPC_FRAME_LEFT:
-        return spc_gateway_on_left(gateway, frame);
-    case SPC_FRAME_SHUTDOWN:
-        return spc_gateway_on_shutdown(gateway, frame);
-    case SPC_FRAME_NOTE:
-        return spc_gateway_on_note(gateway, frame, body);
     case SPC_FRAME_ROUTE:
-        return spc_gateway_on_route(gateway, frame, body);
+        return on_route(gateway, frame, body);
     case SPC_FRAME_BOARD:
         return spc_gateway_on_board(gateway, frame, body);
     case SPC_FRAME_FAIL:
         return take_end_of_job(gateway, frame, body);
     default:
-        return SPC_EINVAL;
+        return spc_gateway_traffic_take(gateway, frame, body);
     }
 }
 
 /* ---- leaving frames */
 
-/* Does all that can be done now, except for boards, in the required order: ends last. True: something was done. */
-static bool move_frames(spc_gateway_t *gateway) {
-    spc_gateway_collective_note(gateway);
-    bool moved = spc_gateway_send_progress(gateway);
-    moved = spc_gateway_collective_progress(gateway) || moved;
-    moved = spc_gateway_recv_progress(gateway) || moved;
-    moved = spc_gateway_areas_progress(gateway) || moved;
-    return spc_gateway_lifecycle_progress(gateway) || moved;
+/* True: all nodes here are gone, and that has been announced. */
+static bool are_ends_told(const spc_gateway_t *gateway) {
+    bool told = true;
+    for (uint32_t i = 0; i < gateway->here && told; i++) {
+        told = gateway->told_gone[gateway->ranks[i]];
+    }
+    return told;
 }
 
-/* The first time may bring a communicator, the second its phases. */
-static void move_twice(spc_gateway_t *gateway) {
-    (void)move_frames(gateway);
-    (void)move_frames(gateway);
-}
-
-/* Does the steps that a round of the proof of deadlock requires. True: something was done. */
-static bool progress_round(spc_gateway_t *gateway) {
-    const bool begins = spc_gateway_deadlock_read_first(gateway);
-    if (begins) {
-        move_twice(gateway); /* what the nodes have done before the reading goes out before the mark */
-        spc_gateway_deadlock_mark(gateway);
-    }
-    const bool ends = spc_gateway_deadlock_has_all_marks(gateway);
-    if (ends) {
-        move_twice(gateway); /* frames that came before the marks are processed */
-        spc_gateway_deadlock_report(gateway);
-    }
-    return begins || ends;
+static uint64_t other_boxes(const spc_gateway_t *gateway) {
+    return (UINT64_MAX >> (64 - gateway->config->boxes)) & ~(UINT64_C(1) << gateway->box);
 }
 
 /* Does all that can be done now. True: something was done. */
 static bool progress(spc_gateway_t *gateway) {
-    bool moved = move_frames(gateway);
-    moved = progress_round(gateway) || moved;
+    bool moved = spc_gateway_traffic_progress(gateway);
+    moved = spc_gateway_deadlock_progress(gateway) || moved;
     if (moved) {
-        spc_gateway_write_links(gateway);
+        write_links(gateway);
     }
     return moved;
 }
@@ -749,13 +526,12 @@ static bool progress(spc_gateway_t *gateway) {
 static bool test_progress(void *argument) {
     spc_gateway_t *gateway = argument;
     pthread_mutex_lock(&gateway->lock);
-    const bool over = gateway->outcome != SPC_EAGAIN || spc_gateway_lifecycle_are_told(gateway);
+    const bool over = gateway->outcome != SPC_EAGAIN || are_ends_told(gateway);
     const bool moved = !over && progress(gateway);
-    const bool waits =
-        gateway->is_napping || spc_link_wants_write(gateway->link) || spc_gateway_route_need_reader(gateway);
+    const bool waits = gateway->is_napping || spc_link_wants_write(gateway->link) || needs_reader(gateway);
     pthread_mutex_unlock(&gateway->lock);
     if (moved && waits) {
-        spc_gateway_wake_reader(gateway); /* it waits until there is room */
+        wake_reader(gateway); /* it waits until there is room */
     }
     return over || moved;
 }
@@ -763,7 +539,7 @@ static bool test_progress(void *argument) {
 static bool test_shut_down(void *argument) {
     spc_gateway_t *gateway = argument;
     pthread_mutex_lock(&gateway->lock);
-    const bool over = gateway->outcome != SPC_EAGAIN || spc_gateway_is_shut_down(gateway)
+    const bool over = gateway->outcome != SPC_EAGAIN || gateway->shutdown == other_boxes(gateway)
                       || spc_link_has_ended(gateway->link);
     pthread_mutex_unlock(&gateway->lock);
     return over;
@@ -782,7 +558,7 @@ static bool test_flushed(void *argument) {
 static bool test_peers_flushed(void *argument) {
     spc_gateway_t *gateway = argument;
     pthread_mutex_lock(&gateway->lock);
-    const bool over = gateway->outcome != SPC_EAGAIN || spc_gateway_route_are_flushed(gateway);
+    const bool over = gateway->outcome != SPC_EAGAIN || are_peers_flushed(gateway);
     pthread_mutex_unlock(&gateway->lock);
     return over;
 }
@@ -796,10 +572,10 @@ static int wait_for(spc_gateway_t *gateway, bool (*test)(void *argument), uint64
 /* All messages for nodes here have come, or were dropped where they were sent: each is counted once. */
 static int await_shutdown(spc_gateway_t *gateway) {
     pthread_mutex_lock(&gateway->lock);
-    spc_gateway_shut_down(gateway);
-    spc_gateway_write_links(gateway);
+    spc_gateway_shut_down(gateway, other_boxes(gateway));
+    write_links(gateway);
     pthread_mutex_unlock(&gateway->lock);
-    spc_gateway_wake_reader(gateway);
+    wake_reader(gateway);
     return wait_for(gateway, test_shut_down, SPC_NO_DEADLINE);
 }
 
@@ -813,21 +589,22 @@ static int finish(spc_gateway_t *gateway) {
         pthread_mutex_unlock(&gateway->lock);
         return status;
     }
-    (void)move_frames(gateway); /* drops messages that waited for room in the rows of nodes here */
+    (void)spc_gateway_traffic_progress(
+        gateway); /* drops messages that waited for room in the rows of nodes here */
     gateway->is_finishing = true;
-    spc_gateway_route_finish(gateway);
-    spc_gateway_write_links(gateway);
+    finish_peers(gateway);
+    write_links(gateway);
     pthread_mutex_unlock(&gateway->lock);
-    spc_gateway_wake_reader(gateway);
+    wake_reader(gateway);
     status = wait_for(gateway, test_peers_flushed, SPC_NO_DEADLINE);
     pthread_mutex_lock(&gateway->lock);
     if (status == SPC_OK && gateway->outcome == SPC_EAGAIN) { /* else not all frames have arrived */
-        spc_gateway_route_leave(gateway);
+        leave_peers(gateway);
         status = spc_link_finish(gateway->link);
     }
     spc_link_write(gateway->link);
     pthread_mutex_unlock(&gateway->lock);
-    spc_gateway_wake_reader(gateway);
+    wake_reader(gateway);
     return status != SPC_OK
                ? status
                : wait_for(gateway, test_flushed, SPC_NO_DEADLINE); /* the wait ends, or its link does */
@@ -835,17 +612,17 @@ static int finish(spc_gateway_t *gateway) {
 
 static bool goes_on(spc_gateway_t *gateway, uint64_t *deadline_ns) {
     pthread_mutex_lock(&gateway->lock);
-    const bool goes = gateway->outcome == SPC_EAGAIN && !spc_gateway_lifecycle_are_told(gateway);
+    const bool goes = gateway->outcome == SPC_EAGAIN && !are_ends_told(gateway);
+    uint64_t look_ns = SPC_NO_DEADLINE;
     bool waits = false;
-    if (goes && spc_gateway_deadlock_look(gateway)) {
-        spc_gateway_write_links(gateway);
-        waits = spc_link_wants_write(gateway->link) || spc_gateway_route_need_reader(gateway);
+    if (goes && spc_gateway_deadlock_look(gateway, &look_ns)) {
+        write_links(gateway);
+        waits = spc_link_wants_write(gateway->link) || needs_reader(gateway);
     }
-    const uint64_t look_ns = spc_gateway_deadlock_deadline_ns(gateway);
     *deadline_ns = look_ns < gateway->look_again_ns ? look_ns : gateway->look_again_ns;
     pthread_mutex_unlock(&gateway->lock);
     if (waits) {
-        spc_gateway_wake_reader(gateway);
+        wake_reader(gateway);
     }
     return goes;
 }
@@ -855,7 +632,7 @@ void spc_gateway_stop(spc_gateway_t *gateway) {
     spc_gateway_fail(gateway, SPC_EINTERRUPTED);
     pthread_mutex_unlock(&gateway->lock);
     spc_event_raise(gateway->event, gateway->config->features);
-    spc_gateway_wake_reader(gateway);
+    wake_reader(gateway);
 }
 
 /* ---- the thread at the connections: to the server, and to other gateways */
@@ -902,12 +679,12 @@ static void read_links(spc_gateway_t *gateway, const struct pollfd polled[], uin
     if (polled[SERVER].revents != 0) {
         spc_gateway_fail(gateway, spc_link_read(gateway->link));
     }
-    spc_gateway_fail(gateway, spc_gateway_route_read(gateway, polled + PEERS, count - PEERS));
+    spc_gateway_fail(gateway, read_peers(gateway, polled + PEERS, count - PEERS));
     if (gateway->outcome == SPC_EAGAIN) {
         (void)progress(gateway);
     }
-    spc_gateway_write_links(gateway);
-    if (spc_gateway_lifecycle_are_told(gateway) || gateway->look_again_ns != SPC_NO_DEADLINE) {
+    write_links(gateway);
+    if (are_ends_told(gateway) || gateway->look_again_ns != SPC_NO_DEADLINE) {
         spc_event_raise(gateway->event,
                         gateway->config->features); /* the other thread waits for this, or has to act */
     }
@@ -922,12 +699,12 @@ static void drain_wake(const spc_gateway_t *gateway) {
 /* With the lock: returns descriptors to wait for, and the deadline. */
 static uint32_t prepare_poll(const spc_gateway_t *gateway, struct pollfd polled[], int *timeout) {
     const uint64_t server_ns = spc_link_deadline_ns(gateway->link);
-    const uint64_t peers_ns = spc_gateway_route_deadline_ns(gateway);
+    const uint64_t peers_ns = peers_deadline_ns(gateway);
     *timeout = timeout_ms(server_ns < peers_ns ? server_ns : peers_ns);
     polled[SERVER] = (struct pollfd){.fd = spc_link_descriptor(gateway->link), .events = POLLIN};
     polled[SERVER].events |= spc_link_wants_write(gateway->link) ? POLLOUT : 0;
     polled[WAKE] = (struct pollfd){.fd = gateway->wake[0], .events = POLLIN};
-    return PEERS + spc_gateway_route_poll(gateway, polled + PEERS);
+    return PEERS + poll_peers(gateway, polled + PEERS);
 }
 
 static bool has_news(const struct pollfd polled[], uint32_t count) {
@@ -959,7 +736,7 @@ static void tell(const spc_gateway_t *gateway, bool fails, bool calls, bool want
 enum { BUSY_NS = 5000000, NAP_PART = 50, NAP_MIN_MS = 1, NAP_MAX_MS = 10 };
 
 typedef struct polling {
-    uint64_t frames, reads; /* as spc_gateway_route_count counts */
+    uint64_t frames, reads; /* as count_peers counts */
     uint64_t moved_ns; /* when `frames` changed */
     /* The last yield was: another process computes on this core, and a thread that has slept gets it back sooner. */
     bool was_long;
@@ -991,21 +768,21 @@ static void read_polled(spc_gateway_t *gateway, polling_t *polling, const struct
     }
     pthread_mutex_lock(&gateway->lock);
     gateway->is_napping = false;
-    spc_gateway_fail(gateway, spc_gateway_route_read_polled(gateway));
+    spc_gateway_fail(gateway, read_polled_peers(gateway));
     const polling_t before = *polling;
-    spc_gateway_route_count(gateway, &polling->frames, &polling->reads);
+    count_peers(gateway, &polling->frames, &polling->reads);
     if (polling->frames != before.frames) {
         polling->moved_ns = spc_clock_now_ns();
     }
     if (polling->reads != before.reads || has_news(polled, count)) {
         read_links(gateway, polled, count);
     } else {
-        spc_gateway_write_links(gateway);
+        write_links(gateway);
     }
     pthread_mutex_unlock(&gateway->lock);
 }
 
-static void *spc_gateway_read_for_ever(void *argument) {
+static void *read_for_ever(void *argument) {
     spc_gateway_t *gateway = argument;
     struct pollfd polled[POLLED_MOST];
     polling_t polling = {0};
@@ -1014,11 +791,11 @@ static void *spc_gateway_read_for_ever(void *argument) {
         int timeout;
         pthread_mutex_lock(&gateway->lock);
         const bool calls = look_after(gateway);
-        const bool wants = spc_gateway_route_look_after(gateway);
+        const bool wants = look_after_peers(gateway);
         const uint32_t count = prepare_poll(gateway, polled, &timeout);
         const bool stops = gateway->is_stopped;
         const bool fails = gateway->outcome != SPC_EAGAIN;
-        const bool polls = spc_gateway_route_polls(gateway);
+        const bool polls = has_polled_peers(gateway);
         const int nap = polls ? nap_ms(&polling) : 0;
         gateway->is_napping = nap != 0;
         pthread_mutex_unlock(&gateway->lock);
@@ -1049,7 +826,7 @@ static void *spc_gateway_read_for_ever(void *argument) {
 /* ---- life */
 
 int spc_gateway_run(spc_gateway_t *gateway) {
-    if (pthread_create(&gateway->reader, NULL, spc_gateway_read_for_ever, gateway) != 0) {
+    if (pthread_create(&gateway->reader, NULL, read_for_ever, gateway) != 0) {
         return SPC_ENOMEM;
     }
     uint64_t deadline_ns;
@@ -1062,7 +839,7 @@ int spc_gateway_run(spc_gateway_t *gateway) {
     const int outcome = gateway->outcome == SPC_EAGAIN ? SPC_OK : gateway->outcome;
     gateway->is_stopped = true;
     pthread_mutex_unlock(&gateway->lock);
-    spc_gateway_wake_reader(gateway);
+    wake_reader(gateway);
     pthread_join(gateway->reader, NULL);
     return outcome;
 }
@@ -1144,15 +921,9 @@ static int set_up(spc_gateway_t *gateway) {
                     gateway->config->features);
     spc_waiter_expect_turns(&gateway->waiter, gateway->nodes);
     choose_window(gateway);
-    int (*const steps[])(spc_gateway_t *) = {sort_ranks,
-                                             spc_gateway_send_create,
-                                             spc_gateway_recv_create,
-                                             spc_gateway_areas_create,
-                                             spc_gateway_lifecycle_create,
-                                             spc_gateway_deadlock_create,
-                                             create_link,
-                                             spc_gateway_route_create,
-                                             create_pipe};
+    int (*const steps[])(spc_gateway_t *) = {
+        sort_ranks, spc_gateway_traffic_create, spc_gateway_deadlock_create, create_link, create_peers,
+        create_pipe};
     for (size_t i = 0; status == SPC_OK && i < sizeof(steps) / sizeof(steps[0]); i++) {
         status = steps[i](gateway);
     }
@@ -1183,11 +954,10 @@ void spc_gateway_destroy(spc_gateway_t *gateway) {
     if (gateway == NULL) {
         return;
     }
-    spc_gateway_route_destroy(gateway);
+    destroy_peers(gateway);
     spc_link_destroy(gateway->link);
     spc_gateway_deadlock_destroy(gateway);
-    spc_gateway_areas_destroy(gateway);
-    spc_gateway_recv_destroy(gateway);
+    spc_gateway_traffic_destroy(gateway);
     for (int i = 0; i < 2; i++) {
         if (gateway->wake[i] >= 0) {
             close(gateway->wake[i]);
@@ -1197,10 +967,6 @@ void spc_gateway_destroy(spc_gateway_t *gateway) {
         spc_segment_detach(&gateway->segment);
     }
     pthread_mutex_destroy(&gateway->lock);
-    free(gateway->told_notes);
-    free(gateway->told_gone);
-    free(gateway->told);
-    free(gateway->rows);
     free(gateway->credit);
     free(gateway->ranks);
     free(gateway);
@@ -1214,7 +980,7 @@ int spc_gateway_attach(spc_gateway_t *gateway, spc_channel_t *channel) {
     }
     gateway->has_called = gateway->has_called && status != SPC_OK;
     pthread_mutex_unlock(&gateway->lock);
-    spc_gateway_wake_reader(gateway);
+    wake_reader(gateway);
     return status;
 }
 

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/spc_error.h"
 #include "comm/spc_comm.h"
 #include "diagnose/spc_deadlock.h"
 #include "segment/spc_board.h"
@@ -53,7 +52,7 @@ typedef struct spc_gateway_table_row {
 
 typedef struct spc_gateway_done {
     uint64_t told[SPC_NODES_MAX / 64]; /* a bit a rank: all nodes of this box know of its end */
-    uint64_t leaving[SPC_NODES_MAX / 64]; /* spc_gateway_is_leaving */
+    uint64_t leaving[SPC_NODES_MAX / 64]; /* is_leaving */
 } spc_gateway_done_t;
 
 _Static_assert(sizeof(spc_gateway_claim_t) == 936, "it travels between machines");
@@ -112,16 +111,16 @@ struct spc_gateway_boards {
     spc_gateway_judge_t judge;
 };
 
-static inline bool spc_gateway_bit(const uint64_t *bits, uint32_t rank) {
+static bool has_bit(const uint64_t *bits, uint32_t rank) {
     return (bits[rank / 64] >> rank % 64 & 1) != 0;
 }
 
-static inline void spc_gateway_set_bit(uint64_t *bits, uint32_t rank) {
+static void set_bit(uint64_t *bits, uint32_t rank) {
     bits[rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
 /* Boxes with a node that is not gone, a bit each, as far as is known here. */
-static uint64_t spc_gateway_boxes_left(const spc_gateway_t *gateway) {
+static uint64_t boxes_left(const spc_gateway_t *gateway) {
     uint64_t boxes = 0;
     for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
         if (!spc_status_is_gone(gateway->status, rank)) {
@@ -132,8 +131,7 @@ static uint64_t spc_gateway_boxes_left(const spc_gateway_t *gateway) {
 }
 
 /* Makes this box take part in a round from now on. */
-static void spc_gateway_deadlock_asked(spc_gateway_t *gateway, uint32_t judge_box, uint64_t round,
-                                       uint64_t boxes) {
+static void join_round(spc_gateway_t *gateway, uint32_t judge_box, uint64_t round, uint64_t boxes) {
     spc_gateway_deadlock_t *boards = gateway->boards;
     boards->judge_box = judge_box;
     boards->round = round;
@@ -168,7 +166,7 @@ static void forget_round(spc_gateway_t *gateway) {
     }
 }
 
-static void spc_gateway_judge_destroy(spc_gateway_t *gateway) {
+static void destroy_judge(spc_gateway_t *gateway) {
     spc_gateway_judge_t *judge = &gateway->boards->judge;
     forget_round(gateway);
     free(judge->claims);
@@ -195,13 +193,13 @@ static void begin(spc_gateway_t *gateway, uint64_t boxes) {
                                .total_bytes = boxes,
                                .offset = ++judge->round};
     spc_gateway_send(gateway, &frame, NULL, 0);
-    spc_gateway_deadlock_asked(gateway, gateway->box, judge->round, boxes);
+    join_round(gateway, gateway->box, judge->round, boxes);
 }
 
 /* Begins a round if it may; gives up a round that waits for a box which has ended. True: something is to be sent. */
-static bool spc_gateway_judge_begin(spc_gateway_t *gateway) {
+static bool try_to_begin(spc_gateway_t *gateway) {
     spc_gateway_judge_t *judge = &gateway->boards->judge;
-    const uint64_t boxes = spc_gateway_boxes_left(gateway);
+    const uint64_t boxes = boxes_left(gateway);
     const bool has_lost = (judge->boxes & ~boxes) != 0; /* its gateway may have ended, and never answers */
     if (judge->has_proven || (judge->is_on && !has_lost) || (boxes >> gateway->box & 1) == 0
         || spc_clock_now_ns() < judge->earliest_ns) {
@@ -320,8 +318,7 @@ static void move_what_is_coming(const spc_gateway_t *gateway) {
  * learn of it; and room may still be on its way while there are frames. */
 static bool is_to_be_judged(const spc_gateway_judge_t *judge, uint32_t rank) {
     const spc_gateway_claim_t *claim = judge->claims[rank];
-    return claim != NULL && !spc_gateway_bit(judge->all.leaving, rank)
-           && !spc_gateway_bit(judge->all.told, rank)
+    return claim != NULL && !has_bit(judge->all.leaving, rank) && !has_bit(judge->all.told, rank)
            && (claim->entry.kind != SPC_BOARD_SEND || judge->is_quiet);
 }
 
@@ -333,7 +330,7 @@ static void put_together(spc_gateway_t *gateway) {
         if (spc_board_is_stuck(spc_board_stuck(board))) { /* in the last round */
             spc_board_retract(board);
         }
-        if (spc_gateway_bit(judge->all.told, rank)) {
+        if (has_bit(judge->all.told, rank)) {
             spc_comm_mark_ending(&judge->together, rank, SPC_NODE_FINISHED, 0);
         }
     }
@@ -452,8 +449,7 @@ static int take_done(spc_gateway_t *gateway, const spc_frame_t *frame, const uns
 }
 
 /* Takes WAIT, TABLE, DONE, also from this box. SPC_EINVAL: it makes no sense; SPC_ENOMEM. */
-static int spc_gateway_judge_take(spc_gateway_t *gateway, const spc_frame_t *frame,
-                                  const unsigned char *body) {
+static int take_report(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
     const spc_gateway_judge_t *judge = &gateway->boards->judge;
     if (!judge->is_on || frame->offset != judge->round) {
         return SPC_OK; /* from a round that was given up */
@@ -497,7 +493,7 @@ void spc_gateway_deadlock_destroy(spc_gateway_t *gateway) {
     if (boards == NULL) {
         return;
     }
-    spc_gateway_judge_destroy(gateway);
+    destroy_judge(gateway);
     spc_deadlock_destroy(boards->deadlock);
     free(boards->first);
     free(boards->is_claimed);
@@ -527,11 +523,11 @@ static uint64_t see(const spc_gateway_t *gateway) {
  * round. */
 static bool want(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = gateway->boards;
-    const uint64_t boxes = spc_gateway_boxes_left(gateway);
+    const uint64_t boxes = boxes_left(gateway);
     const uint32_t judge_box = boxes == 0 ? gateway->box : (uint32_t)__builtin_ctzll(boxes);
     if (judge_box == gateway->box) {
         boards->judge.is_wanted = true;
-        return spc_gateway_judge_begin(gateway);
+        return try_to_begin(gateway);
     }
     if (boards->wanted_of == judge_box) {
         return false;
@@ -545,18 +541,16 @@ static bool want(spc_gateway_t *gateway) {
     return true;
 }
 
-uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *gateway) {
-    return gateway->boards->look_ns;
-}
-
-bool spc_gateway_deadlock_look(spc_gateway_t *gateway) {
+bool spc_gateway_deadlock_look(spc_gateway_t *gateway, uint64_t *next_ns) {
     spc_gateway_deadlock_t *boards = gateway->boards;
     const uint64_t now_ns = spc_clock_now_ns();
-    if (now_ns < boards->look_ns) {
+    const bool is_early = now_ns < boards->look_ns;
+    boards->look_ns = is_early ? boards->look_ns : now_ns + SPC_GATEWAY_LOOK_NS;
+    *next_ns = boards->look_ns;
+    if (is_early) {
         return false;
     }
-    boards->look_ns = now_ns + SPC_GATEWAY_LOOK_NS;
-    const bool begins = boards->judge.is_wanted && spc_gateway_judge_begin(gateway);
+    const bool begins = boards->judge.is_wanted && try_to_begin(gateway);
     const uint64_t seen = see(gateway);
     if (seen != boards->seen) {
         boards->seen = seen;
@@ -578,7 +572,7 @@ static spc_gateway_claim_t *first_claim(const spc_gateway_deadlock_t *boards, ui
 }
 
 /* Before frames are moved: the nodes' earlier actions are visible with their boards, and go out before the mark. */
-bool spc_gateway_deadlock_read_first(spc_gateway_t *gateway) {
+static bool read_boards(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = gateway->boards;
     if (boards->stage != SPC_GATEWAY_ROUND_ASKED) {
         return false;
@@ -591,11 +585,35 @@ bool spc_gateway_deadlock_read_first(spc_gateway_t *gateway) {
     return true;
 }
 
-void spc_gateway_deadlock_mark(spc_gateway_t *gateway) {
+/* By row: whether it waits for credit, or for the rest of a multicast. */
+static void note_pending(const spc_gateway_t *gateway, bool *is_pending) {
+    for (uint32_t i = 0; i < gateway->row_count; i++) {
+        is_pending[i] = spc_mailbox_peek(&gateway->rows[i].reader) != NULL;
+    }
+}
+
+/* True: it has closed a communicator, and that is not announced yet (a node here) or not made known here (a node
+ * elsewhere). */
+static bool is_leaving(const spc_gateway_t *gateway, uint32_t rank) {
+    for (const spc_gateway_area_t *area = gateway->areas->next; area != NULL; area = area->next) {
+        for (uint32_t i = 0; i < area->size; i++) {
+            if (area->members[i] != rank || area->has_left[i]) {
+                continue;
+            }
+            /* Acquire: as in the gateway's progress_left. Pairs with spc_comm_close. */
+            if (area->leaves[i] || atomic_load_explicit(&area->area.left[i], memory_order_acquire) != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void send_mark(spc_gateway_t *gateway) {
     spc_gateway_deadlock_t *boards = gateway->boards;
-    spc_gateway_send_note(gateway, boards->is_pending);
+    note_pending(gateway, boards->is_pending);
     for (uint32_t i = 0; i < gateway->here; i++) {
-        boards->is_leaving[i] = spc_gateway_is_leaving(gateway, gateway->ranks[i]);
+        boards->is_leaving[i] = is_leaving(gateway, gateway->ranks[i]);
     }
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD,
                                .flags = SPC_FRAME_OTHERS,
@@ -608,7 +626,8 @@ void spc_gateway_deadlock_mark(spc_gateway_t *gateway) {
     boards->stage = SPC_GATEWAY_ROUND_MARKED;
 }
 
-bool spc_gateway_deadlock_has_all_marks(const spc_gateway_t *gateway) {
+/* True: the marks of all other boxes have come, and this one's report is due. */
+static bool has_all_marks(const spc_gateway_t *gateway) {
     const spc_gateway_deadlock_t *boards = gateway->boards;
     if (boards->stage != SPC_GATEWAY_ROUND_MARKED) {
         return false;
@@ -632,7 +651,7 @@ static void give(spc_gateway_t *gateway, spc_frame_t frame, const void *body, ui
     frame.offset = boards->round;
     if (boards->judge_box == gateway->box) {
         frame.length_bytes = length_bytes;
-        spc_gateway_fail(gateway, spc_gateway_judge_take(gateway, &frame, body));
+        spc_gateway_fail(gateway, take_report(gateway, &frame, body));
     } else {
         spc_gateway_send(gateway, &frame, body, length_bytes);
     }
@@ -648,6 +667,19 @@ static uint32_t generation_of(const spc_gateway_t *gateway, uint64_t phase,
     return area != NULL ? area->generation : 0;
 }
 
+/* True: some message of it waits for room in the row of that node here, or for its other parts. */
+static bool holds_for(const spc_gateway_t *gateway, uint32_t rank, uint32_t destination) {
+    const spc_gateway_source_t *source = &gateway->sources[rank];
+    for (const spc_gateway_assembly_t *parts = source->assemblies; parts != NULL; parts = parts->next) {
+        for (uint32_t i = 0; i < parts->count; i++) {
+            if (parts->destinations[i] == (int32_t)destination) {
+                return true;
+            }
+        }
+    }
+    return spc_outbox_waiting(source->outbox, destination) != 0;
+}
+
 /* Facts about its nodes' waits that only this box knows. */
 static void add_what_is_known_here(const spc_gateway_t *gateway, uint32_t i, spc_gateway_claim_t *claim) {
     const spc_reduce_line_shared_t *lines = spc_segment_address(&gateway->segment, claim->entry.lines_offset);
@@ -656,8 +688,8 @@ static void add_what_is_known_here(const spc_gateway_t *gateway, uint32_t i, spc
         spc_board_pair_t *pair = &claim->pair[other];
         const bool absent = is_phase && pair->needed != 0
                             && !spc_reduce_line_arrived(&lines[pair->needed - 1], claim->entry.phase);
-        const bool coming = spc_gateway_is_elsewhere(gateway, other)
-                            && spc_gateway_source_holds(gateway, other, gateway->ranks[i]);
+        const bool coming =
+            spc_gateway_is_elsewhere(gateway, other) && holds_for(gateway, other, gateway->ranks[i]);
         pair->received = (absent ? SPC_GATEWAY_CLAIM_ABSENT : 0) | (coming ? SPC_GATEWAY_CLAIM_COMING : 0);
     }
     for (uint32_t row = i; row < gateway->row_count; row += gateway->here) { /* rows of this sender */
@@ -707,10 +739,10 @@ static void tell_done(spc_gateway_t *gateway) {
     for (uint32_t i = 0; i < gateway->nodes; i++) {
         const uint32_t rank = gateway->ranks[i];
         if (spc_status_is_told(gateway->status, rank)) {
-            spc_gateway_set_bit(done.told, rank);
+            set_bit(done.told, rank);
         }
-        if (i < gateway->here ? boards->is_leaving[i] : spc_gateway_is_leaving(gateway, rank)) {
-            spc_gateway_set_bit(done.leaving, rank);
+        if (i < gateway->here ? boards->is_leaving[i] : is_leaving(gateway, rank)) {
+            set_bit(done.leaving, rank);
         }
     }
     const bool is_quiet =
@@ -718,12 +750,32 @@ static void tell_done(spc_gateway_t *gateway) {
     give(gateway, (spc_frame_t){.tag = SPC_GATEWAY_BOARD_DONE, .total_bytes = is_quiet}, &done, sizeof(done));
 }
 
-void spc_gateway_deadlock_report(spc_gateway_t *gateway) {
+static void report_round(spc_gateway_t *gateway) {
     gateway->boards->stage =
         SPC_GATEWAY_ROUND_NONE; /* before the report, which may make the judge begin another */
     tell_waits(gateway);
     tell_tables(gateway);
     tell_done(gateway);
+}
+
+/* The first time may bring a communicator, the second its phases. */
+static void move_twice(spc_gateway_t *gateway) {
+    (void)spc_gateway_traffic_progress(gateway);
+    (void)spc_gateway_traffic_progress(gateway);
+}
+
+bool spc_gateway_deadlock_progress(spc_gateway_t *gateway) {
+    const bool begins = read_boards(gateway);
+    if (begins) {
+        move_twice(gateway); /* what the nodes have done before the reading goes out before the mark */
+        send_mark(gateway);
+    }
+    const bool ends = has_all_marks(gateway);
+    if (ends) {
+        move_twice(gateway); /* frames that came before the marks are processed */
+        report_round(gateway);
+    }
+    return begins || ends;
 }
 
 int spc_gateway_on_board(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
@@ -734,11 +786,11 @@ int spc_gateway_on_board(spc_gateway_t *gateway, const spc_frame_t *frame, const
     switch ((spc_gateway_board_tag_t)frame->tag) {
     case SPC_GATEWAY_BOARD_WANT:
         boards->judge.is_wanted = true;
-        (void)spc_gateway_judge_begin(gateway);
+        (void)try_to_begin(gateway);
         return SPC_OK;
     case SPC_GATEWAY_BOARD_ASK:
         if ((frame->total_bytes >> gateway->box & 1) != 0) {
-            spc_gateway_deadlock_asked(gateway, frame->source, frame->offset, frame->total_bytes);
+            join_round(gateway, frame->source, frame->offset, frame->total_bytes);
         }
         return SPC_OK;
     case SPC_GATEWAY_BOARD_MARK:
@@ -748,7 +800,7 @@ int spc_gateway_on_board(spc_gateway_t *gateway, const spc_frame_t *frame, const
     case SPC_GATEWAY_BOARD_WAIT:
     case SPC_GATEWAY_BOARD_TABLE:
     case SPC_GATEWAY_BOARD_DONE:
-        return spc_gateway_judge_take(gateway, frame, body);
+        return take_report(gateway, frame, body);
     }
     return SPC_EINVAL;
 }

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "base/spc_error.h"
 #include "base/spc_wait.h"
 #include "comm/spc_comm_area.h"
 #include "message/spc_coordinated.h"
@@ -163,7 +164,7 @@ struct spc_gateway {
 
     spc_gateway_peer_t *peers; /* by box; NULL: everything goes over `link` */
     unsigned char *peers_buffer; /* buffer that their links read into */
-    bool has_left; /* spc_gateway_route_leave */
+    bool has_left; /* the others have been told that this gateway leaves */
 
     spc_gateway_source_t *sources; /* by rank */
     spc_gateway_watch_t *watched;
@@ -194,7 +195,25 @@ static inline bool spc_gateway_is_elsewhere(const spc_gateway_t *gateway, uint32
 }
 
 /* Ends the run of this gateway with that outcome, if it has none yet; SPC_OK: it goes on. */
-void spc_gateway_fail(spc_gateway_t *gateway, int outcome);
+static inline void spc_gateway_fail(spc_gateway_t *gateway, int outcome) {
+    if (outcome != SPC_OK && gateway->outcome == SPC_EAGAIN) {
+        gateway->outcome = outcome;
+    }
+}
+
+/* ---- traffic */
+
+int spc_gateway_traffic_create(spc_gateway_t *gateway);
+void spc_gateway_traffic_destroy(spc_gateway_t *gateway);
+
+/* Does all that can be done now, except for boards, in the required order: ends last. True: something was done. */
+bool spc_gateway_traffic_progress(spc_gateway_t *gateway);
+
+/* Takes a frame of another gateway, except ROUTE, BOARD and FAIL. SPC_EINVAL: it makes no sense. */
+int spc_gateway_traffic_take(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
+
+/* Announces to these boxes, a bit each, that no more messages come. */
+void spc_gateway_shut_down(spc_gateway_t *gateway, uint64_t boxes);
 
 /* Queues a frame with a body in one piece, or fails the gateway: the queue is bounded by credit, and by the few phases
  * that can be open at once. */
@@ -205,64 +224,21 @@ void spc_gateway_send(spc_gateway_t *gateway, const spc_frame_t *frame, const vo
 int spc_gateway_queue_to(spc_gateway_t *gateway, uint32_t box, const spc_frame_t *frame,
                          const spc_frame_piece_t *pieces, uint32_t count);
 
-/* ---- rows */
-int spc_gateway_send_create(spc_gateway_t *gateway);
-/* Sends messages that are there and may be sent. True: something was sent. */
+/* Parts of these, for tests. Sends messages that are there and may be sent. True: something was sent. */
 bool spc_gateway_send_progress(spc_gateway_t *gateway);
 /* True: no message of this node waits to be forwarded. */
 bool spc_gateway_send_are_empty(const spc_gateway_t *gateway, uint32_t source);
-int spc_gateway_on_credit(spc_gateway_t *gateway, const spc_frame_t *frame);
-/* By row: whether it waits for credit, or for the rest of a multicast. */
-void spc_gateway_send_note(const spc_gateway_t *gateway, bool *is_pending);
-
-static inline uint64_t spc_gateway_cost(uint64_t length_bytes) {
-    return length_bytes + SPC_CREDIT_FRAME_COST;
-}
-
-/* ---- stand-ins */
-int spc_gateway_recv_create(spc_gateway_t *gateway);
-void spc_gateway_recv_destroy(spc_gateway_t *gateway);
 int spc_gateway_on_message(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
-int spc_gateway_on_receipt(spc_gateway_t *gateway, const spc_frame_t *frame);
-int spc_gateway_on_lent(spc_gateway_t *gateway, const spc_frame_t *frame);
-/* Announces messages that have waited, sends receipts and what is lent, gives credit back. */
-bool spc_gateway_recv_progress(spc_gateway_t *gateway);
-/* True: all messages of this node are in the rows of their receivers, and all its arrivals in its lines. */
-bool spc_gateway_source_is_empty(const spc_gateway_t *gateway, uint32_t rank);
-/* True: some message of it waits for room in the row of that node here, or for its other parts. */
-bool spc_gateway_source_holds(const spc_gateway_t *gateway, uint32_t rank, uint32_t destination);
-void spc_gateway_drop_assemblies(spc_gateway_t *gateway, uint32_t rank);
-
-/* ---- communicators */
-int spc_gateway_areas_create(spc_gateway_t *gateway);
-void spc_gateway_areas_destroy(spc_gateway_t *gateway);
-
-/* ---- phases */
-/* Notes phases at which all members here have arrived, then sends them: in between, the rows make progress. */
-void spc_gateway_collective_note(spc_gateway_t *gateway);
-bool spc_gateway_collective_progress(spc_gateway_t *gateway);
-/* Sends this node's contributions, though other nodes have not arrived; the server forwards them at once. */
-void spc_gateway_collective_flush(spc_gateway_t *gateway, uint32_t rank);
-int spc_gateway_on_arrive(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
-int spc_gateway_on_left(spc_gateway_t *gateway, const spc_frame_t *frame);
-/* Announces members here that have closed their communicators; gives up areas that no node here uses any more. */
-bool spc_gateway_areas_progress(spc_gateway_t *gateway);
-/* True: it has closed a communicator, and that is not announced yet (a node here) or not made known here (a node
- * elsewhere). */
-bool spc_gateway_is_leaving(const spc_gateway_t *gateway, uint32_t rank);
 
 /* ---- boards */
+
 int spc_gateway_deadlock_create(spc_gateway_t *gateway);
 void spc_gateway_deadlock_destroy(spc_gateway_t *gateway);
-/* Called now and then by the thread at the event: do nodes here wait for long? True: something is to be written. */
-bool spc_gateway_deadlock_look(spc_gateway_t *gateway);
-uint64_t spc_gateway_deadlock_deadline_ns(const spc_gateway_t *gateway); /* time of the next look */
+/* Called now and then by the thread at the event: do nodes here wait for long? True: something is to be written.
+ * `next_ns`: time of the next look. */
+bool spc_gateway_deadlock_look(spc_gateway_t *gateway, uint64_t *next_ns);
 int spc_gateway_on_board(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body);
-/* The steps of a round, each followed by a move of all frames. True: a round begins, and the boards here are read. */
-bool spc_gateway_deadlock_read_first(spc_gateway_t *gateway);
-void spc_gateway_deadlock_mark(spc_gateway_t *gateway);
-/* True: the marks of all other boxes have come, and this one's report is due. */
-bool spc_gateway_deadlock_has_all_marks(const spc_gateway_t *gateway);
-void spc_gateway_deadlock_report(spc_gateway_t *gateway);
+/* Does the steps that a round requires. True: something was done. */
+bool spc_gateway_deadlock_progress(spc_gateway_t *gateway);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traffic between the nodes of this box and those of other boxes: frames onto the links, messages out and in,
- * communicators and the arrivals at their phases. Nothing here calls spc_gateway.c, which says when each has its turn.
+ * communicators and the arrivals at their phases, lives of nodes. All keep one order, so each asks for the others.
  */
 #include "net/gateway/spc_gateway_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/spc_error.h"
 #include "net/wire/spc_arrival.h"
 
 /* ---- communicators with members in several boxes, and how this gateway learns of them
@@ -24,7 +23,7 @@
 /* ---- communicators: life */
 
 /* Frees a communicator that is in no list any more. */
-static void spc_gateway_destroy_area(spc_gateway_t *gateway, spc_gateway_area_t *area) {
+static void destroy_area(spc_gateway_t *gateway, spc_gateway_area_t *area) {
     for (uint32_t i = 0; area->reduce != NULL && i < area->size; i++) {
         spc_reduce_destroy(area->reduce[i]);
     }
@@ -95,29 +94,29 @@ static int create_area(spc_gateway_t *gateway, uint32_t number, uint32_t size, c
         status = create_halves(gateway, area);
     }
     if (status != SPC_OK) {
-        spc_gateway_destroy_area(gateway, area);
+        destroy_area(gateway, area);
         return status;
     }
     *result = area;
     return SPC_OK;
 }
 
-int spc_gateway_areas_create(spc_gateway_t *gateway) {
+static int create_areas(spc_gateway_t *gateway) {
     const spc_comm_area_t memory = spc_comm_area_of_run(&gateway->segment);
     return create_area(gateway, 0, gateway->nodes, NULL, &memory, &gateway->areas);
 }
 
-void spc_gateway_areas_destroy(spc_gateway_t *gateway) {
+static void destroy_areas(spc_gateway_t *gateway) {
     while (gateway->areas != NULL) {
         spc_gateway_area_t *area = gateway->areas;
         gateway->areas = area->next;
-        spc_gateway_destroy_area(gateway, area);
+        destroy_area(gateway, area);
     }
 }
 
 /* Finds the one that an ARRIVE or LEFT is about, by number, first member and generation: parts of a split communicator
  * have the same number, and so have communicators one after the other. NULL: no node here has it. */
-static spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, const spc_frame_t *frame) {
+static spc_gateway_area_t *find_area(const spc_gateway_t *gateway, const spc_frame_t *frame) {
     spc_gateway_area_t *area = gateway->areas;
     while (area != NULL
            && (area->number != frame->context || area->members[0] != (uint32_t)frame->tag
@@ -128,7 +127,7 @@ static spc_gateway_area_t *spc_gateway_find_area(const spc_gateway_t *gateway, c
 }
 
 /* The first member here has sent the gateway a communicator's memory. SPC_ENOMEM. */
-static int spc_gateway_add_area(spc_gateway_t *gateway, uint32_t number, spc_block_shared_t *block) {
+static int add_area(spc_gateway_t *gateway, uint32_t number, spc_block_shared_t *block) {
     const spc_comm_table_t *table = spc_block_payload(block);
     unsigned char *memory = (unsigned char *)spc_block_payload(block) + spc_comm_table_bytes(table->size);
     const spc_comm_area_t area = spc_comm_area_in(gateway->config, table->size, memory);
@@ -145,7 +144,7 @@ static int spc_gateway_add_area(spc_gateway_t *gateway, uint32_t number, spc_blo
 }
 
 /* True: all arrivals that have come are in the lines of their nodes: none is ahead. */
-static bool spc_gateway_arrivals_are_taken(const spc_gateway_t *gateway) {
+static bool are_arrivals_taken(const spc_gateway_t *gateway) {
     const spc_gateway_area_t *area = gateway->areas;
     while (area != NULL && area->ahead == NULL) {
         area = area->next;
@@ -154,12 +153,6 @@ static bool spc_gateway_arrivals_are_taken(const spc_gateway_t *gateway) {
 }
 
 /* ---- frames onto the links: to the server, or to other gateways */
-
-void spc_gateway_fail(spc_gateway_t *gateway, int outcome) {
-    if (outcome != SPC_OK && gateway->outcome == SPC_EAGAIN) {
-        gateway->outcome = outcome;
-    }
-}
 
 static int hold(spc_gateway_peer_t *peer, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
                 uint32_t count) {
@@ -260,8 +253,8 @@ static int queue_to_peers(spc_gateway_t *gateway, const spc_frame_t *frame, cons
     return status;
 }
 
-static void spc_gateway_queue(spc_gateway_t *gateway, const spc_frame_t *frame,
-                              const spc_frame_piece_t *pieces, uint32_t count) {
+static void queue_frame(spc_gateway_t *gateway, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                        uint32_t count) {
     gateway->sent_frames += frame->kind != SPC_FRAME_BOARD;
     const int status = gateway->peers != NULL ? queue_to_peers(gateway, frame, pieces, count)
                                               : spc_link_queue(gateway->link, frame, pieces, count);
@@ -272,7 +265,7 @@ static void spc_gateway_queue(spc_gateway_t *gateway, const spc_frame_t *frame,
 void spc_gateway_send(spc_gateway_t *gateway, const spc_frame_t *frame, const void *body,
                       uint32_t length_bytes) {
     const spc_frame_piece_t piece = {body, length_bytes};
-    spc_gateway_queue(gateway, frame, &piece, length_bytes != 0 ? 1 : 0);
+    queue_frame(gateway, frame, &piece, length_bytes != 0 ? 1 : 0);
 }
 
 /* ---- sending: moves messages from the mailboxes of nodes elsewhere onto the link
@@ -282,7 +275,7 @@ void spc_gateway_send(spc_gateway_t *gateway, const spc_frame_t *frame, const vo
  * The gateway drops and counts messages for a node that has ended. Once all nodes of a box are gone, nothing is sent
  * there, not even the rest of a message that has begun. */
 
-int spc_gateway_send_create(spc_gateway_t *gateway) {
+static int create_rows(spc_gateway_t *gateway) {
     const uint32_t elsewhere = gateway->nodes - gateway->here;
     gateway->row_count = (elsewhere + 1) * gateway->here;
     gateway->rows = calloc(gateway->row_count, sizeof(*gateway->rows));
@@ -303,6 +296,10 @@ int spc_gateway_send_create(spc_gateway_t *gateway) {
     return SPC_OK;
 }
 
+static uint64_t cost_of(uint64_t length_bytes) {
+    return length_bytes + SPC_CREDIT_FRAME_COST;
+}
+
 /* ---- sending: contents of a slot */
 
 /* Contents of a slot. */
@@ -314,8 +311,7 @@ typedef struct spc_gateway_piece {
     spc_block_shared_t *block; /* in an arena */
 } spc_gateway_piece_t;
 
-static spc_gateway_piece_t spc_gateway_find_piece(const spc_gateway_t *gateway,
-                                                  const spc_slot_shared_t *slot) {
+static spc_gateway_piece_t find_piece(const spc_gateway_t *gateway, const spc_slot_shared_t *slot) {
     spc_gateway_piece_t piece = {.bytes = slot->payload.inlined, .length_bytes = slot->length_bytes};
     if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_RING) {
         piece.header = spc_segment_address(&gateway->segment, slot->payload.offset);
@@ -336,7 +332,7 @@ static bool is_later_part(const spc_slot_shared_t *slot) {
 /* Returns the head of the row and its contents to their owners. */
 static void give_back(spc_gateway_t *gateway, spc_gateway_row_t *row) {
     const spc_slot_shared_t *slot = spc_mailbox_peek(&row->reader);
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, slot);
+    const spc_gateway_piece_t piece = find_piece(gateway, slot);
     const uint32_t features = gateway->config->features;
     /* Else its owners have reclaimed the memory already, and may reuse it. */
     const bool is_kept = !spc_status_is_gone(gateway->status, row->destination);
@@ -383,7 +379,7 @@ static bool is_same(const spc_gateway_t *gateway, const spc_gateway_row_t *row,
     if (slot == NULL || row->leader != NULL || is_later_part(slot) || row->done != 0) {
         return false;
     }
-    const spc_gateway_piece_t head = spc_gateway_find_piece(gateway, slot);
+    const spc_gateway_piece_t head = find_piece(gateway, slot);
     return piece->block != NULL ? head.block == piece->block
                                 : head.header != NULL && head.bytes == piece->bytes;
 }
@@ -445,9 +441,8 @@ static uint32_t find_followers(spc_gateway_t *gateway, spc_gateway_row_t *row, s
 /* For a row whose head is one message to several nodes: groups the rows of the same sender with the same message at
  * their heads, this one first, which lead or follow from now on. Returns how many; 0: part of it has not been announced
  * yet, look again soon. */
-static uint32_t spc_gateway_cast(spc_gateway_t *gateway, spc_gateway_row_t *row,
-                                 const spc_slot_shared_t *slot, const spc_gateway_piece_t *piece,
-                                 spc_gateway_row_t *rows[]) {
+static uint32_t group_rows(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot,
+                           const spc_gateway_piece_t *piece, spc_gateway_row_t *rows[]) {
     uint32_t count = 0;
     if (!is_cast(slot, piece) || row->done != 0) {
         return find_followers(gateway, row, rows);
@@ -463,14 +458,14 @@ static uint32_t spc_gateway_cast(spc_gateway_t *gateway, spc_gateway_row_t *row,
         }
         if (!is_same(gateway, other, piece)) {
             misses = misses || is_missing(gateway, other, piece);
-        } else if (gateway->credit[other->destination] >= spc_gateway_cost(whole)) {
+        } else if (gateway->credit[other->destination] >= cost_of(whole)) {
             rows[count++] = other;
         }
     }
     if (misses && !defer(gateway, row)) {
         return 0;
     }
-    if (gateway->credit[row->destination] < spc_gateway_cost(whole)) {
+    if (gateway->credit[row->destination] < cost_of(whole)) {
         return 1; /* alone, part by part */
     }
     row->is_leader = count > 1;
@@ -502,7 +497,7 @@ static bool has_credit(const spc_gateway_t *gateway, spc_gateway_row_t *const ro
                        uint64_t bytes) {
     bool has = true;
     for (uint32_t i = 0; i < count && has; i++) {
-        has = is_gone(gateway, rows[i]) || gateway->credit[rows[i]->destination] >= spc_gateway_cost(bytes);
+        has = is_gone(gateway, rows[i]) || gateway->credit[rows[i]->destination] >= cost_of(bytes);
     }
     return has;
 }
@@ -535,27 +530,27 @@ static bool send_part(spc_gateway_t *gateway, spc_gateway_row_t *const rows[], u
     for (uint32_t i = 0; i < count; i++) {
         if (!is_gone(gateway, rows[i])) {
             list[frame.count++] = (uint16_t)rows[i]->destination;
-            gateway->credit[rows[i]->destination] -= spc_gateway_cost(length);
+            gateway->credit[rows[i]->destination] -= cost_of(length);
         }
         rows[i]->done += length;
     }
     pieces[0].length_bytes = spc_round_up(frame.count * sizeof(list[0]), 8);
     if (frame.count != 0) {
-        spc_gateway_queue(gateway, &frame, pieces, 2);
+        queue_frame(gateway, &frame, pieces, 2);
     }
     return true;
 }
 
 /* Sends all of the head of this row, or as much as may be, with the rows that follow it. True: the head is finished. */
 static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, slot);
+    const spc_gateway_piece_t piece = find_piece(gateway, slot);
     spc_gateway_row_t *rows[SPC_NODES_MAX];
     if (!row->is_leader && gateway->sources[row->destination].state >= SPC_NODE_FINISHED) {
         count_dropped(gateway, row, slot);
         give_back(gateway, row);
         return true;
     }
-    const uint32_t count = spc_gateway_cast(gateway, row, slot, &piece, rows);
+    const uint32_t count = group_rows(gateway, row, slot, &piece, rows);
     do {
         if (count == 0 || !send_part(gateway, rows, count, slot, &piece)) {
             return false;
@@ -572,10 +567,9 @@ static bool send_head(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_
 
 /* A communicator's memory, from its first member here: the block stays pinned for this gateway. */
 static void take_own(spc_gateway_t *gateway, spc_gateway_row_t *row, const spc_slot_shared_t *slot) {
-    const spc_gateway_piece_t piece = spc_gateway_find_piece(gateway, slot);
-    spc_gateway_fail(gateway, piece.block == NULL
-                                  ? SPC_EINVAL
-                                  : spc_gateway_add_area(gateway, (uint32_t)slot->tag, piece.block));
+    const spc_gateway_piece_t piece = find_piece(gateway, slot);
+    spc_gateway_fail(gateway,
+                     piece.block == NULL ? SPC_EINVAL : add_area(gateway, (uint32_t)slot->tag, piece.block));
     if (spc_mailbox_consume(&row->reader)) {
         spc_event_notify(&gateway->events[row->source], gateway->config->features);
     }
@@ -636,13 +630,7 @@ bool spc_gateway_send_are_empty(const spc_gateway_t *gateway, uint32_t source) {
     return empty;
 }
 
-void spc_gateway_send_note(const spc_gateway_t *gateway, bool *is_pending) {
-    for (uint32_t i = 0; i < gateway->row_count; i++) {
-        is_pending[i] = spc_mailbox_peek(&gateway->rows[i].reader) != NULL;
-    }
-}
-
-int spc_gateway_on_credit(spc_gateway_t *gateway, const spc_frame_t *frame) {
+static int on_credit(spc_gateway_t *gateway, const spc_frame_t *frame) {
     const uint32_t rank = (uint32_t)frame->tag;
     if (!spc_gateway_is_elsewhere(gateway, rank)
         || frame->total_bytes > gateway->window - gateway->credit[rank]) {
@@ -660,7 +648,7 @@ int spc_gateway_on_credit(spc_gateway_t *gateway, const spc_frame_t *frame) {
  * here keep of its messages beyond their shares (spc_inbox.h) are sent to its box with the credit that is given back,
  * and then whenever they change: there the bytes count against the sender's limit. */
 
-int spc_gateway_recv_create(spc_gateway_t *gateway) {
+static int create_sources(spc_gateway_t *gateway) {
     gateway->sources = calloc(gateway->nodes, sizeof(*gateway->sources));
     gateway->owed = calloc((size_t)gateway->config->boxes * gateway->nodes, sizeof(*gateway->owed));
     if (gateway->sources == NULL || gateway->owed == NULL) {
@@ -693,7 +681,7 @@ static void free_assembly(uint32_t rank, spc_gateway_assembly_t *assembly) {
     free(assembly);
 }
 
-void spc_gateway_drop_assemblies(spc_gateway_t *gateway, uint32_t rank) {
+static void drop_assemblies(spc_gateway_t *gateway, uint32_t rank) {
     spc_gateway_source_t *source = &gateway->sources[rank];
     while (source->assemblies != NULL) {
         spc_gateway_assembly_t *assembly = source->assemblies;
@@ -702,9 +690,9 @@ void spc_gateway_drop_assemblies(spc_gateway_t *gateway, uint32_t rank) {
     }
 }
 
-void spc_gateway_recv_destroy(spc_gateway_t *gateway) {
+static void destroy_sources(spc_gateway_t *gateway) {
     for (uint32_t rank = 0; gateway->sources != NULL && rank < gateway->nodes; rank++) {
-        spc_gateway_drop_assemblies(gateway, rank);
+        drop_assemblies(gateway, rank);
         spc_outbox_destroy(gateway->sources[rank].outbox);
         free(gateway->sources[rank].asked);
         free(gateway->sources[rank].lent);
@@ -772,7 +760,7 @@ static bool progress_receipts(spc_gateway_t *gateway) {
     return moved;
 }
 
-int spc_gateway_on_receipt(spc_gateway_t *gateway, const spc_frame_t *frame) {
+static int on_receipt(spc_gateway_t *gateway, const spc_frame_t *frame) {
     const uint32_t destination = (uint32_t)frame->tag;
     if (!spc_gateway_is_here(gateway, frame->source) || !spc_gateway_is_elsewhere(gateway, destination)) {
         return SPC_EINVAL;
@@ -817,7 +805,7 @@ static bool progress_lent(spc_gateway_t *gateway) {
     return moved;
 }
 
-int spc_gateway_on_lent(spc_gateway_t *gateway, const spc_frame_t *frame) {
+static int on_lent(spc_gateway_t *gateway, const spc_frame_t *frame) {
     const uint32_t destination = (uint32_t)frame->tag;
     if (!spc_gateway_is_here(gateway, frame->source) || !spc_gateway_is_elsewhere(gateway, destination)) {
         return SPC_EINVAL;
@@ -1049,23 +1037,13 @@ static bool progress_credit(spc_gateway_t *gateway) {
     return moved;
 }
 
-bool spc_gateway_source_holds(const spc_gateway_t *gateway, uint32_t rank, uint32_t destination) {
-    const spc_gateway_source_t *source = &gateway->sources[rank];
-    for (const spc_gateway_assembly_t *parts = source->assemblies; parts != NULL; parts = parts->next) {
-        for (uint32_t i = 0; i < parts->count; i++) {
-            if (parts->destinations[i] == (int32_t)destination) {
-                return true;
-            }
-        }
-    }
-    return spc_outbox_waiting(source->outbox, destination) != 0;
+/* True: all messages of this node are in the rows of their receivers, and all its arrivals in its lines. */
+static bool is_source_empty(const spc_gateway_t *gateway, uint32_t rank) {
+    return spc_outbox_is_empty(gateway->sources[rank].outbox) && are_arrivals_taken(gateway);
 }
 
-bool spc_gateway_source_is_empty(const spc_gateway_t *gateway, uint32_t rank) {
-    return spc_outbox_is_empty(gateway->sources[rank].outbox) && spc_gateway_arrivals_are_taken(gateway);
-}
-
-bool spc_gateway_recv_progress(spc_gateway_t *gateway) {
+/* Announces messages that have waited, sends receipts and what is lent, gives credit back. */
+static bool progress_sources(spc_gateway_t *gateway) {
     bool moved = false;
     for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
         moved = spc_outbox_flush(gateway->sources[gateway->ranks[i]].outbox) || moved;
@@ -1314,8 +1292,8 @@ static int take_ahead(spc_gateway_t *gateway, spc_gateway_area_t *area) {
     return status;
 }
 
-int spc_gateway_on_arrive(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
-    spc_gateway_area_t *area = spc_gateway_find_area(gateway, frame);
+static int on_arrive(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    spc_gateway_area_t *area = find_area(gateway, frame);
     if (frame->length_bytes < sizeof(area->boxes)) {
         return SPC_EINVAL;
     }
@@ -1350,7 +1328,8 @@ static void area_note(const spc_gateway_t *gateway, spc_gateway_area_t *area) {
     }
 }
 
-void spc_gateway_collective_note(spc_gateway_t *gateway) {
+/* Phases at which all members here have arrived. */
+static void note_phases(spc_gateway_t *gateway) {
     for (spc_gateway_area_t *area = gateway->areas; area != NULL; area = area->next) {
         area_note(gateway, area);
     }
@@ -1366,7 +1345,7 @@ static bool area_progress(spc_gateway_t *gateway, spc_gateway_area_t *area) {
     return sends;
 }
 
-bool spc_gateway_collective_progress(spc_gateway_t *gateway) {
+static bool progress_phases(spc_gateway_t *gateway) {
     bool moved = false;
     for (spc_gateway_area_t *area = gateway->areas; area != NULL; area = area->next) {
         moved = area_progress(gateway, area) || moved;
@@ -1385,7 +1364,8 @@ static void area_flush(spc_gateway_t *gateway, spc_gateway_area_t *area, uint32_
     }
 }
 
-void spc_gateway_collective_flush(spc_gateway_t *gateway, uint32_t rank) {
+/* Sends this node's contributions, though other nodes have not arrived; the server forwards them at once. */
+static void flush_phases(spc_gateway_t *gateway, uint32_t rank) {
     for (spc_gateway_area_t *area = gateway->areas; area != NULL; area = area->next) {
         for (uint32_t i = 0; i < area->size; i++) {
             if (area->members[i] == rank) {
@@ -1397,8 +1377,8 @@ void spc_gateway_collective_flush(spc_gateway_t *gateway, uint32_t rank) {
 
 /* ---- arrivals: nodes that close communicators */
 
-int spc_gateway_on_left(spc_gateway_t *gateway, const spc_frame_t *frame) {
-    spc_gateway_area_t *area = spc_gateway_find_area(gateway, frame);
+static int on_left(spc_gateway_t *gateway, const spc_frame_t *frame) {
+    spc_gateway_area_t *area = find_area(gateway, frame);
     for (uint32_t i = 0; area != NULL && area->block != NULL && i < area->size; i++) {
         area->leaves[i] = area->leaves[i] || area->members[i] == frame->source;
     }
@@ -1407,8 +1387,7 @@ int spc_gateway_on_left(spc_gateway_t *gateway, const spc_frame_t *frame) {
 
 /* Once all messages that it sent are in the rows of their receivers. */
 static void make_left_known(spc_gateway_t *gateway, spc_gateway_area_t *area, uint32_t member, bool *moved) {
-    if (!area->leaves[member] || area->has_left[member]
-        || !spc_gateway_source_is_empty(gateway, area->members[member])) {
+    if (!area->leaves[member] || area->has_left[member] || !is_source_empty(gateway, area->members[member])) {
         return;
     }
     /* Release: the messages announced here are visible with it. Pairs with spc_comm_has_left. */
@@ -1450,22 +1429,8 @@ static bool progress_left(spc_gateway_t *gateway, spc_gateway_area_t *area, bool
     return left == area->here;
 }
 
-bool spc_gateway_is_leaving(const spc_gateway_t *gateway, uint32_t rank) {
-    for (const spc_gateway_area_t *area = gateway->areas->next; area != NULL; area = area->next) {
-        for (uint32_t i = 0; i < area->size; i++) {
-            if (area->members[i] != rank || area->has_left[i]) {
-                continue;
-            }
-            /* Acquire: as in progress_left. */
-            if (area->leaves[i] || atomic_load_explicit(&area->area.left[i], memory_order_acquire) != 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-bool spc_gateway_areas_progress(spc_gateway_t *gateway) {
+/* Announces members here that have closed their communicators; gives up areas that no node here uses any more. */
+static bool progress_areas(spc_gateway_t *gateway) {
     bool moved = false;
     spc_gateway_area_t **at = &gateway->areas->next;
     while (*at != NULL) {
@@ -1475,10 +1440,228 @@ bool spc_gateway_areas_progress(spc_gateway_t *gateway) {
             area_note(gateway, area);
             (void)area_progress(gateway, area);
             *at = area->next;
-            spc_gateway_destroy_area(gateway, area);
+            destroy_area(gateway, area);
         } else {
             at = &area->next;
         }
     }
     return moved;
+}
+
+/* ---- life of nodes (present, ended, gone)
+ *
+ * It is announced to the other boxes, and made known here as other boxes announce it.
+ *
+ * The gateway announces the end of a node after all messages of that node, and makes it known once all of them are in
+ * the rows of their receivers: a node that sees the end sees the messages, as in one box. */
+
+static int create_lives(spc_gateway_t *gateway) {
+    gateway->told = calloc(gateway->nodes, sizeof(*gateway->told));
+    gateway->told_gone = calloc(gateway->nodes, sizeof(*gateway->told_gone));
+    gateway->told_notes = calloc((size_t)gateway->nodes * SPC_NOTE_KINDS, sizeof(*gateway->told_notes));
+    return gateway->told != NULL && gateway->told_gone != NULL && gateway->told_notes != NULL ? SPC_OK
+                                                                                              : SPC_ENOMEM;
+}
+
+/* ---- life of nodes: announcing */
+
+static void tell_state(spc_gateway_t *gateway, uint32_t rank, uint32_t state, bool is_gone) {
+    const int32_t reason = state == SPC_NODE_LIVE ? spc_status_process(gateway->status, rank)
+                                                  : atomic_load_explicit(&gateway->status->line[rank].reason,
+                                                                         memory_order_relaxed);
+    const spc_frame_t frame = {.kind = SPC_FRAME_STATUS,
+                               .flags = SPC_FRAME_OTHERS,
+                               .source = (uint16_t)rank,
+                               .tag = reason,
+                               .total_bytes = state,
+                               .offset = is_gone};
+    spc_gateway_send(gateway, &frame, NULL, 0);
+    gateway->told[rank] = state;
+    gateway->told_gone[rank] = is_gone;
+}
+
+/* A note that is being written is sent later: its writer notifies when it is complete. */
+static void tell_note(spc_gateway_t *gateway, uint32_t rank, spc_note_kind_t kind, bool *moved) {
+    uint32_t *told = &gateway->told_notes[rank * SPC_NOTE_KINDS + kind];
+    const uint32_t version = spc_note_version(spc_gateway_notes(gateway, rank), kind);
+    spc_note_t note;
+    if (version == *told || !spc_note_read(spc_gateway_notes(gateway, rank), kind, &note)) {
+        return;
+    }
+    const spc_frame_t frame = {
+        .kind = SPC_FRAME_NOTE, .flags = SPC_FRAME_OTHERS, .source = (uint16_t)rank, .tag = (int32_t)kind};
+    spc_gateway_send(gateway, &frame, &note, sizeof(note));
+    *told = version;
+    *moved = true;
+}
+
+static void progress_node(spc_gateway_t *gateway, uint32_t rank, bool *moved) {
+    const uint32_t state = spc_status_state(gateway->status, rank);
+    /* After the state, since `gone` comes first: one frame carries both. The state alone indicates news. */
+    const bool is_gone = state >= SPC_NODE_FINISHED && spc_status_is_gone(gateway->status, rank);
+    tell_note(gateway, rank, SPC_NOTE_CALL, moved);
+    tell_note(gateway, rank, SPC_NOTE_END, moved); /* written before the node ends */
+    if (state == gateway->told[rank] && is_gone == gateway->told_gone[rank]) {
+        return;
+    }
+    if (state >= SPC_NODE_FINISHED) {
+        /* A node that ends because of a lost connection is no news for others: they would name it, not the loss, if
+         * they learnt of it first. The mark was set before the node's wait ended, so it is seen here. */
+        const bool is_disconnected = spc_status_state(gateway->status, gateway->nodes) == SPC_NODE_DIED;
+        if (is_disconnected || !spc_gateway_send_are_empty(gateway, rank)) {
+            return;
+        }
+        flush_phases(gateway, rank);
+    }
+    tell_state(gateway, rank, state, is_gone);
+    *moved = true;
+}
+
+/* ---- life of nodes: making known */
+
+static int on_note(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    spc_note_t note;
+    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->length_bytes != sizeof(note)
+        || (frame->tag != SPC_NOTE_CALL && frame->tag != SPC_NOTE_END)) {
+        return SPC_EINVAL;
+    }
+    memcpy(&note, body, sizeof(note));
+    spc_note_write(spc_gateway_notes(gateway, frame->source), (spc_note_kind_t)frame->tag, &note);
+    return SPC_OK;
+}
+
+static void note_gone(spc_gateway_t *gateway, uint32_t box) {
+    bool are_gone = true;
+    for (uint32_t rank = 0; rank < gateway->nodes && are_gone; rank++) {
+        are_gone = spc_segment_box(&gateway->segment, rank) != box || gateway->sources[rank].is_gone;
+    }
+    gateway->gone |= (uint64_t)are_gone << box;
+}
+
+static int on_status(spc_gateway_t *gateway, const spc_frame_t *frame) {
+    if (!spc_gateway_is_elsewhere(gateway, frame->source) || frame->total_bytes > SPC_NODE_DIED) {
+        return SPC_EINVAL;
+    }
+    spc_gateway_source_t *source = &gateway->sources[frame->source];
+    if (frame->total_bytes == SPC_NODE_LIVE) {
+        spc_status_set_live(gateway->status, frame->source, frame->tag);
+        return SPC_OK;
+    }
+    source->state = (uint32_t)frame->total_bytes;
+    source->reason = frame->tag;
+    source->is_gone = frame->offset != 0;
+    source->is_known = false;
+    note_gone(gateway, spc_segment_box(&gateway->segment, frame->source));
+    return SPC_OK;
+}
+
+static bool make_known(spc_gateway_t *gateway, uint32_t rank) {
+    spc_gateway_source_t *source = &gateway->sources[rank];
+    const uint32_t features = gateway->config->features;
+    if (source->state < SPC_NODE_FINISHED) {
+        return false;
+    }
+    drop_assemblies(gateway, rank); /* messages that it did not finish */
+    if (!is_source_empty(gateway, rank)) {
+        return false;
+    }
+    if (source->is_gone) { /* first, as in the node's own box */
+        spc_status_set_gone(gateway->status, rank, gateway->events, gateway->nodes + 1, features);
+    }
+    spc_status_end(gateway->status, rank, (spc_node_state_t)source->state, source->reason, gateway->events,
+                   gateway->nodes + 1, features);
+    source->is_known = true;
+    return true;
+}
+
+/* ---- the last message: a box whose nodes are gone stays until it has got, and counted, all messages for them */
+
+void spc_gateway_shut_down(spc_gateway_t *gateway, uint64_t boxes) {
+    for (uint32_t box = 0; box < gateway->config->boxes; box++) {
+        if ((boxes & ~gateway->told_shutdown) >> box & 1) {
+            const spc_frame_t frame = {
+                .kind = SPC_FRAME_SHUTDOWN, .source = (uint16_t)gateway->box, .destination = (uint16_t)box};
+            spc_gateway_send(gateway, &frame, NULL, 0);
+        }
+    }
+    gateway->told_shutdown |= boxes;
+}
+
+static int on_shutdown(spc_gateway_t *gateway, const spc_frame_t *frame) {
+    if (frame->source >= gateway->config->boxes || frame->source == gateway->box) {
+        return SPC_EINVAL;
+    }
+    gateway->shutdown |= UINT64_C(1) << frame->source;
+    return SPC_OK;
+}
+
+/* Announces ends of nodes here, and makes known those of nodes elsewhere. True: something was done. */
+static bool progress_lives(spc_gateway_t *gateway) {
+    bool moved = (gateway->gone & ~gateway->told_shutdown) != 0;
+    spc_gateway_shut_down(gateway, gateway->gone);
+    for (uint32_t i = 0; i < gateway->here; i++) {
+        progress_node(gateway, gateway->ranks[i], &moved);
+    }
+    for (uint32_t i = gateway->here; i < gateway->nodes; i++) {
+        const uint32_t rank = gateway->ranks[i];
+        if (!gateway->sources[rank].is_known && make_known(gateway, rank)) {
+            moved = true;
+        }
+    }
+    return moved;
+}
+
+/* ---- the calls of the two threads */
+
+int spc_gateway_traffic_take(spc_gateway_t *gateway, const spc_frame_t *frame, const unsigned char *body) {
+    switch (frame->kind) {
+    case SPC_FRAME_MESSAGE:
+        return spc_gateway_on_message(gateway, frame, body);
+    case SPC_FRAME_CREDIT:
+        return on_credit(gateway, frame);
+    case SPC_FRAME_ARRIVE:
+        return on_arrive(gateway, frame, body);
+    case SPC_FRAME_RECEIPT:
+        return on_receipt(gateway, frame);
+    case SPC_FRAME_LENT:
+        return on_lent(gateway, frame);
+    case SPC_FRAME_STATUS:
+        return on_status(gateway, frame);
+    case SPC_FRAME_LEFT:
+        return on_left(gateway, frame);
+    case SPC_FRAME_SHUTDOWN:
+        return on_shutdown(gateway, frame);
+    case SPC_FRAME_NOTE:
+        return on_note(gateway, frame, body);
+    default:
+        return SPC_EINVAL;
+    }
+}
+
+/* Phases are noted first, and sent once the messages of the rows are on their way; ends go last. */
+bool spc_gateway_traffic_progress(spc_gateway_t *gateway) {
+    note_phases(gateway);
+    bool moved = spc_gateway_send_progress(gateway);
+    moved = progress_phases(gateway) || moved;
+    moved = progress_sources(gateway) || moved;
+    moved = progress_areas(gateway) || moved;
+    return progress_lives(gateway) || moved;
+}
+
+int spc_gateway_traffic_create(spc_gateway_t *gateway) {
+    int (*const steps[])(spc_gateway_t *) = {create_rows, create_sources, create_areas, create_lives};
+    int status = SPC_OK;
+    for (size_t i = 0; status == SPC_OK && i < sizeof(steps) / sizeof(steps[0]); i++) {
+        status = steps[i](gateway);
+    }
+    return status;
+}
+
+void spc_gateway_traffic_destroy(spc_gateway_t *gateway) {
+    destroy_areas(gateway);
+    destroy_sources(gateway);
+    free(gateway->rows);
+    free(gateway->told_notes);
+    free(gateway->told_gone);
+    free(gateway->told);
 }
