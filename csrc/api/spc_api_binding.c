@@ -52,13 +52,13 @@ int spc_api_binding_join(spc_comm_t **core) {
         fprintf(stderr, "spcomm: %s\n", spcomm_last_error());
         return status;
     }
-    spc_api_at_end = end_in_c;
+    comm->at_end = end_in_c;
     *core = comm->core;
     return SPC_OK;
 }
 
 int spc_api_binding_leave(void) {
-    spcomm_t *root = spc_api_root();
+    spcomm_t *root = spcomm_current();
     return spc_api_binding.core == NULL && root != NULL ? spcomm_shutdown(root, SPCOMM_FOREVER) : SPC_OK;
 }
 
@@ -78,18 +78,21 @@ static void name_call(spc_comm_t *core, const char *call, char *text, size_t roo
 
 /* As the program's root explains it, in this communicator. */
 static void explain_in_c(spc_comm_t *core, int status, const char *call, char *text, size_t room) {
-    char doing[SPC_NOTE_WORDS_BYTES] = "";
-    const spcomm_t *root = spc_api_root();
+    const spcomm_t *root = spcomm_current();
     core = core != NULL ? core : root->core;
     spcomm_t view = {.core = core,
                      .rank = spc_comm_rank(core),
                      .size = spc_comm_size(core),
                      .root = &view,
+                     .program = root->program,
                      .asked_for_one = root->asked_for_one};
-    spc_api_note_line = spc_api_binding.note_line;
     if (status == SPC_EMISMATCH) {
-        name_call(view.core, call, doing, sizeof(doing));
-        (void)spc_api_fail_collective(&view, status, call, doing);
+        spc_note_t mine = {.line = 0};
+        name_call(view.core, call, mine.words, sizeof(mine.words));
+        if (spc_api_binding.note_line != NULL) {
+            spc_api_binding.note_line(&mine);
+        }
+        (void)spc_api_fail_collective(&view, status, call, &mine);
     } else {
         (void)spc_api_fail(&view, status, "%s", call);
     }
@@ -102,7 +105,7 @@ static void explain_in_c(spc_comm_t *core, int status, const char *call, char *t
 void spc_api_binding_explain(spc_comm_t *core, int status, const char *call, char *text, size_t room) {
     if (spc_api_binding.explain != NULL && core != NULL) {
         spc_api_binding.explain(core, status, call, text, room);
-    } else if (spc_api_root() != NULL) {
+    } else if (spcomm_current() != NULL) {
         explain_in_c(core, status, call, text, room);
     } else {
         (void)snprintf(text, room, "%s", spc_error_message(status));
@@ -115,5 +118,6 @@ _Noreturn void spc_api_binding_abort(int exit_code) {
 }
 
 void spc_api_binding_trace(spc_comm_t *core, const char *call) {
-    spc_comm_trace_call(core, spc_api_call_number(spc_comm_trace(core), call), 0, 0);
+    const spcomm_t view = {.core = core};
+    (void)spc_api_enter(&view, call);
 }

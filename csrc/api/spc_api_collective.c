@@ -13,7 +13,7 @@
 #define CALL_BYTES 64
 
 /* SPC_OK if such a root exists; else SPC_ERANK, with its sentence. */
-static int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t root) {
+static int check_root(const spcomm_t *comm, const char *call, int32_t root) {
     if (root >= 0 && (uint32_t)root < comm->size) {
         return SPC_OK;
     }
@@ -23,7 +23,7 @@ static int spc_api_check_root(const spcomm_t *comm, const char *call, int32_t ro
 /* ---- data: state that a call leaves for its continuation */
 
 /* False: another thread is inside one, or this thread's handler; the sentence reports which. */
-static bool spc_api_enter_collective(spcomm_t *comm, const char *call) {
+static bool enter_collective(spcomm_t *comm, const char *call) {
     /* Acquire pairs with the release in leave: the state that the last thread left is visible. */
     if (atomic_exchange_explicit(&comm->inside, true, memory_order_acquire)) {
         (void)spc_api_fail(comm, SPC_EBUSY, "%s", call);
@@ -32,7 +32,7 @@ static bool spc_api_enter_collective(spcomm_t *comm, const char *call) {
     return true;
 }
 
-static void spc_api_leave_collective(spcomm_t *comm) { /* pairs with enter */
+static void leave_collective(spcomm_t *comm) { /* pairs with enter */
     atomic_store_explicit(&comm->inside, false, memory_order_release);
 }
 
@@ -280,7 +280,7 @@ static int run(exchange_t *exchange) {
 static int gather(exchange_t *exchange) {
     spcomm_t *comm = exchange->comm;
     int status = spc_api_check(comm, exchange->name);
-    status = status == SPC_OK ? spc_api_check_root(comm, exchange->name, exchange->root) : status;
+    status = status == SPC_OK ? check_root(comm, exchange->name, exchange->root) : status;
     if (status != SPC_OK) {
         return status;
     }
@@ -291,12 +291,12 @@ static int gather(exchange_t *exchange) {
     if (exchange->messages == NULL && !may_be_null) {
         return spc_api_refuse(SPC_EINVAL, "%s: the place for what comes is NULL", exchange->name);
     }
-    if (!spc_api_enter_collective(comm, exchange->name)) {
+    if (!enter_collective(comm, exchange->name)) {
         return SPC_EBUSY;
     }
     status = run(exchange);
     free(exchange->encoded);
-    spc_api_leave_collective(comm);
+    leave_collective(comm);
     return status;
 }
 
@@ -475,12 +475,13 @@ static void describe(const array_call_t *call, char *text, size_t bytes) {
 }
 
 static int fail(const array_call_t *call, int status) {
-    char doing[SPC_NOTE_WORDS_BYTES];
+    spc_note_t mine;
     const bool is_described = status == SPC_EMISMATCH && call->core.kind == SPC_KIND_ARRAY;
     if (is_described) {
-        describe(call, doing, sizeof(doing));
+        mine = (spc_note_t){.line = 0};
+        describe(call, mine.words, sizeof(mine.words));
     }
-    return spc_api_fail_collective(call->comm, status, call->name, is_described ? doing : NULL);
+    return spc_api_fail_collective(call->comm, status, call->name, is_described ? &mine : NULL);
 }
 
 /* ---- arrays: checks */
@@ -702,17 +703,17 @@ static int combine_entered(array_call_t *call) {
 
 /* All arguments are checked. */
 static int enter(array_call_t *call) {
-    if (!spc_api_enter_collective(call->comm, call->name)) {
+    if (!enter_collective(call->comm, call->name)) {
         return SPC_EBUSY;
     }
     const int status = combine_entered(call);
-    spc_api_leave_collective(call->comm);
+    leave_collective(call->comm);
     return status;
 }
 
 static int prepare(array_call_t *call, int32_t op, int32_t root) {
     int status = spc_api_check(call->comm, call->name);
-    status = status == SPC_OK ? spc_api_check_root(call->comm, call->name, root) : status;
+    status = status == SPC_OK ? check_root(call->comm, call->name, root) : status;
     status = status == SPC_OK ? check_operator(call, op) : status;
     if (status != SPC_OK) {
         return status;

@@ -308,8 +308,8 @@ void spcomm_message_free(spcomm_message_t *message) {
 }
 
 /* spc_api_decode, with its failure handled: the message goes back to its place, with a sentence. */
-static int spc_api_hand_over(spcomm_t *comm, const char *call, spc_message_t *found, bool any,
-                             spcomm_message_t *message) {
+static int hand_over(spcomm_t *comm, const char *call, spc_message_t *found, bool any,
+                     spcomm_message_t *message) {
     int32_t source = found->source;
     const char *name = format_name(found->format);
     char tag[24] = "";
@@ -335,6 +335,12 @@ static int spc_api_hand_over(spcomm_t *comm, const char *call, spc_message_t *fo
         call, source, tag, name);
 }
 
+static int check_tag(const char *call, int32_t tag) {
+    return tag >= 0 ? SPC_OK
+                    : spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d", call, tag,
+                                     SPCOMM_TAG_MAX);
+}
+
 /* ---- handlers of active messages
  *
  * The core files their messages under a context of their own (spc_comm_handle). The call that finds them takes them
@@ -356,7 +362,7 @@ static bool has_handlers(const spcomm_t *comm) {
     return atomic_load_explicit(&comm->handler_count, memory_order_relaxed) != 0;
 }
 
-static bool spc_api_has_handler(spcomm_t *comm, int32_t tag) {
+static bool has_handler(spcomm_t *comm, int32_t tag) {
     if (!has_handlers(comm)) {
         return false;
     }
@@ -395,12 +401,9 @@ int spcomm_handler(spcomm_t *comm, int32_t tag, spcomm_handler_t *handler, void 
     const spc_api_handler_t made = {tag, handler, argument};
     SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
+    status = status == SPC_OK ? check_tag(call, tag) : status;
     if (status != SPC_OK) {
         return status;
-    }
-    if (tag < 0) {
-        return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d", call, tag,
-                              SPCOMM_TAG_MAX);
     }
     if (handler == NULL) {
         return spc_api_refuse(
@@ -410,14 +413,6 @@ int spcomm_handler(spcomm_t *comm, int32_t tag, spcomm_handler_t *handler, void 
     status = add_handler(comm, &made);
     pthread_mutex_unlock(&comm->lock);
     return spc_api_fail(comm, status, "%s", call);
-}
-
-void spc_api_drop_handlers(spcomm_t *comm) {
-    pthread_mutex_lock(&comm->lock);
-    atomic_store_explicit(&comm->handler_count, 0, memory_order_relaxed);
-    free(comm->handlers);
-    comm->handlers = NULL;
-    pthread_mutex_unlock(&comm->lock);
 }
 
 /* ---- handlers: calling */
@@ -452,8 +447,7 @@ static void record(const spcomm_t *comm, spc_trace_kind_t kind, const spcomm_mes
     spc_trace_record(trace, &event);
 }
 
-/* Calls the handlers of messages that have come. SPC_OK; SPC_EINTERRUPTED: a handler ended this call. */
-static int spc_api_run_handlers(spcomm_t *comm) {
+int spc_api_run_handlers(spcomm_t *comm) {
     spcomm_message_t message;
     spc_api_handler_t handler;
     while (has_handlers(comm) && take(comm, &message, &handler)) {
@@ -461,48 +455,44 @@ static int spc_api_run_handlers(spcomm_t *comm) {
         const int answer = handler.function(comm, &message, handler.argument);
         record(comm, SPC_TRACE_HANDLED, NULL);
         if (answer != 0) {
-            *spc_api_ended_by() = handler.tag;
+            spc_api_last_outcome()->ended_by = handler.tag;
             return SPC_EINTERRUPTED;
         }
     }
     return SPC_OK;
 }
 
-int spc_api_handle(void *argument) {
-    (void)argument;
-    int status = SPC_OK;
-    for (spcomm_t *comm = spc_api_last(); comm != NULL && status == SPC_OK; comm = comm->next) {
-        status = spc_api_run_handlers(comm);
-    }
-    return status;
-}
-
 #define CALL_BYTES 120
 
-/* ---- destinations */
+/* ---- sending */
 
-typedef struct spc_api_targets {
+/* A call that sends: to one node, if it has no other destination. */
+typedef struct sending {
+    const char *name; /* a literal, "spcomm_send()" */
+    const spcomm_data_t *data;
+    int32_t tag; /* unless coordinated */
+    enum { TO_ONE, TO_SET, TO_ALL } to;
+    int32_t dest;
+    const spcomm_destination_t *set;
+    bool coordinated;
+    bool ahead; /* the caller receives next, as after coordinated ones */
+} sending_t;
+
+typedef struct targets {
     uint32_t count;
     int32_t ranks[SPCOMM_DESTINATION_RANKS];
-} spc_api_targets_t;
+} targets_t;
 
-/* SPC_ERANK, SPC_EINVAL with a sentence. */
-static int spc_api_targets_one(const spcomm_t *comm, const char *call, int32_t dest,
-                               spc_api_targets_t *targets) {
-    targets->count = 0;
-    if (dest == SPCOMM_PROC_NULL) {
-        return SPC_OK;
-    }
-    if (dest < 0 || (uint32_t)dest >= comm->size) {
-        return spc_api_refuse_rank(comm, call, dest, "", ", and SPCOMM_PROC_NULL");
-    }
-    targets->count = 1;
+static int target_one(const spcomm_t *comm, const char *call, int32_t dest, targets_t *targets) {
+    targets->count = dest == SPCOMM_PROC_NULL ? 0 : 1;
     targets->ranks[0] = dest;
-    return SPC_OK;
+    return targets->count == 0 || (dest >= 0 && (uint32_t)dest < comm->size)
+               ? SPC_OK
+               : spc_api_refuse_rank(comm, call, dest, "", ", and SPCOMM_PROC_NULL");
 }
 
-static int spc_api_targets_set(const spcomm_t *comm, const char *call, const spcomm_destination_t *dest,
-                               spc_api_targets_t *targets) {
+static int target_set(const spcomm_t *comm, const char *call, const spcomm_destination_t *dest,
+                      targets_t *targets) {
     if (dest == NULL) {
         return spc_api_refuse(SPC_EINVAL, "%s: dest is NULL; give a set, which may be empty", call);
     }
@@ -515,82 +505,97 @@ static int spc_api_targets_set(const spcomm_t *comm, const char *call, const spc
     return SPC_OK;
 }
 
-static void spc_api_targets_all(const spcomm_t *comm, spc_api_targets_t *targets) {
+static int target_all(const spcomm_t *comm, targets_t *targets) {
     targets->count = comm->size;
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         targets->ranks[rank] = (int32_t)rank;
     }
+    return SPC_OK;
 }
 
-/* ---- sending */
+/* SPC_ERANK, SPC_EINVAL with a sentence. */
+static int find_targets(const spcomm_t *comm, const sending_t *sending, targets_t *targets) {
+    switch (sending->to) {
+    case TO_ONE:
+        return target_one(comm, sending->name, sending->dest, targets);
+    case TO_SET:
+        return target_set(comm, sending->name, sending->set, targets);
+    default:
+        return target_all(comm, targets);
+    }
+}
 
-/* `ahead`: the caller receives next. */
-static int transmit(spcomm_t *comm, const char *call, const spc_api_targets_t *targets, int32_t tag,
-                    const spcomm_data_t *data, uint64_t deadline_ns, bool ahead) {
+/* An empty set begins a cycle of coordinated messages, too: there the core has to be called. */
+static int transmit(spcomm_t *comm, const sending_t *sending, const targets_t *targets,
+                    uint64_t deadline_ns) {
     spc_api_encoded_t encoded;
     spc_send_call_t send;
-    if (tag < 0) {
-        return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d", call, tag,
-                              SPCOMM_TAG_MAX);
-    }
-    int status = spc_api_encode(call, data, &encoded);
-    if (status != SPC_OK || targets->count == 0) {
+    int status = check_tag(sending->name, sending->tag);
+    status = status == SPC_OK ? spc_api_encode(sending->name, sending->data, &encoded) : status;
+    if (status != SPC_OK || (targets->count == 0 && !sending->coordinated)) {
         return status;
     }
-    status = spc_comm_try_send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER, tag,
-                               &encoded.payload, &send);
+    status = sending->coordinated
+                 ? spc_comm_coordinated_try_send(comm->core, targets->ranks, targets->count, &encoded.payload,
+                                                 &send)
+                 : spc_comm_try_send(comm->core, targets->ranks, targets->count, SPC_CONTEXT_USER,
+                                     sending->tag, &encoded.payload, &send);
     if (status == SPC_EAGAIN) {
-        status = spc_comm_finish_send(comm->core, &send, ahead, deadline_ns);
+        status = spc_comm_finish_send(comm->core, &send, sending->ahead || sending->coordinated, deadline_ns);
     }
-    return spc_api_fail(comm, status, "%s", call);
+    return spc_api_fail(comm, status, "%s", sending->name);
+}
+
+__attribute__((always_inline)) static inline int send(spcomm_t *comm, const sending_t *sending,
+                                                      int64_t timeout_ns) {
+    targets_t targets;
+    SPC_API_RECORD(comm, sending->name);
+    int status = spc_api_check(comm, sending->name);
+    status = status == SPC_OK ? find_targets(comm, sending, &targets) : status;
+    return status == SPC_OK ? transmit(comm, sending, &targets, spc_clock_deadline_ns(timeout_ns)) : status;
 }
 
 int spcomm_send(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
-    static const char call[] = "spcomm_send()";
-    spc_api_targets_t targets;
-    SPC_API_RECORD(comm, call);
-    int status = spc_api_check(comm, call);
-    status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
-    return status == SPC_OK
-               ? transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), false)
-               : status;
+    const sending_t sending = {"spcomm_send()", &data, tag, .dest = dest};
+    return send(comm, &sending, timeout_ns);
 }
 
 int spcomm_send_set(spcomm_t *comm, const spcomm_destination_t *dest, int32_t tag, spcomm_data_t data,
                     int64_t timeout_ns) {
-    static const char call[] = "spcomm_send_set()";
-    spc_api_targets_t targets;
-    SPC_API_RECORD(comm, call);
-    int status = spc_api_check(comm, call);
-    status = status == SPC_OK ? spc_api_targets_set(comm, call, dest, &targets) : status;
-    return status == SPC_OK
-               ? transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), false)
-               : status;
+    const sending_t sending = {"spcomm_send_set()", &data, tag, .to = TO_SET, .set = dest};
+    return send(comm, &sending, timeout_ns);
 }
 
 int spcomm_send_all(spcomm_t *comm, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
-    static const char call[] = "spcomm_send_all()";
-    spc_api_targets_t targets;
-    SPC_API_RECORD(comm, call);
-    int status = spc_api_check(comm, call);
-    if (status != SPC_OK) {
-        return status;
-    }
-    spc_api_targets_all(comm, &targets);
-    return transmit(comm, call, &targets, tag, &data, spc_clock_deadline_ns(timeout_ns), false);
+    const sending_t sending = {"spcomm_send_all()", &data, tag, .to = TO_ALL};
+    return send(comm, &sending, timeout_ns);
+}
+
+int spcomm_coordinated_send(spcomm_t *comm, int32_t dest, spcomm_data_t data, int64_t timeout_ns) {
+    const sending_t sending = {"spcomm_coordinated_send()", &data, .dest = dest, .coordinated = true};
+    return send(comm, &sending, timeout_ns);
+}
+
+int spcomm_coordinated_send_set(spcomm_t *comm, const spcomm_destination_t *dest, spcomm_data_t data,
+                                int64_t timeout_ns) {
+    const sending_t sending = {"spcomm_coordinated_send_set()", &data, .to = TO_SET, .set = dest,
+                               .coordinated = true};
+    return send(comm, &sending, timeout_ns);
+}
+
+int spcomm_coordinated_send_all(spcomm_t *comm, spcomm_data_t data, int64_t timeout_ns) {
+    const sending_t sending = {"spcomm_coordinated_send_all()", &data, .to = TO_ALL, .coordinated = true};
+    return send(comm, &sending, timeout_ns);
 }
 
 int spcomm_ssend(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t data, int64_t timeout_ns) {
     static const char call[] = "spcomm_ssend()";
-    spc_api_targets_t targets;
+    targets_t targets;
     spc_api_encoded_t encoded;
     SPC_API_RECORD(comm, call);
     int status = spc_api_check(comm, call);
-    status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
-    if (status == SPC_OK && tag < 0) {
-        return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d", call, tag,
-                              SPCOMM_TAG_MAX);
-    }
+    status = status == SPC_OK ? target_one(comm, call, dest, &targets) : status;
+    status = status == SPC_OK ? check_tag(call, tag) : status;
     if (status == SPC_OK && (uint32_t)dest == comm->rank && spc_process_threads() == 1) {
         return spc_api_refuse(SPC_ERANK,
                               "%s: node %d is this one, and has no other thread that could receive, so the "
@@ -655,13 +660,31 @@ static int prepare(spcomm_t *comm, query_t *query, const void *result) {
         return spc_api_refuse(SPC_ETAG, "%s: there is no tag %d; tags are 0 to %d, and SPCOMM_ANY",
                               describe(query, call), query->tag, SPCOMM_TAG_MAX);
     }
-    if (spc_api_has_handler(comm, query->tag)) {
+    if (has_handler(comm, query->tag)) {
         return spc_api_refuse(SPC_ETAG, "%s: messages with tag %d are for the handler of that tag",
                               describe(query, call), query->tag);
     }
     query->core_source = query->source == SPCOMM_ANY ? SPC_ANY_SOURCE : query->source;
     query->core_tag = query->tag == SPCOMM_ANY ? SPC_ANY_TAG : query->tag;
     return SPC_OK;
+}
+
+/* Also tells of a message that nearly matches. Not inline: receives that succeed would pay for its registers. */
+__attribute__((noinline)) static int fail_receive(spcomm_t *comm, int status, const char *call,
+                                                  const query_t *query) {
+    (void)spc_api_fail(comm, status, "%s", call);
+    const bool may_be_near = status == SPC_ELOST || status == SPC_EFINISHED || status == SPC_ETIMEDOUT;
+    char *near =
+        may_be_near ? spc_comm_explain_near(comm->core, SPC_CONTEXT_USER, query->core_source, query->core_tag)
+                    : NULL;
+    char *reason = near != NULL ? strdup(spcomm_last_error()) : NULL;
+    if (reason != NULL) {
+        const bool has_end = strchr(".)", reason[strlen(reason) - 1]) != NULL;
+        (void)spc_api_refuse(status, "%s%s\n%s", reason, has_end ? "" : ".", near);
+    }
+    free(reason);
+    free(near);
+    return status;
 }
 
 /* Turns the outcome of a core receive into a status. */
@@ -677,9 +700,9 @@ static int conclude(spcomm_t *comm, const query_t *query, int status, spc_messag
     }
     describe(query, call);
     if (status == SPC_OK) {
-        return spc_api_hand_over(comm, call, found, any, message);
+        return hand_over(comm, call, found, any, message);
     }
-    return spc_api_fail_receive(comm, status, call, query->core_source, query->core_tag);
+    return fail_receive(comm, status, call, query);
 }
 
 /* Whether a prepared receive is from no node: then this is its message. Its memory is not written to. */
@@ -732,12 +755,12 @@ int spcomm_sendrecv(spcomm_t *comm, int32_t dest, int32_t tag, spcomm_data_t dat
                     int32_t recv_tag, int64_t timeout_ns, spcomm_message_t *message) {
     query_t query = {"spcomm_sendrecv", source, recv_tag, 0, 0};
     const uint64_t deadline_ns = spc_clock_deadline_ns(timeout_ns);
-    spc_api_targets_t targets;
+    const sending_t sending = {"spcomm_sendrecv()", &data, tag, .dest = dest, .ahead = true};
+    targets_t targets;
     SPC_API_RECORD(comm, query.name);
     int status = prepare(comm, &query, message);
-    status = status == SPC_OK ? spc_api_targets_one(comm, "spcomm_sendrecv()", dest, &targets) : status;
-    status = status == SPC_OK ? transmit(comm, "spcomm_sendrecv()", &targets, tag, &data, deadline_ns, true)
-                              : status;
+    status = status == SPC_OK ? target_one(comm, sending.name, dest, &targets) : status;
+    status = status == SPC_OK ? transmit(comm, &sending, &targets, deadline_ns) : status;
     return status == SPC_OK ? receive_until(comm, &query, deadline_ns, false, message) : status;
 }
 
@@ -818,56 +841,6 @@ int spcomm_poll(spcomm_t *comm, uint64_t *waiting) {
     return status;
 }
 
-/* ---- coordinated messages: sending */
-
-/* An empty set begins the cycle, too: the core has to be called. */
-static int transmit_coordinated(spcomm_t *comm, const char *call, const spc_api_targets_t *targets,
-                                const spcomm_data_t *data, int64_t timeout_ns) {
-    spc_api_encoded_t encoded;
-    spc_send_call_t send;
-    int status = spc_api_encode(call, data, &encoded);
-    if (status != SPC_OK) {
-        return status;
-    }
-    status =
-        spc_comm_coordinated_try_send(comm->core, targets->ranks, targets->count, &encoded.payload, &send);
-    if (status == SPC_EAGAIN) {
-        status = spc_comm_finish_send(comm->core, &send, true, spc_clock_deadline_ns(timeout_ns));
-    }
-    return spc_api_fail(comm, status, "%s", call);
-}
-
-int spcomm_coordinated_send(spcomm_t *comm, int32_t dest, spcomm_data_t data, int64_t timeout_ns) {
-    static const char call[] = "spcomm_coordinated_send()";
-    spc_api_targets_t targets;
-    SPC_API_RECORD(comm, call);
-    int status = spc_api_check(comm, call);
-    status = status == SPC_OK ? spc_api_targets_one(comm, call, dest, &targets) : status;
-    return status == SPC_OK ? transmit_coordinated(comm, call, &targets, &data, timeout_ns) : status;
-}
-
-int spcomm_coordinated_send_set(spcomm_t *comm, const spcomm_destination_t *dest, spcomm_data_t data,
-                                int64_t timeout_ns) {
-    static const char call[] = "spcomm_coordinated_send_set()";
-    spc_api_targets_t targets;
-    SPC_API_RECORD(comm, call);
-    int status = spc_api_check(comm, call);
-    status = status == SPC_OK ? spc_api_targets_set(comm, call, dest, &targets) : status;
-    return status == SPC_OK ? transmit_coordinated(comm, call, &targets, &data, timeout_ns) : status;
-}
-
-int spcomm_coordinated_send_all(spcomm_t *comm, spcomm_data_t data, int64_t timeout_ns) {
-    static const char call[] = "spcomm_coordinated_send_all()";
-    spc_api_targets_t targets;
-    SPC_API_RECORD(comm, call);
-    int status = spc_api_check(comm, call);
-    if (status != SPC_OK) {
-        return status;
-    }
-    spc_api_targets_all(comm, &targets);
-    return transmit_coordinated(comm, call, &targets, &data, timeout_ns);
-}
-
 /* ---- coordinated messages: receiving */
 
 static int receive_coordinated(spcomm_t *comm, const char *call, int64_t timeout_ns, bool any,
@@ -885,7 +858,7 @@ static int receive_coordinated(spcomm_t *comm, const char *call, int64_t timeout
     }
     status = spc_comm_coordinated_recv(comm->core, spc_clock_deadline_ns(timeout_ns), &found, &is_over);
     if (status == SPC_OK && !is_over) {
-        status = spc_api_hand_over(comm, call, &found, any, message);
+        status = hand_over(comm, call, &found, any, message);
         if (status != SPC_OK) {
             return status;
         }

@@ -2,11 +2,10 @@
 /*
  * spc_api_private: shared parts of the public C interface (spcomm/spcomm.h). No other file includes it.
  *
- *   spc_api_registry.c     the static state of the process; calls in the trace
- *   spc_api_error.c        statuses, and the sentences of spcomm_last_error
- *   spc_api_startup.c      the run this process was started for; joining, leaving, dividing
+ *   spc_api_call.c         what all calls do: checks, the sentences of spcomm_last_error, the trace
  *   spc_api_collective.c   barriers, reductions of numbers and of arrays, bcast, scatter, gather, allgather, alltoall
  *   spc_api_message.c      sending and receiving: data, messages, handlers, coordinated messages
+ *   spc_api_startup.c      the run this process was started for; joining, leaving, dividing; all communicators
  *
  * The interface adds no protocol: all exact behaviour is in spc_comm. These files check arguments, turn timeouts into
  * deadlines and statuses into sentences, and hand memory over to the program.
@@ -48,8 +47,12 @@ struct spcomm {
     int32_t group;
     uint64_t start_ns;
     struct spcomm *root; /* the run's own */
-    struct spcomm *next; /* all handles of the process: spc_api_registry.c */
-    bool asked_for_one;  /* of the root: a run of one node, because the program says so */
+    struct spcomm *next; /* all handles of the process: spc_api_startup.c */
+    const char
+        *program; /* of the root, as the next two: the command that started it, as far as it is known */
+    void (*at_end)(
+        void); /* called before a process that ends with exit code 0 leaves the run; NULL: nothing to do */
+    bool asked_for_one; /* a run of one node, because the program says so */
     spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
     int report;          /* descriptor: where a failing node reports its reason; -1: nowhere */
     uint64_t report_inode; /* identity of the root's file: a program may close it, and open others */
@@ -68,46 +71,25 @@ static inline const char *spc_api_kind(const spcomm_t *comm) {
     return comm->root == comm ? "run" : "part";
 }
 
-/* ---- registry: the only static state. A process is one node, so one of each is enough. ---- */
-
-#define SPC_API_SENTENCE_BYTES 2048
-#define SPC_API_CALL_BYTES 256 /* of a call's text: more is cut */
-
-spcomm_t *spc_api_root(void);
-spcomm_t *spc_api_last(void);       /* the first handle, linked by `next` */
-void spc_api_keep(spcomm_t *comm);  /* the first one is the root */
-const char *spc_api_program(void);  /* the command that started this program, as far as it is known */
-void spc_api_lock_startup(void);    /* two threads may call spcomm_startup at once */
-void spc_api_unlock_startup(void);
-char *spc_api_sentence(int status); /* this thread's, SPC_API_SENTENCE_BYTES, about to be filled */
-bool spc_api_loss_was_last(void);   /* this thread's last failure was caused by lost nodes */
-int32_t *spc_api_ended_by(void);    /* of this thread: the tag whose handler ended a call */
-
-/* The number of a call's name in the node's trace; `call` is a literal. 0: none is left, which no program reaches. */
-uint32_t spc_api_call_number(spc_trace_t *trace, const char *call);
-
 /* ---- errors: set the sentence and return `status` ---- */
 
 /* "<call>: <meaning of the status here>"; the call as printf. */
 int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same for a receive: a message that nearly matches is told, too. */
-int spc_api_fail_receive(spcomm_t *comm, int status, const char *call, int32_t source, int32_t tag);
-
 /* Sets the whole sentence. */
-int spc_api_refuse(int status, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
+int spc_api_refuse(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes the line of the program that calls into the note of a mismatch; NULL: it is not known. Set by the library of
- * MPI's way into the run, spc_api_binding.c. */
-extern void (*spc_api_note_line)(spc_note_t *note);
+/* As spc_api_fail, for a collective call that may have timed out. `mine`: this node's call and line, for
+ * SPC_EMISMATCH; NULL or without words: the signature gives the call. */
+int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const spc_note_t *mine);
 
-/* Called before a process that ends with exit code 0 leaves the run; NULL: nothing is to be done. Set as well by
- * spc_api_binding.c. */
-extern void (*spc_api_at_end)(void);
+/* The last failure of this thread. */
+typedef struct spc_api_outcome {
+    int status;
+    int32_t ended_by; /* the tag whose handler ended the call */
+} spc_api_outcome_t;
 
-/* As spc_api_fail, for a collective call that may have timed out. `doing`: this node's call, for SPC_EMISMATCH; NULL:
- * the signature gives it. */
-int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const char *doing);
+spc_api_outcome_t *spc_api_last_outcome(void);
 
 /* The report on the last wait of this thread, which spc_comm_watch_itself has judged; the caller frees it. NULL: no
  * memory. */
@@ -127,11 +109,8 @@ void spc_api_drop_left(spcomm_t *comm);
 
 /* ---- handlers ---- */
 
-/* Calls the handlers of messages that have come, in all communicators: spc_comm_options_t.handle. */
-int spc_api_handle(void *argument);
-
-/* Before a part is destroyed. */
-void spc_api_drop_handlers(spcomm_t *comm);
+/* Calls the handlers of messages that have come. SPC_OK; SPC_EINTERRUPTED: a handler ended this call. */
+int spc_api_run_handlers(spcomm_t *comm);
 
 /* ---- trace ---- */
 
@@ -140,7 +119,12 @@ void spc_api_drop_handlers(spcomm_t *comm);
     spc_trace_t *recorded __attribute__((cleanup(spc_api_leave), unused)) = spc_api_enter(comm, call)
 
 spc_trace_t *spc_api_enter(const spcomm_t *comm, const char *call); /* NULL: nothing is traced */
-void spc_api_leave(spc_trace_t *const *trace);
+
+static inline void spc_api_leave(spc_trace_t *const *trace) {
+    if (*trace != NULL) {
+        spc_trace_record(*trace, &(spc_trace_event_t){.kind = SPC_TRACE_RETURN});
+    }
+}
 
 /* ---- data ---- */
 

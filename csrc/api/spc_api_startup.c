@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* on_exit */
+#define _GNU_SOURCE /* on_exit, program_invocation_name */
 #endif
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +19,62 @@
 #include "fork/spc_meet.h"
 
 #define CLOSE_AT_EXIT_NS INT64_C(10000000000)
-#define SPC_API_SOURCE_BYTES 256
+#define SOURCE_BYTES 256
 #define CODE_VARIABLE "SPCOMM_CODE" /* what the server asks for */
+
+/* ---- all communicators of the process, which is one node. A program can call spcomm_startup anywhere, and may forget
+ * spcomm_shutdown: so they are remembered. */
+
+static _Atomic(spcomm_t *) all;
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* two threads may call spcomm_startup at once */
+
+/* The first handle, linked by `next`. */
+static spcomm_t *last_made(void) {
+    /* Acquire pairs with the release in keep: the structure is complete. */
+    return atomic_load_explicit(&all, memory_order_acquire);
+}
+
+spcomm_t *spcomm_current(void) {
+    spcomm_t *last = last_made();
+    return last == NULL ? NULL : last->root;
+}
+
+/* The first one is the root. */
+static void keep(spcomm_t *comm) {
+    comm->next = atomic_load_explicit(&all, memory_order_relaxed);
+    /* Release pairs with the acquire in last_made. */
+    while (!atomic_compare_exchange_weak_explicit(&all, &comm->next, comm, memory_order_release,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+static const char *find_program(void) {
+#ifdef __GLIBC__
+    return program_invocation_name;
+#else
+    return "./program";
+#endif
+}
+
+/* spc_comm_options_t.handle: the handlers of messages that have come, in all communicators. */
+static int run_all_handlers(void *argument) {
+    (void)argument;
+    int status = SPC_OK;
+    for (spcomm_t *comm = last_made(); comm != NULL && status == SPC_OK; comm = comm->next) {
+        status = spc_api_run_handlers(comm);
+    }
+    return status;
+}
 
 /* ---- membership: the run that this process was started for */
 
-typedef struct spc_api_membership {
+typedef struct membership {
     int descriptor;
     uint32_t rank;
     uint32_t size;
     int32_t group;
     int report; /* -1: none */
-} spc_api_membership_t;
+} membership_t;
 
 #define VARIABLE \
     "SPCOMM_NODE" /* "fd:rank:size:device:inode:launcher_pid:group"; the last one may be missing */
@@ -110,7 +155,7 @@ static void restore_loader_path(void) {
 /* Whether this process was started as a node. Removes SPCOMM_NODE and SPCOMM_REPORT from the environment, so that
  * programs it starts are no nodes, and keeps both descriptors from passing to them. False: the descriptor no longer is
  * that segment. */
-static bool spc_api_membership(spc_api_membership_t *member) {
+static bool find_membership(membership_t *member) {
     const char *text = getenv(VARIABLE);
     unsigned long long fields[FIELDS] = {0};
     int count = text != NULL ? parse(text, fields) : 0;
@@ -132,7 +177,7 @@ static bool spc_api_membership(spc_api_membership_t *member) {
 }
 
 /* Refuses a program that a node has executed in its own place; for a process that is no node yet. */
-static int spc_api_check_executed(void) {
+static int check_executed(void) {
     const char *text = getenv(JOINED_VARIABLE);
     unsigned long long fields[FIELDS];
     if (text == NULL || parse(text, fields) != JOINED_FIELDS || fields[PID] != (unsigned long long)getpid()
@@ -148,8 +193,8 @@ static int spc_api_check_executed(void) {
                           fields[JOINED_RANK], fields[JOINED_SIZE]);
 }
 
-/* Records in the environment that this process is a node, for spc_api_check_executed. */
-static void spc_api_mark_joined(uint32_t rank, uint32_t size) {
+/* Records in the environment that this process is a node, for check_executed. */
+static void mark_joined(uint32_t rank, uint32_t size) {
     char text[JOINED_BYTES];
     (void)snprintf(text, sizeof(text), "%ld:%ld:%u:%u", (long)getpid(), (long)getppid(), rank, size);
     (void)setenv(JOINED_VARIABLE, text,
@@ -163,7 +208,7 @@ typedef struct numbers {
     int32_t local_nodes;
     int32_t total_nodes;
     int32_t group_id;
-    char source[SPC_API_SOURCE_BYTES]; /* the end of a sentence: the file that gave some of them; "": none */
+    char source[SOURCE_BYTES]; /* the end of a sentence: the file that gave some of them; "": none */
     const char *infile; /* that names a server; NULL: all nodes are here */
 } numbers_t;
 
@@ -376,21 +421,25 @@ static void report_loss(const spcomm_t *comm) {
     }
 }
 
-void (*spc_api_at_end)(void);
+/* This thread's last failure was caused by lost nodes. */
+static bool was_loss(void) {
+    const int status = spc_api_last_outcome()->status;
+    return status == SPC_ELOST || status == SPC_EFINISHED || status == SPC_EDISCONNECTED;
+}
 
 static void leave_at_exit(int exit_status) {
-    spcomm_t *comm = spc_api_root();
+    spcomm_t *comm = spcomm_current();
     if (comm == NULL || spc_comm_usable(comm->core) == SPC_EFORKED) {
         return;
     }
     if (exit_status == 0) {
-        if (spc_api_at_end != NULL && spc_comm_usable(comm->core) == SPC_OK) {
-            spc_api_at_end();
+        if (comm->at_end != NULL && spc_comm_usable(comm->core) == SPC_OK) {
+            comm->at_end();
         }
         if (spc_comm_usable(comm->core) == SPC_OK && spcomm_shutdown(comm, CLOSE_AT_EXIT_NS) != SPC_OK) {
             fprintf(stderr, "spcomm: %s\n", spcomm_last_error());
         }
-    } else if (comm->report >= 0 && spc_api_loss_was_last() && inode_of(comm->report) == comm->report_inode) {
+    } else if (comm->report >= 0 && was_loss() && inode_of(comm->report) == comm->report_inode) {
         report_loss(comm);
     }
 }
@@ -408,7 +457,7 @@ static void watch_exit(spcomm_t *comm) {
 #else
 /* Without the exit status every end by exit() counts as a success. */
 static void on_end(void) {
-    spcomm_t *comm = spc_api_root();
+    spcomm_t *comm = spcomm_current();
     int exit_code = 0;
     leave_at_exit(0);
     if (spc_comm_usable(comm->core) != SPC_EFORKED) {
@@ -449,12 +498,12 @@ static int make_comm(spc_comm_t *core, spcomm_t *root, spcomm_t **comm) {
 }
 
 /* The caller's descriptor stays open. */
-static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t **comm) {
+static int join(const membership_t *member, spc_fork_t *fork, spcomm_t **comm) {
     const spc_comm_options_t options = {
         .descriptor = member->descriptor,
         .rank = member->rank,
         .check = fork != NULL ? spc_fork_check : NULL,
-        .handle = spc_api_handle,
+        .handle = run_all_handlers,
         .check_argument = fork,
         .own_signals = fork != NULL ? spc_fork_own_signals(fork) : 0,
     };
@@ -464,12 +513,13 @@ static int join(const spc_api_membership_t *member, spc_fork_t *fork, spcomm_t *
     if (status != SPC_OK) {
         return spc_api_fail(NULL, status, "spcomm_startup() as node %u of %u", member->rank, member->size);
     }
+    (*comm)->program = find_program();
     (*comm)->group = member->group;
     (*comm)->report = member->report;
     (*comm)->report_inode = inode_of(member->report);
     (*comm)->fork = fork;
     if (fork != NULL) {
-        spc_api_mark_joined(member->rank, member->size);
+        mark_joined(member->rank, member->size);
     }
     return SPC_OK;
 }
@@ -480,14 +530,14 @@ static bool has_numbers(const numbers_t *numbers) {
 
 static int warn_of_wait(void *argument) {
     (void)argument; /* the supervisor, which a run of one node does not have */
-    char *text = spc_api_report_wait(spc_api_root());
+    char *text = spc_api_report_wait(spcomm_current());
     fputs(text != NULL ? text : "", stderr);
     free(text);
     return SPC_OK;
 }
 
 static int join_alone(const numbers_t *numbers, spcomm_t **comm) {
-    spc_api_membership_t member = {.group = numbers->group_id, .report = -1};
+    membership_t member = {.group = numbers->group_id, .report = -1};
     spc_fork_t *fork = NULL;
     int status = choose_nodes(numbers, &member.size);
     status = status == SPC_OK ? make_segment(member.size, &member.descriptor) : status;
@@ -550,7 +600,7 @@ static int join_meeting(const numbers_t *numbers, spcomm_t **comm) {
                               options.local_nodes, options.total_nodes, message);
     }
     (void)unsetenv(CODE_VARIABLE); /* what the program starts is not to know it */
-    spc_api_membership_t member = {
+    membership_t member = {
         .descriptor = meet.descriptor, .size = meet.total_nodes, .group = numbers->group_id, .report = -1};
     status = fork_nodes(meet.local_nodes, meet.descriptor, &meet, &fork, &member.rank);
     if (status == SPC_OK) {
@@ -579,7 +629,7 @@ static int join_launched(const spc_launcher_place_t *place, const numbers_t *num
     spc_fork_join_options_t options = {
         .place = place, .descriptor = -1, .meet = is_one_machine ? NULL : &meet};
     spc_fork_t *fork = NULL;
-    spc_api_membership_t member = {
+    membership_t member = {
         .descriptor = -1, .rank = place->rank, .size = place->size, .group = numbers->group_id};
     int status =
         place->local_rank == 0 && is_one_machine ? make_segment(place->size, &options.descriptor) : SPC_OK;
@@ -611,7 +661,7 @@ static int join_launched_or_alone(const numbers_t *numbers, spcomm_t **comm) {
     if (has_numbers(numbers)) {
         return join_alone(numbers, comm);
     }
-    int status = spc_launcher_find(&place, spc_api_program(), note, sizeof(note));
+    int status = spc_launcher_find(&place, find_program(), note, sizeof(note));
     if (status == SPC_OK) {
         return join_launched(&place, numbers, comm);
     }
@@ -625,9 +675,9 @@ static int join_launched_or_alone(const numbers_t *numbers, spcomm_t **comm) {
 }
 
 static int join_any(const numbers_t *numbers, spcomm_t **comm) {
-    spc_api_membership_t member;
-    if (!spc_api_membership(&member)) {
-        int status = spc_api_check_executed();
+    membership_t member;
+    if (!find_membership(&member)) {
+        int status = check_executed();
         if (status != SPC_OK) {
             return status;
         }
@@ -643,13 +693,13 @@ static int join_any(const numbers_t *numbers, spcomm_t **comm) {
     }
     status = join(&member, NULL, comm);
     if (status == SPC_OK) {
-        spc_api_mark_joined(member.rank, member.size);
+        mark_joined(member.rank, member.size);
     }
     return status;
 }
 
 static int join_once(const numbers_t *numbers, spcomm_t **comm) {
-    spcomm_t *root = spc_api_root();
+    spcomm_t *root = spcomm_current();
     if (root != NULL) {
         int status = spc_api_check(root, "spcomm_startup()");
         status = status == SPC_OK ? check_against(numbers, count_neighbors(root), root->size, root->group)
@@ -659,7 +709,7 @@ static int join_once(const numbers_t *numbers, spcomm_t **comm) {
     }
     int status = join_any(numbers, &root);
     if (status == SPC_OK) {
-        spc_api_keep(root);
+        keep(root);
         watch_exit(root);
         *comm = root;
     }
@@ -669,7 +719,7 @@ static int join_once(const numbers_t *numbers, spcomm_t **comm) {
 int spcomm_startup(int32_t local_nodes, int32_t total_nodes, int32_t group_id, const char *infile,
                    spcomm_t **comm) {
     numbers_t numbers = {local_nodes, total_nodes, group_id, "", NULL};
-    spcomm_t *root = spc_api_root();
+    spcomm_t *root = spcomm_current();
     if (comm == NULL) {
         return spc_api_refuse(SPC_EINVAL, "spcomm_startup(comm=NULL): comm is where the communicator goes");
     }
@@ -680,14 +730,23 @@ int spcomm_startup(int32_t local_nodes, int32_t total_nodes, int32_t group_id, c
     }
     status = status == SPC_OK ? check_total(&numbers) : status;
     if (status == SPC_OK) {
-        spc_api_lock_startup();
+        pthread_mutex_lock(&starting);
         status = join_once(&numbers, comm);
-        spc_api_unlock_startup();
+        pthread_mutex_unlock(&starting);
     }
     return status;
 }
 
 /* ---- leaving, dividing */
+
+/* Before a part is destroyed. */
+static void drop_handlers(spcomm_t *comm) {
+    pthread_mutex_lock(&comm->lock);
+    atomic_store_explicit(&comm->handler_count, 0, memory_order_relaxed);
+    free(comm->handlers);
+    comm->handlers = NULL;
+    pthread_mutex_unlock(&comm->lock);
+}
 
 int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns) {
     int status = spc_api_check(comm, "spcomm_shutdown()");
@@ -701,7 +760,7 @@ int spcomm_shutdown(spcomm_t *comm, int64_t timeout_ns) {
     }
     spc_api_drop_left(comm);
     if (comm != comm->root) {
-        spc_api_drop_handlers(comm);
+        drop_handlers(comm);
         spc_comm_destroy(comm->core);
         comm->core = NULL;
     }
@@ -733,7 +792,7 @@ int spcomm_split(spcomm_t *comm, int64_t color, int64_t key, int64_t timeout_ns,
                             (long long)key);
     }
     if (made != NULL) {
-        spc_api_keep(made);
+        keep(made);
     }
     *part = made;
     return SPC_OK;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What each call of the public C interface does at its ends: it checks, traces, and says why it has failed.
+ */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,19 +37,35 @@ const char *spcomm_version(void) {
     return SPCOMM_VERSION;
 }
 
-void (*spc_api_note_line)(spc_note_t *note);
-
 /* ---- sentences ---- */
 
-/* Appends text, cut where the room ends. */
+#define SENTENCE_BYTES 2048
+#define CALL_BYTES 256 /* of a call's text: more is cut */
+
+static _Thread_local spc_api_outcome_t last;
+static _Thread_local char sentence[SENTENCE_BYTES];
+
+const char *spcomm_last_error(void) {
+    return sentence;
+}
+
+spc_api_outcome_t *spc_api_last_outcome(void) {
+    return &last;
+}
+
+/* Appends text to this thread's sentence, cut where the room ends. */
 typedef struct writer {
-    char *text;
     size_t length;
 } writer_t;
 
+static writer_t begin_sentence(int status) {
+    last.status = status;
+    return (writer_t){0};
+}
+
 static void add_arguments(writer_t *writer, const char *format, va_list arguments) {
-    size_t room = SPC_API_SENTENCE_BYTES - writer->length;
-    int length = vsnprintf(writer->text + writer->length, room, format, arguments);
+    size_t room = SENTENCE_BYTES - writer->length;
+    int length = vsnprintf(sentence + writer->length, room, format, arguments);
     if (length > 0) {
         writer->length += (size_t)length < room ? (size_t)length : room - 1;
     }
@@ -58,20 +78,15 @@ __attribute__((format(printf, 2, 3))) static void add(writer_t *writer, const ch
     va_end(arguments);
 }
 
-static void add_mismatch(writer_t *writer, const spcomm_t *comm, const char *doing) {
-    spc_note_t mine = {.line = 0};
-    (void)snprintf(mine.words, sizeof(mine.words), "%s", doing != NULL ? doing : "");
-    if (spc_api_note_line != NULL) {
-        spc_api_note_line(&mine);
-    }
-    char *text = spc_comm_explain_mismatch(comm->core, &mine);
+static void add_mismatch(writer_t *writer, const spcomm_t *comm, const spc_note_t *mine) {
+    char *text = spc_comm_explain_mismatch(comm->core, mine != NULL ? mine : &(spc_note_t){.line = 0});
     add(writer, "%s", text != NULL ? text : spc_error_message(SPC_EMISMATCH));
     free(text);
 }
 
 /* The advice ends with the command that starts more nodes, unless the program itself has asked for one. */
 static int write_wait(const spcomm_t *root, FILE *out) {
-    char advice[SPC_API_SENTENCE_BYTES];
+    char advice[SENTENCE_BYTES];
     if (root->asked_for_one) {
         snprintf(
             advice, sizeof(advice),
@@ -81,7 +96,7 @@ static int write_wait(const spcomm_t *root, FILE *out) {
         snprintf(advice, sizeof(advice),
                  "This program runs as one node because it was started without spcomm run.\n"
                  "  Try: spcomm run -n 4 %s",
-                 spc_api_program());
+                 root->program);
     }
     return spc_comm_report_wait(root->core, advice, out);
 }
@@ -122,10 +137,10 @@ static void add_explanation(writer_t *writer, const spcomm_t *comm, int status, 
 }
 
 static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const char *call,
-                       const char *doing) {
+                       const spc_note_t *mine) {
     switch (status) {
     case SPC_EMISMATCH:
-        add_mismatch(writer, comm, doing);
+        add_mismatch(writer, comm, mine);
         break;
     case SPC_EDEADLOCK:
         add_deadlock(writer, comm);
@@ -137,7 +152,7 @@ static void add_reason(writer_t *writer, const spcomm_t *comm, int status, const
         add(writer, "%s", spc_error_message(status));
         break;
     case SPC_EINTERRUPTED:
-        add(writer, "the handler of tag %d has ended this call", *spc_api_ended_by());
+        add(writer, "the handler of tag %d has ended this call", last.ended_by);
         break;
     default:
         add_explanation(writer, comm, status, call);
@@ -156,8 +171,8 @@ int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) {
     if (status == SPC_OK || status == SPC_EAGAIN) {
         return status;
     }
-    char words[SPC_API_CALL_BYTES];
-    writer_t writer = {spc_api_sentence(status), 0};
+    char words[CALL_BYTES];
+    writer_t writer = begin_sentence(status);
     va_list arguments;
     va_start(arguments, call);
     (void)vsnprintf(words, sizeof(words), call, arguments);
@@ -168,28 +183,14 @@ int spc_api_fail(spcomm_t *comm, int status, const char *call, ...) {
     return status;
 }
 
-int spc_api_fail_receive(spcomm_t *comm, int status, const char *call, int32_t source, int32_t tag) {
-    (void)spc_api_fail(comm, status, "%s", call);
-    if (status == SPC_ELOST || status == SPC_EFINISHED || status == SPC_ETIMEDOUT) {
-        char *sentence = spc_api_sentence(status);
-        writer_t writer = {sentence, strlen(sentence)};
-        char *near = spc_comm_explain_near(comm->core, SPC_CONTEXT_USER, source, tag);
-        if (near != NULL) {
-            add(&writer, "%s\n%s", strchr(".)", sentence[writer.length - 1]) != NULL ? "" : ".", near);
-        }
-        free(near);
-    }
-    return status;
-}
-
-int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const char *doing) {
+int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const spc_note_t *mine) {
     if (status == SPC_OK) {
         return status;
     }
-    writer_t writer = {spc_api_sentence(status), 0};
+    writer_t writer = begin_sentence(status);
     add(&writer, "%s", call);
     add_part(&writer, comm);
-    add_reason(&writer, comm, status, call, doing);
+    add_reason(&writer, comm, status, call, mine);
     if (status == SPC_EINTERRUPTED) {
         add(&writer, "; node %u stays entered: repeat the same call",
             spc_comm_rank_in_run(comm->core, comm->rank));
@@ -197,11 +198,11 @@ int spc_api_fail_collective(spcomm_t *comm, int status, const char *call, const 
     return status;
 }
 
-int spc_api_refuse(int status, const char *sentence, ...) {
-    writer_t writer = {spc_api_sentence(status), 0};
+int spc_api_refuse(int status, const char *format, ...) {
+    writer_t writer = begin_sentence(status);
     va_list arguments;
-    va_start(arguments, sentence);
-    add_arguments(&writer, sentence, arguments);
+    va_start(arguments, format);
+    add_arguments(&writer, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -212,7 +213,7 @@ int spc_api_refuse_rank(const spcomm_t *comm, const char *call, int32_t rank, co
         return spc_api_refuse(SPC_ERANK,
                               "%s: there is no node %d%s; this is a run of one node: start it with "
                               "`spcomm run -n 4 %s`",
-                              call, rank, role, spc_api_program());
+                              call, rank, role, comm->root->program);
     }
     return spc_api_refuse(SPC_ERANK, "%s: there is no node %d%s; this %s has nodes 0 to %u%s", call, rank,
                           role, spc_api_kind(comm), comm->size - 1, constants);
@@ -224,4 +225,62 @@ int spc_api_check(spcomm_t *comm, const char *call) {
     }
     int status = comm->core == NULL ? SPC_ECLOSED : spc_comm_usable(comm->core);
     return status == SPC_OK ? SPC_OK : spc_api_fail(comm, status, "%s", call);
+}
+
+/* ---- trace: the calls of C and C++ programs. Call names are recorded; C programs report no call sites. */
+
+enum { CALLS_MAX = 128, CALL_NAME_BYTES = 48 };
+
+typedef struct call_number {
+    _Atomic(const char *) call; /* release by find_number after `number`, acquire by the same */
+    uint32_t number;
+} call_number_t;
+
+static call_number_t calls[CALLS_MAX];
+static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
+
+/* "spcomm_send()": "send". */
+static uint32_t name_call(spc_trace_t *trace, const char *call) {
+    char text[CALL_NAME_BYTES] = "";
+    strncpy(text, strncmp(call, "spcomm_", 7) == 0 ? call + 7 : call, CALL_NAME_BYTES - 1);
+    text[strcspn(text, "(")] = '\0';
+    return spc_trace_name(trace, text);
+}
+
+/* Index of `call`, or the first free one from `at` on. */
+static uint32_t find_call(const char *call, uint32_t at) {
+    const char *known;
+    while (at < CALLS_MAX && (known = atomic_load_explicit(&calls[at].call, memory_order_acquire)) != NULL
+           && known != call) {
+        at++;
+    }
+    return at;
+}
+
+/* The number of a call's name in the node's trace; `call` is a literal. 0: none is left, which no program reaches.
+ * Not inline: untraced calls would pay for its registers. */
+__attribute__((noinline)) static uint32_t find_number(spc_trace_t *trace, const char *call) {
+    uint32_t at = find_call(call, 0);
+    if (at < CALLS_MAX && atomic_load_explicit(&calls[at].call, memory_order_acquire) == call) {
+        return calls[at].number;
+    }
+    pthread_mutex_lock(&naming);
+    at = find_call(call, at); /* another thread may have been first */
+    uint32_t number = 0;
+    if (at < CALLS_MAX) {
+        const bool is_new = atomic_load_explicit(&calls[at].call, memory_order_acquire) == NULL;
+        number = is_new ? name_call(trace, call) : calls[at].number;
+        calls[at].number = number;
+        atomic_store_explicit(&calls[at].call, call, memory_order_release);
+    }
+    pthread_mutex_unlock(&naming);
+    return number;
+}
+
+spc_trace_t *spc_api_enter(const spcomm_t *comm, const char *call) {
+    spc_trace_t *trace = comm == NULL || comm->core == NULL ? NULL : spc_comm_trace(comm->core);
+    if (trace != NULL) {
+        spc_comm_trace_call(comm->core, find_number(trace, call), 0, 0);
+    }
+    return trace;
 }
