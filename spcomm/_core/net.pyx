@@ -430,15 +430,18 @@ cdef class Gateway:
             return False
 
     def blocked(self):
-        """The nodes of all boxes that are proven to wait for ever: rank -> `Wait`."""
+        """Nodes of all boxes proven to wait for ever, or in vain, as `rank -> Wait`; and whether that is in vain."""
         cdef const spc_segment_t *together
+        cdef spc_gateway_proof_t proof
         with nogil:
-            together = spc_gateway_blocked(self.core)
-        if together == NULL:
-            return {}
+            proof = spc_gateway_blocked(self.core, &together)
+        if proof == SPC_GATEWAY_PROVEN_NOTHING:
+            return {}, False
         nodes = together.config.nodes
         waits = {rank: read_wait(together, rank) for rank in range(nodes)}
-        return {rank: wait for rank, wait in waits.items() if wait is not None}
+        with nogil:
+            spc_gateway_go_on(self.core)
+        return {rank: wait for rank, wait in waits.items() if wait is not None}, proof == SPC_GATEWAY_PROVEN_VAIN
 
     def attach(self, int descriptor, session=None):
         """Take an authenticated connection, the first or a replacement, and its descriptor in any case."""

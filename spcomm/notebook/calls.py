@@ -268,7 +268,7 @@ class Call:
         if message is None:
             self._disconnected("the process that starts the gateways has ended", -1)
         elif message[0] == "deadlock" and self._watchdog is not None:
-            self._watchdog.proven(self._nodes.group.number, message[1])
+            self._watchdog.proven(self._nodes.group.number, *message[1:])
         elif message[0] == "lost":
             self._disconnected(message[1], message[2])
         elif message[0] == "over":

@@ -244,7 +244,7 @@ class RoomNodes(Nodes):
         elif verb == "failed":
             self._lose([box], str(rest[0]))
         elif verb == "deadlock":
-            self._tell_transport((verb, rest[1]))
+            self._tell_transport((verb, *rest[1:]))
         elif verb == "report":
             self._take_report(*rest)
         elif verb in ("called", "uncalled"):

@@ -87,8 +87,9 @@ static void prove(void (*act)(spc_comm_t *comm, int rank), uint32_t expected) {
     while (atomic_load(&stage.blocked) == 0) {
         spc_platform_yield();
     }
-    const spc_segment_t *together = spc_gateway_blocked(stage.wide.gateway[0]);
-    CHECK(together != NULL && spc_gateway_blocked(stage.wide.gateway[1]) == NULL);
+    const spc_segment_t *together;
+    CHECK_EQ(spc_gateway_blocked(stage.wide.gateway[1], &together), SPC_GATEWAY_PROVEN_NOTHING);
+    CHECK_EQ(spc_gateway_blocked(stage.wide.gateway[0], &together), SPC_GATEWAY_PROVEN_DEADLOCK);
     uint32_t found = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
         const spc_board_shared_t *board = spc_segment_part(together, SPC_REGION_BOARD, rank);
@@ -196,7 +197,8 @@ static void a_silent_box_proves_nothing(void) {
         spc_gateway_count(stage.wide.gateway[0], &counts);
         spc_platform_yield();
     }
-    CHECK(spc_gateway_blocked(stage.wide.gateway[0]) == NULL);
+    const spc_segment_t *together;
+    CHECK_EQ(spc_gateway_blocked(stage.wide.gateway[0], &together), SPC_GATEWAY_PROVEN_NOTHING);
     CHECK_EQ(pthread_create(&gateways[1], NULL, wide_run_gateway, stage.wide.gateway[1]), 0);
     pthread_join(thread, NULL);
     CHECK_EQ_U(atomic_load(&stage.blocked), 0);

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import cases
+from launching import stand_in_for_ssh
 from pairwise import each
 
 PROGRAMS = cases.found("SP101")
@@ -110,19 +111,35 @@ spcomm: warning: DEADLOCK — nodes 0-1 of 3 wait for each other, whatever the o
 """
 
 
-def test_a_barrier_of_one_who_is_waited_for(launch, gate):
+@pytest.fixture(
+    params=[
+        ["-n", 3],
+        ["-n", 3, "--map", "0,1,2"],
+        ["-n", 3, "--map", "0,0,1"],
+        ["--host", "a:3"],
+        ["--host", "a:1,b:2"],
+    ],
+    ids=lambda words: " ".join(map(str, words)),
+)
+def boxes(request, tmp_path):
+    """Options by which three nodes run in one box or in several, here or as if on other machines."""
+    ssh = ["--ssh", stand_in_for_ssh(tmp_path)] if "--host" in request.param else []
+    return [*request.param, *ssh]
+
+
+def test_a_barrier_of_one_who_is_waited_for(launch, gate, boxes):
     """Told while node 2 still works; proven, so that the run ends, when it has come."""
-    process = launch.start("-n", 3, launch.script(IN_VAIN.format(then="comm.barrier()")))
+    process = launch.start(*boxes, launch.script(IN_VAIN.format(then="comm.barrier()")))
     assert until(process, "  The run goes on") == WARNING
     gate()
     result = launch.finish(process)
     assert result.code == DEADLOCK and "spcomm: DEADLOCK — all 3 nodes wait" in result.err, result
 
 
-def test_the_end_of_another_ends_what_seemed_in_vain(launch, gate):
+def test_the_end_of_another_ends_what_seemed_in_vain(launch, gate, boxes):
     """Why it is a warning only: this program goes on, and ends well."""
     program = IN_VAIN.format(then="pass").replace("comm.send(None, 1)", "comm.send(None, 1, 7)")
-    process = launch.start("-n", 3, launch.script(program))
+    process = launch.start(*boxes, launch.script(program))
     assert until(process, "  The run goes on") == WARNING
     gate()
     result = launch.finish(process)

@@ -110,10 +110,17 @@ uint32_t spc_gateway_culprit(const spc_gateway_t *gateway);
 /* After a failure: ends all waits of the nodes here (SPC_EDISCONNECTED). */
 void spc_gateway_disconnect(spc_gateway_t *gateway);
 
-/* After `blocked` was called: a segment with the status boards of the nodes of all boxes that are proven to wait for
- * ever; it belongs to the gateway and to no box. The boards of other nodes are not published in it. NULL: nothing is
- * proven. */
-const spc_segment_t *spc_gateway_blocked(spc_gateway_t *gateway);
+typedef enum spc_gateway_proof {
+    SPC_GATEWAY_PROVEN_NOTHING,
+    SPC_GATEWAY_PROVEN_DEADLOCK,
+    SPC_GATEWAY_PROVEN_VAIN, /* waits in vain, as in spc_deadlock.h: given once */
+} spc_gateway_proof_t;
+
+/* After `blocked` was called: what is proven, and a segment with the status boards of the nodes of all boxes that it is
+ * proven of; it belongs to the gateway and to no box. The boards of other nodes are not published in it. After
+ * SPC_GATEWAY_PROVEN_VAIN it stays so until spc_gateway_go_on. */
+spc_gateway_proof_t spc_gateway_blocked(spc_gateway_t *gateway, const spc_segment_t **together);
+void spc_gateway_go_on(spc_gateway_t *gateway);
 
 void spc_gateway_count(spc_gateway_t *gateway, spc_link_counts_t *counts);
 

@@ -81,8 +81,10 @@ typedef struct spc_gateway_judge {
     spc_gateway_table_t *tables;
     spc_gateway_done_t all; /* told: in all boxes; leaving: in some */
     spc_segment_t together; /* all boards; made when first needed */
-    spc_deadlock_t *deadlock; /* the detector of `together` */
-    bool has_proven;
+    spc_deadlock_t *deadlock; /* the detectors of `together` */
+    spc_deadlock_t *vain;
+    uint64_t told_vain; /* as of `waits_in` */
+    spc_gateway_proof_t proof;
 } spc_gateway_judge_t;
 
 struct spc_gateway_boards {
@@ -141,6 +143,11 @@ static void join_round(spc_gateway_t *gateway, uint32_t judge_box, uint64_t roun
     boards->want_ns = spc_clock_now_ns() + boards->pause_ns; /* the round serves this box, too */
 }
 
+/* One number for several; never 0. */
+static uint64_t mix(uint64_t numbers, uint64_t number) {
+    return (numbers ^ number) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+}
+
 /* ---- the judge: the boards of all boxes together */
 
 #define BOX_NS UINT64_C(4000000) /* a round costs as many frames as there are pairs of boxes */
@@ -171,6 +178,7 @@ static void destroy_judge(spc_gateway_t *gateway) {
     forget_round(gateway);
     free(judge->claims);
     spc_deadlock_destroy(judge->deadlock);
+    spc_deadlock_destroy(judge->vain);
     spc_segment_detach(&judge->together);
 }
 
@@ -201,8 +209,8 @@ static bool try_to_begin(spc_gateway_t *gateway) {
     spc_gateway_judge_t *judge = &gateway->boards->judge;
     const uint64_t boxes = boxes_left(gateway);
     const bool has_lost = (judge->boxes & ~boxes) != 0; /* its gateway may have ended, and never answers */
-    if (judge->has_proven || (judge->is_on && !has_lost) || (boxes >> gateway->box & 1) == 0
-        || spc_clock_now_ns() < judge->earliest_ns) {
+    if (judge->proof != SPC_GATEWAY_PROVEN_NOTHING || (judge->is_on && !has_lost)
+        || (boxes >> gateway->box & 1) == 0 || spc_clock_now_ns() < judge->earliest_ns) {
         return false;
     }
     begin(gateway, boxes);
@@ -232,10 +240,15 @@ static int make_segment(spc_gateway_t *gateway) {
     status = spc_segment_attach(&judge->together, descriptor);
     close(descriptor);
     status = status == SPC_OK ? spc_deadlock_create(&judge->together, &judge->deadlock) : status;
+    status = status == SPC_OK ? spc_deadlock_create(&judge->together, &judge->vain) : status;
     if (status != SPC_OK) {
+        spc_deadlock_destroy(judge->deadlock);
+        judge->deadlock = NULL;
         spc_segment_detach(&judge->together);
+        return status;
     }
-    return status;
+    spc_deadlock_find_vain(judge->vain);
+    return SPC_OK;
 }
 
 /* A node that this box takes for absent may have arrived in its own box, which reports so once all nodes there have. */
@@ -349,7 +362,34 @@ static bool has_claims(const spc_gateway_t *gateway) {
     return has;
 }
 
-/* Two rounds in a row have to find the same nodes, just as two looks have to in one box. */
+/* Makes the proof available: a reader of the boards then finds only nodes whose wait is proven to last. */
+static void give_proof(spc_gateway_t *gateway, const spc_deadlock_t *deadlock) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
+        spc_board_shared_t *board = spc_segment_part(&judge->together, SPC_REGION_BOARD, rank);
+        if (!spc_deadlock_has(deadlock, rank) && spc_board_is_stuck(spc_board_stuck(board))) {
+            spc_board_retract(board);
+        }
+    }
+    judge->proof = deadlock == judge->vain ? SPC_GATEWAY_PROVEN_VAIN : SPC_GATEWAY_PROVEN_DEADLOCK;
+    if (gateway->options.blocked != NULL) {
+        gateway->options.blocked(gateway->options.argument);
+    }
+}
+
+/* Returns which nodes the detector has proven to wait, and since when, as one number. */
+static uint64_t waits_in(const spc_gateway_t *gateway, const spc_deadlock_t *deadlock) {
+    uint64_t waits = 0;
+    for (uint32_t rank = 0; rank < gateway->nodes; rank++) {
+        if (spc_deadlock_has(deadlock, rank)) {
+            waits = mix(waits, gateway->boards->judge.claims[rank]->entry.since_ns + rank);
+        }
+    }
+    return waits;
+}
+
+/* Two rounds in a row have to find the same nodes, just as two looks have to in one box. Waits in vain are given once:
+ * the rounds go on after them. */
 static void judge_all(spc_gateway_t *gateway) {
     spc_gateway_judge_t *judge = &gateway->boards->judge;
     judge->is_on = false;
@@ -357,30 +397,36 @@ static void judge_all(spc_gateway_t *gateway) {
         return; /* nothing to prove; or no memory to prove it, which is no reason to fail a run */
     }
     put_together(gateway);
-    judge->has_proven = spc_deadlock_look(judge->deadlock) != 0;
-    judge->is_wanted = judge->is_wanted || spc_deadlock_suspects(judge->deadlock) != 0;
-    /* Before the proof is reported: a reader of the boards then finds only nodes whose wait is proven to last for
-     * ever. */
-    for (uint32_t rank = 0; rank < gateway->nodes && judge->has_proven; rank++) {
-        if (!spc_deadlock_has(judge->deadlock, rank)) {
-            spc_board_shared_t *board = spc_segment_part(&judge->together, SPC_REGION_BOARD, rank);
-            if (spc_board_is_stuck(spc_board_stuck(board))) {
-                spc_board_retract(board);
-            }
-        }
+    const bool is_deadlock = spc_deadlock_look(judge->deadlock) != 0;
+    const bool is_vain = spc_deadlock_look(judge->vain) != 0;
+    const uint64_t waits = waits_in(gateway, judge->vain);
+    if (is_deadlock) {
+        give_proof(gateway, judge->deadlock);
+    } else if (is_vain && waits != judge->told_vain) {
+        judge->told_vain = waits;
+        give_proof(gateway, judge->vain);
+    } else if (spc_deadlock_suspects(judge->deadlock) != 0
+               || (spc_deadlock_suspects(judge->vain) != 0 && !is_vain)) {
+        judge->is_wanted = true;
     }
     forget_round(gateway);
-    if (judge->has_proven && gateway->options.blocked != NULL) {
-        gateway->options.blocked(gateway->options.argument);
-    }
 }
 
-const spc_segment_t *spc_gateway_blocked(spc_gateway_t *gateway) {
-    const spc_gateway_judge_t *judge = &gateway->boards->judge;
+spc_gateway_proof_t spc_gateway_blocked(spc_gateway_t *gateway, const spc_segment_t **together) {
     pthread_mutex_lock(&gateway->lock);
-    const bool has_proven = judge->has_proven;
+    const spc_gateway_proof_t proof = gateway->boards->judge.proof;
     pthread_mutex_unlock(&gateway->lock);
-    return has_proven ? &judge->together : NULL;
+    *together = &gateway->boards->judge.together;
+    return proof;
+}
+
+void spc_gateway_go_on(spc_gateway_t *gateway) {
+    spc_gateway_judge_t *judge = &gateway->boards->judge;
+    pthread_mutex_lock(&gateway->lock);
+    if (judge->proof == SPC_GATEWAY_PROVEN_VAIN) {
+        judge->proof = SPC_GATEWAY_PROVEN_NOTHING;
+    }
+    pthread_mutex_unlock(&gateway->lock);
 }
 
 /* ---- reports of the boxes */
@@ -513,7 +559,7 @@ static uint64_t see(const spc_gateway_t *gateway) {
         const uint32_t stuck = spc_board_stuck(board);
         spc_board_entry_t entry;
         if (spc_board_is_stuck(stuck) && spc_board_read(board, stuck, &entry) && entry.doubts == 0) {
-            seen = (seen ^ (entry.since_ns + i)) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+            seen = mix(seen, entry.since_ns + i);
         }
     }
     return seen;

@@ -77,6 +77,7 @@ class Box:
         self._has_awaited = False  # it waits for a shared signal only once
         self.tells_server = False  # when the launcher's command here has ended
         self._secrets = b""  # of its groups
+        self._proven: set[tuple[int, bool, int, int]] = set()  # waits that the launcher has been told of
         self._patience_s: float | None = None  # for the last frames to arrive; None: no limit
 
     def run(self) -> None:
@@ -359,7 +360,7 @@ class Box:
                 self._fail(f"{self._name(gateway)} {gateway.how()}; the nodes were stopped (exit code 125)")
             self._consider()
         elif message[0] == "deadlock":
-            self._frames.send(["deadlock", gateway.group, message[1]])
+            self._frames.send(["deadlock", gateway.group, *message[1:]])
         elif not self._ending:
             if message[0] != "failed":
                 sys.stderr.write(message[1])
@@ -383,12 +384,15 @@ class Box:
 
         for group in self._alone:
             segment = group.segments[0]
-            blocked = segment.look()
-            if blocked:
-                waits = {rank: segment.wait(rank) for rank in blocked}
-                packed = diagnose.packed({rank: wait for rank, wait in waits.items() if wait})
-                self._frames.send(["deadlock", group.number, packed])
-                return
+            for in_vain in (False, True):
+                waits = {rank: segment.wait(rank) for rank in segment.look(in_vain)}
+                found = {rank: wait for rank, wait in waits.items() if wait}
+                begun = {(group.number, in_vain, rank, wait.since_ns) for rank, wait in found.items()}
+                if not begun <= self._proven:
+                    self._proven |= begun
+                    self._frames.send(["deadlock", group.number, diagnose.packed(found), in_vain])
+                if found and not in_vain:
+                    return
         self._loop.at("look", _LOOK_S, self._look)
 
     def _carried_too_long(self) -> None:

@@ -5,7 +5,7 @@ It serves one run after the other: forks a server and the gateways, forwards the
 It ends with the caller, and the kernel ends its transport processes with it.
 
 Messages in:  ("segments",) + segments of the boxes, in order  ("begin", box of each rank, link timeout)  ("end",)
-Messages out: ("begun",)  ("refused", text)  ("deadlock", rows)  ("lost", sentence, box)  ("over",)  ("ended",)
+Messages out: ("begun",)  ("refused", text)  ("deadlock", rows, in vain)  ("lost", sentence, box)  ("over",)  ("ended",)
 """
 
 import _signal

@@ -126,9 +126,9 @@ class Connector:
         secret: bytes,
         job: int,
         box: int,
-        blocked: "Callable[[dict[int, Wait]], None]",
+        blocked: "Callable[[dict[int, Wait], bool], None]",
     ) -> None:
-        """`blocked(waits)` receives the nodes that are proven to wait for ever."""
+        """`blocked(waits, in_vain)` receives the nodes that are proven to wait for ever, or in vain."""
         self._loop = loop
         self._gateway = gateway
         self._blocked = blocked
@@ -150,9 +150,9 @@ class Connector:
             if self._connected is not None and time.monotonic() - self._connected >= _LASTING_S:
                 self._attempts = 0
             self._again()
-        waits = self._gateway.blocked()
+        waits, in_vain = self._gateway.blocked()
         if waits:
-            self._blocked(waits)
+            self._blocked(waits, in_vain)
 
     def _again(self) -> None:
         self._loop.at("connect", _AGAIN_S[min(self._attempts, len(_AGAIN_S) - 1)], self._connect)
@@ -260,8 +260,8 @@ def carry(
     loop = Loop()
     gateway = net.Gateway(segment, job, link_timeout, places is not None)
 
-    def tell(waits: "dict[int, Wait]") -> None:
-        wire.send(("deadlock", packed(waits)))
+    def tell(waits: "dict[int, Wait]", in_vain: bool) -> None:
+        wire.send(("deadlock", packed(waits), in_vain))
 
     try:
         connector = Connector(loop, gateway, address, secrets[:SECRET_BYTES], job, box, tell)

@@ -365,6 +365,8 @@ class BoxProcess:
             self._loop.remove(fd)
             if self._gateway.status and not self._is_over:
                 self._fail(125, f"its gateway {self._gateway.how()}")
+        elif message[0] == "deadlock" and message[2]:
+            pass  # a warning, and none of these processes is the one to give it
         elif message[0] == "deadlock":
             from spcomm._core import diagnose
 

@@ -181,7 +181,7 @@ class Supervisor:
         elif verb == "told":
             self._host_told(fork_client)
         elif verb == "deadlock":  # the gateway there
-            self._watchdog.proven(message[1], message[2])
+            self._watchdog.proven(*message[1:])
         elif verb == "report":  # of a node there
             self._reported(message[1], message[2], message[3])
         elif verb == "files":  # that nodes of a room wrote
@@ -334,7 +334,7 @@ class Supervisor:
             if transport.status:  # otherwise its work is over
                 self._disconnected(f"{transport.name} {transport.how()}", transport.box, transport.group)
         elif message[0] == "deadlock":
-            self._watchdog.proven(transport.group, message[1])
+            self._watchdog.proven(transport.group, *message[1:])
         elif message[0] == "failed":
             from spcomm.launch.remote.framing import one_line
 

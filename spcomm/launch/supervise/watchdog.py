@@ -105,8 +105,8 @@ class Watchdog:
             self._vain |= told
             self._warn(core.report(waits, group.size, self._of(group), in_vain=True))
 
-    def proven(self, number: int, rows: list) -> None:
-        """Handle a proof by the gateways of a group: these of its nodes wait for ever (`diagnose.packed`)."""
+    def proven(self, number: int, rows: list, in_vain: bool) -> None:
+        """Handle a proof by the gateways of a group: these of its nodes wait (`diagnose.packed`) for ever, or in vain."""
         from spcomm._core import diagnose
 
         group = self._run_processes.group_numbered(number)
@@ -114,7 +114,7 @@ class Watchdog:
         if not known:
             raise ValueError("none of these nodes is in the run")
         if not self._stopped:
-            self._tell(group, known)
+            (self._warn_of_vain if in_vain else self._tell)(group, known)
 
     def _tell(self, group: Group, known: "dict[int, Wait]") -> None:
         from spcomm._core import diagnose
