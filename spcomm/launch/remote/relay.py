@@ -7,8 +7,8 @@ never outlives the launcher, and ssh never outlives it; the end of ssh's input e
 
 It knows nodes by index. Messages of its own, to the launcher: ("failed", sentence, code)  ("warning", text)
 ("text", text)  ("report", node, kind, payload: see `report`)  ("noted", final state of the box's memory, by group)
-("deadlock", group, proof of its gateway, in vain)  ("answer", number of the question, answer of the box: see `box_proxy`)
-("trace", data packed by `remote_traces`)
+("deadlock", group, proof of its gateway, in vain)  ("trace", data packed by `remote_traces`)
+("answer", number of the question, answer of the box: see `box_proxy`)
 """
 
 import _signal
