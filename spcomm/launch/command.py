@@ -9,6 +9,7 @@ import sys
 import time
 
 from spcomm.launch.base import nothing, process
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.cmdline import options as command_line
 from spcomm.launch.cmdline import plan as plans
@@ -19,7 +20,10 @@ if TYPE_CHECKING:  # the launcher does without importing typing
     from typing import Any
 
     from spcomm.argument_parser import ArgumentParser
+    from spcomm.launch.cmdline.groups import Group, Placement
     from spcomm.launch.cmdline.options import Part
+    from spcomm.launch.local.display import Display
+    from spcomm.launch.local.run_processes import RunProcesses
 
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 _SIGNALS = (*_ENDING, _signal.SIGTSTP, _signal.SIGUSR1, _signal.SIGUSR2)
@@ -95,16 +99,15 @@ def _run(options: Options, signals: int) -> int:
     if options.hosts is None and options.room is None:  # else where they start: remote.boxparts
         _check_mpi4py(programs)
     _try_to_write(options.trace)
-    session = None
-    if options.room is not None or options.server is not None:
-        from spcomm.launch.room import client
+    if options.room is None and options.server is None:
+        return _start(options, programs, None, signals)
+    from spcomm.launch.room import client
 
-        session = client.enter(options, programs, signals)
+    session, options, programs = client.enter(options, programs, signals)
     try:
         return _start(options, programs, session, signals)
     finally:
-        if session is not None:
-            session.close()
+        session.close()
 
 
 def _check_stdin(options: Options) -> None:
@@ -122,23 +125,24 @@ def _check_stdin(options: Options) -> None:
 
 
 def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signals: int) -> int:
-    groups, machines = None, [[plan] for plan in programs]
+    """Start the fork servers, first, so that they start while we read on; then prepare the run and supervise it."""
+    placement = None
     if options.hosts is not None:
         from spcomm.launch.remote import hosts
 
-        groups, machines = hosts.spread(options, programs, session)
+        placement = hosts.spread(options, programs, session)
+    machines = placement.machines if placement is not None else [[plan] for plan in programs]
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(machines), options)
     from spcomm.launch.local.fork_client import ForkClient
 
     fork_clients: list[ForkClient] = []
     try:
-        # First, so that they start while we read on.
         for plans in machines:
             if plans[0].host is None:
                 fork_clients.append(ForkClient(plans[0], process.WHERE_SIGNAL, limit))
             else:
                 fork_clients.append(hosts.RemoteForkClient(plans))
-        return _supervise(options, programs, fork_clients, session, signals, groups)
+        return _supervise(options, programs, fork_clients, session, signals, placement)
     except UsageError:
         for fork_client in fork_clients:
             fork_client.kill()
@@ -152,69 +156,109 @@ def _supervise(
     fork_clients: "list[Any]",
     session: "Any",
     signals: int,
-    groups: "list[Any] | None" = None,
+    placement: "Placement | None" = None,
 ) -> int:
-    """Prepare the run and supervise it. `groups`: they are known already if there are hosts."""
-    from spcomm.launch.cmdline.groups import busy, choose_route, gather
-    from spcomm.launch.local.run_processes import RunProcesses
+    """Prepare the run and supervise it. `placement`: it is known already if there are hosts."""
+    from spcomm.launch.supervise.run import Run
     from spcomm.launch.supervise.supervisor import Supervisor
 
     segments = _segments()
     segments.adopt_orphans()  # the processes that a killed fork server would have adopted
     command_line.check_buffers(options, segments.LIMITS)
-    cores = segments.cores()
-    for plan in programs:
-        plan.nodes = plan.nodes or max(1, int(cores))
-    if options.boxes is not None:
-        from spcomm.launch.cmdline.boxes import place
-
-        place(options, programs)
-    groups = groups or gather(programs)
-    options.route = choose_route(groups, options)
-    if options.perturb and options.seed is None:
-        options.seed = int.from_bytes(os.urandom(2))
-        complain(f"spcomm: the schedule is perturbed; --perturb --seed {options.seed} does the same again")
-    run_processes = RunProcesses(fork_clients, groups)
-    run_processes.room_files = session.files if session is not None else None
+    placement = placement or _placed(options, programs, segments.cores())
+    seed = _seed(options)
+    at_prompt = None
     if options.debug is not None:
         from spcomm.launch.cmdline.debugging import prepare
 
-        run_processes.at_prompt = prepare(options, run_processes.plans, groups, run_processes.names)
-    stdin = _stdin(options, run_processes)
-    run_processes.cpus = _places(options, run_processes)
-    listen = options.listen
-    if options.hosts is not None:
-        from spcomm.launch.remote import hosts
-
-        listen = hosts.listen(options, groups)
-    link = None
-    if options.link == "mpi":
-        from spcomm.launch.remote.mpi_link import MpiLink
-
-        link = MpiLink(options, groups)
-    _make_segments(segments, options, groups, busy(groups) > cores)
-    display = _display(options, run_processes)
+        placement, at_prompt = prepare(options, placement)
+    stdin = _stdin(options, placement, at_prompt)
+    cpus = _cpus(options, placement)
+    listen, link = _ways(options, placement)
+    placement = replace(placement, groups=_with_segments(segments, options, placement.groups, seed))
+    processes = _processes(fork_clients, placement)
+    display = _display(options, placement, processes)
     _warn_if_stale()
     transports = None
     try:
-        if session is not None:
-            transports = session.begin(groups, options)
-        elif any(group.boxes > 1 for group in groups):
-            from spcomm.launch.remote.transport_processes import TransportProcesses
-
-            transports = TransportProcesses(
-                groups, options.link_timeout, listen, route=options.route, link=link
-            )
-        if options.hosts is not None and session is None:
-            said = None if options.job_hosts and options.listen is None else listen
-            hosts.tell(groups, transports, said, link)
+        transports = _transports(options, placement, session, listen, link)
         gc.enable()
-        code = Supervisor(run_processes, options, display, transports).run(signals, stdin)
-        return _finish_trace(options, groups[0], code, display.watch) if options.is_traced else code
+        files = session.files if session is not None else None
+        run = Run(options, processes, stdin, display, transports, cpus, at_prompt, files)
+        code = Supervisor(run).run(signals)
+        if options.is_traced:
+            return _finish_trace(options, placement.groups[0], code, display.page)
+        return code
     finally:
         if transports is not None:
             transports.close()
         display.close(signals)
+
+
+def _placed(options: Options, programs: "list[plans.Plan]", cores: float) -> "Placement":
+    """Return the place of each node where all are on this machine. A program without -n gets all cores."""
+    from spcomm.launch.cmdline.groups import Placement, choose_route, gather
+
+    programs = [replace(plan, nodes=plan.nodes or max(1, int(cores))) for plan in programs]
+    if options.boxes is not None:
+        from spcomm.launch.cmdline.boxes import place
+
+        programs = place(options, programs)
+    programs, groups = gather(programs)
+    return Placement([[plan] for plan in programs], groups, choose_route(groups, options))
+
+
+def _seed(options: Options) -> "int | None":
+    """Return the seed of --perturb: a new one, which is printed, if none is given."""
+    if not options.perturb or options.seed is not None:
+        return options.seed
+    seed = int.from_bytes(os.urandom(2))
+    complain(f"spcomm: the schedule is perturbed; --perturb --seed {seed} does the same again")
+    return seed
+
+
+def _ways(options: Options, placement: "Placement") -> "tuple[str | None, Any]":
+    """Return the address on which the server of the boxes listens, and the link of --link mpi."""
+    listen, link = options.listen, None
+    if options.hosts is not None:
+        from spcomm.launch.remote import hosts
+
+        listen = hosts.listen(options, placement.groups)
+    if options.link == "mpi":
+        from spcomm.launch.remote.mpi_link import MpiLink
+
+        link = MpiLink(options, placement.groups)
+    return listen, link
+
+
+def _processes(fork_clients: "list[Any]", placement: "Placement") -> "RunProcesses":
+    """Return the fork servers, each with the nodes that it is to start."""
+    from spcomm.launch.local.run_processes import RunProcesses
+
+    for fork_client, programs in zip(fork_clients, placement.machines, strict=False):
+        fork_client.place(programs)
+    return RunProcesses(fork_clients, placement.groups)
+
+
+def _transports(
+    options: Options, placement: "Placement", session: "Any", listen: "str | None", link: "Any"
+) -> "Any":
+    """Start the processes that carry messages between boxes, and tell the boxes elsewhere how to reach them."""
+    groups, transports = placement.groups, None
+    if session is not None:
+        return session.begin(groups, options)
+    if any(group.boxes > 1 for group in groups):
+        from spcomm.launch.remote.transport_processes import TransportProcesses
+
+        transports = TransportProcesses(
+            groups, options.link_timeout, listen, route=placement.route, link=link
+        )
+    if options.hosts is not None:
+        from spcomm.launch.remote import hosts
+
+        said = None if options.job_hosts and options.listen is None else listen
+        hosts.tell(groups, transports, said, link)
+    return transports
 
 
 def _try_to_write(path: "str | None") -> None:
@@ -229,13 +273,13 @@ def _try_to_write(path: "str | None") -> None:
         raise UsageError(f"spcomm run: --trace {path}: cannot be written ({error.strerror})") from None
 
 
-def _finish_trace(options: Options, group: "Any", code: int, watch: "Any") -> int:
-    """Write the recorded trace, print it, or give it to the page of `watch`. A signal interrupts a long write."""
+def _finish_trace(options: Options, group: "Any", code: int, page: "Any") -> int:
+    """Write the recorded trace, print it, or give it to the page of --watch. A signal interrupts a long write."""
     from spcomm.launch import tracing
 
     _signals_end(True)
     try:
-        return tracing.finish(options, group, code, watch.page if options.watch == "browser" else None)
+        return tracing.finish(options, group, code, page)
     finally:
         _signals_end(False)
 
@@ -252,66 +296,64 @@ def _break_off(number: int, _frame: object) -> None:
     raise KeyboardInterrupt(number)
 
 
-def _stdin(options: Options, run_processes: "Any") -> "Any":
+def _stdin(options: Options, placement: "Placement", at_prompt: "int | None") -> "Any":
     from spcomm.launch.local.stdin import Stdin
 
-    chosen = frozenset((0,)) - {index for plan in run_processes.plans for index in plan.in_panes}
-    readers = {index for plan in run_processes.plans if plan.name == plans.STDIN for index in plan.indices}
+    chosen = frozenset((0,)) - placement.in_panes
+    readers = {index for plan in placement.plans if plan.name == plans.STDIN for index in plan.indices}
     if options.stdin is not None:
-        chosen = options.stdin.indices(run_processes.groups) | readers
+        chosen = options.stdin.indices(placement.groups) | readers
     elif readers:
         chosen = frozenset(readers)
-    elif run_processes.at_prompt is not None:
-        chosen = frozenset((run_processes.at_prompt,))
+    elif at_prompt is not None:
+        chosen = frozenset((at_prompt,))
     # A table has to know of the lines that are typed, and a debugger at a terminal would want it as its own.
-    is_needed = run_processes.at_prompt is not None or options.watch not in (None, "browser")
-    is_elsewhere = any(client.host and not chosen.isdisjoint(client.indices) for client in run_processes)
+    is_needed = at_prompt is not None or options.watch not in (None, "browser")
+    is_elsewhere = any(plan.host and not chosen.isdisjoint(plan.indices) for plan in placement.plans)
     return Stdin(chosen, relays=is_needed or is_elsewhere)
 
 
-def _display(options: Options, run_processes: "Any") -> "Any":
+def _display(options: Options, placement: "Placement", processes: "RunProcesses") -> "Display":
     """Raise `UsageError` for nodes that do not exist, and for folders and windows that cannot be made."""
     from spcomm.launch.local.display import Display, want_colors, want_labels
 
-    labels = want_labels(options)
-    display = Display(run_processes.names, labels, want_colors(options) if labels else (False, False))
-    windows = options.window.indices(run_processes.groups) if options.window is not None else frozenset()
-    if options.show is not None:
-        display.shown = options.show.indices(run_processes.groups)
+    labels, groups = want_labels(options), placement.groups
+    in_windows = options.window.indices(groups) if options.window is not None else frozenset()
+    shown = options.show.indices(groups) if options.show is not None else None
+    files = watch = windows = None
     if options.output is not None:
         from spcomm.launch.local.files import Files
 
-        display.files = Files(options.output, run_processes.groups)
+        files = Files(options.output, groups)
     if options.watch == "browser":
-        display.watch = _page_watch(options, run_processes)
+        watch = _page_watch(options, processes)
     elif options.watch is not None:
-        display.watch = _screen_watch(run_processes, want_colors(options))
-    if windows:
+        watch = _screen_watch(processes, want_colors(options))
+    if in_windows:
         from spcomm.launch.local.windows import Windows
 
-        in_panes = [index for plan in run_processes.plans for index in plan.in_panes]
-        display.windows = Windows(windows, run_processes.names, frozenset(in_panes), run_processes.groups)
-        run_processes.keyboards = display.windows.keyboards
-        if display.windows.hint:
-            complain(f"spcomm: {display.windows.hint}")
-    return display
+        windows = Windows(in_windows, placement.names, placement.in_panes, groups)
+        if windows.hint:
+            complain(f"spcomm: {windows.hint}")
+    colors = want_colors(options) if labels else (False, False)
+    return Display(placement.names, labels, colors, shown, files, watch, windows)
 
 
-def _page_watch(options: Options, run_processes: "Any") -> "Any":
+def _page_watch(options: Options, processes: "RunProcesses") -> "Any":
     from spcomm.launch.supervise import watch, watch_page
 
     try:
-        page = watch_page.WatchPage(run_processes.groups[0], options.programs)
+        page = watch_page.WatchPage(processes.groups[0], options.programs)
     except OSError as error:
         raise UsageError(
             f"spcomm run: --watch=browser: this system does not let the launcher serve a page on 127.0.0.1 "
             f"({error.strerror}); use --watch, or --trace FILE"
         ) from None
     complain(f"spcomm: watch this run at {page.url}")
-    return watch.PageWatch(run_processes, page)
+    return watch.PageWatch(processes, page)
 
 
-def _screen_watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
+def _screen_watch(processes: "RunProcesses", colors: "tuple[bool, bool]") -> "Any":
     """Return the watch of this run; None, after a sentence, without a terminal. `colors`: of stdout and of stderr."""
     fd = next((fd for fd in (2, 1) if os.isatty(fd)), 0)
     if not fd:
@@ -328,10 +370,10 @@ def _screen_watch(run_processes: "Any", colors: "tuple[bool, bool]") -> "Any":
     from spcomm.launch.supervise import watch_table
     from spcomm.launch.supervise.watch import ScreenWatch
 
-    return ScreenWatch(run_processes, Screen(fd), watch_table.drawing(colors[fd - 1]))
+    return ScreenWatch(processes, Screen(fd), watch_table.drawing(colors[fd - 1]))
 
 
-def _places(options: Options, run_processes: "Any") -> "list[tuple[int, ...]] | None":
+def _cpus(options: Options, placement: "Placement") -> "list[tuple[int, ...]] | None":
     """Return the processors that nodes are bound to, in turn."""
     is_bound = options.bind_to not in (None, "none")
     if not is_bound and not options.report_bindings:
@@ -340,7 +382,8 @@ def _places(options: Options, run_processes: "Any") -> "list[tuple[int, ...]] | 
 
     cpus = binding.places(() if options.bind_to == "core" else options.bind_to) if is_bound else None
     if options.report_bindings:
-        os.write(2, binding.describe(cpus, run_processes.size, run_processes.names).encode())
+        size = sum(group.size for group in placement.groups)
+        os.write(2, binding.describe(cpus, size, placement.names).encode())
     return cpus
 
 
@@ -355,9 +398,12 @@ def _segments() -> "Any":
     return segments
 
 
-def _make_segments(segments: "Any", options: Options, groups: "list[Any]", oversubscribed: bool) -> None:
-    """Make the segments. `oversubscribed`: all nodes share the cores, whichever group or box they belong to."""
+def _with_segments(
+    segments: "Any", options: Options, groups: "list[Group]", seed: "int | None"
+) -> "list[Group]":
+    """Return the groups with their memory."""
     from spcomm._core.errors import SpcommError
+    from spcomm.launch.cmdline.groups import busy
 
     buffers: dict[str, Any] = {}
     try:
@@ -368,9 +414,13 @@ def _make_segments(segments: "Any", options: Options, groups: "list[Any]", overs
             buffers = sizes(segments, options, groups, mask)
     except SpcommError as error:
         raise UsageError(f"spcomm run: {error}") from None
+    # All nodes share the cores, whichever group or box they belong to.
+    oversubscribed = busy(groups) > segments.cores()
+    settings = options.segment_settings(seed)
     begun_ns = time.monotonic_ns()  # the same in all boxes
+    found = []
     for group in groups:
-        sizes_of_group = buffers
+        made, sizes_of_group = [], buffers
         if group.far:
             from spcomm.launch.remote import hosts
 
@@ -380,28 +430,20 @@ def _make_segments(segments: "Any", options: Options, groups: "list[Any]", overs
             if group.places:
                 more.update(begun_ns=begun_ns, boxes=group.boxes, box=box, places=group.places)
             if box in group.far:
-                group.segments.append(hosts.far_segment(group, box, mask, options, more))
-                continue
-            group.segments.append(_segment(segments, group.size, oversubscribed, mask, options, more))
+                made.append(hosts.far_segment(group, box, mask, settings, more))
+            else:
+                made.append(_segment(segments, group.size, oversubscribed, mask, {**settings, **more}))
+        found.append(replace(group, segments=made))
+    return found
 
 
 def _segment(
-    segments: "Any", size: int, oversubscribed: bool, mask: int, options: Options, buffers: "dict[str, Any]"
+    segments: "Any", size: int, oversubscribed: bool, mask: int, settings: "dict[str, Any]"
 ) -> "Any":
     from spcomm._core.errors import SpcommError
 
     try:
-        return segments.Segment(
-            size,
-            oversubscribed=oversubscribed,
-            disable=mask,
-            perturb=options.seed,
-            rendezvous=options.rendezvous,
-            prefault=options.prefault,
-            trace_events=options.recorded,
-            counts_times=bool(options.stats),
-            **buffers,
-        )
+        return segments.Segment(size, oversubscribed=oversubscribed, disable=mask, **settings)
     except OSError as error:
         raise UsageError(f"spcomm run: {error.strerror}, or smaller --ring, --arena") from None
     except SpcommError as error:

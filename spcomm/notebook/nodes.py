@@ -15,6 +15,7 @@ from spcomm._core.errors import ConfigError, SpcommError
 from spcomm.launch.base import nothing, report
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.process import WHERE_SIGNAL, open_standard_streams, signal_name
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
@@ -101,13 +102,11 @@ class Nodes:
             self._fork_clients[0].stays = True
             self.loop.add(self._fork_clients[0].fileno(), lambda: self.hear(self._fork_clients[0]))
         (fork_client,) = self._fork_clients
-        fork_client.plan.nodes = self.size
-        fork_client.again()
+        boxes = places("block", self.boxes, self.size)
+        plans, (self.group,) = gather([replace(fork_client.plan, nodes=self.size, boxes=boxes)])
+        fork_client.place(plans)
         self.ended, self._error, self._signals = {}, "", 0
         self._crash_lines, self._is_fork_server_lost = {}, False
-        (self.group,) = gather([fork_client.plan])
-        if self.boxes > 1:
-            self.group.places = places("block", self.boxes, self.size)
         self.run_processes = RunProcesses([fork_client], [self.group])
         self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
         self.renew(0)
@@ -152,14 +151,11 @@ class Nodes:
             (found,) = plan.resolve_all(self.options)
         except UsageError as error:
             raise ConfigError(str(error)) from None
-        found.takes_interrupt = True
-        found.environment["MPLBACKEND"] = "module://spcomm.notebook.figures"
-        if found.kind != "executable":
-            found.preload = ["numpy", "spcomm.notebook.node_main"]
-            found.search_path = _search_path()
-        else:  # NumPy may be in a folder that only the caller's sys.path names
-            found.arguments[-2:] = ["-c", _MAIN.format(_search_path())]
-        return found
+        environment = {**found.environment, "MPLBACKEND": "module://spcomm.notebook.figures"}
+        found = replace(found, takes_interrupt=True, environment=environment)
+        if found.kind == "executable":  # NumPy may be in a folder that only the caller's sys.path names
+            return replace(found, arguments=[*found.arguments[:-2], "-c", _MAIN.format(_search_path())])
+        return replace(found, preload=["numpy", "spcomm.notebook.node_main"], search_path=_search_path())
 
     def renew(self, trace_events: int) -> None:
         """Give the nodes shared memory without a past, which the next call is to have."""

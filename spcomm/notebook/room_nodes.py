@@ -14,6 +14,7 @@ import time
 from spcomm._core import segments
 from spcomm._core.errors import ConfigError, ConnectionLostError, SpcommError
 from spcomm.launch.base import nothing, report
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
@@ -83,14 +84,15 @@ class RoomNodes(Nodes):
             found = self._enter()
         except UsageError as error:
             raise _room_error(error) from None
-        (self.group,), machines = hosts.spread(self.options, [found], self._session)
-        self.size, self.boxes = self.group.size, len(machines)
+        placement = hosts.spread(self.options, [found], self._session)
+        (self.group,) = placement.groups
+        self.size, self.boxes = self.group.size, len(placement.machines)
         self._describe()
         try:
             self._session.begin([self.group], self.options)  # type: ignore[union-attr]
         except UsageError as error:
             raise _room_error(error) from None
-        self._fork_clients = [hosts.RemoteForkClient(plans) for plans in machines]
+        self._fork_clients = [hosts.RemoteForkClient(plans) for plans in placement.machines]
         for box, fork_client in enumerate(self._fork_clients):
             self.loop.add(fork_client.fileno(), lambda box=box: self._hear_box(box))
         self._session.link.listen(self.loop, self._hear_server)  # type: ignore[union-attr]
@@ -100,32 +102,30 @@ class RoomNodes(Nodes):
 
     def _enter(self) -> "plan.Plan":
         """Ask the server for members, and wait until there is one. Return the nodes' program."""
-        self.options = options.parse(["--room", self.room, "-m", "spcomm.notebook", "room"])
-        part = self.options.parts[0]
-        part.nodes, part.preload = self._wanted, ["numpy", "spcomm.notebook.node_main"]
-        (found,) = plan.resolve_all(self.options)
-        found.environment.pop(join_code.VARIABLE, None)
+        said = options.parse(["--room", self.room, "-m", "spcomm.notebook", "room"])
+        preload = ["numpy", "spcomm.notebook.node_main"]
+        said = replace(said, parts=[replace(said.parts[0], nodes=self._wanted, preload=preload)])
+        (found,) = plan.resolve_all(said)
         with tempfile.TemporaryDirectory() as empty:
             packed = folder.pack(empty)
         self._session = client.Session(self._where, _key(self._where), packed, cluster=True)
         try:
-            self._session.ask(self.options, lambda line: self.screen.say(f"{line}\n"))
+            self.options = self._session.ask(said, lambda line: self.screen.say(f"{line}\n"))
         except connect.RefusedError as error:
             _keys.pop(self._where, None)
             raise ConfigError(f"{_CALL}: {error}") from None
         except connect.EntryError as error:
             raise ConnectionLostError(f"{_CALL}: {error}") from None
-        found.nodes, found.boxes = part.nodes or 0, part.boxes
-        return found
+        return client.of_part(found, self.options.parts[0])
 
     def _describe(self) -> None:
         """The memory of each box, for its first start and for each call."""
-        mask = segments.disable_mask()
+        mask, settings = segments.disable_mask(), self.options.segment_settings(None)
         for box, host in self.group.far.items():
             buffers = hosts.same_sizes(segments, self.size, mask, {})
             if self.boxes > 1:
                 buffers.update(boxes=self.boxes, box=box, places=self.group.places)
-            self.group.segments.append(hosts.far_segment(self.group, box, mask, self.options, buffers))
+            self.group.segments.append(hosts.far_segment(self.group, box, mask, settings, buffers))
             (program,) = host.box["programs"]
             host.box["cluster"] = program["cluster"] = True
             program["environment"]["MPLBACKEND"] = "module://spcomm.notebook.figures"

@@ -29,12 +29,13 @@ def spcomm_root():
 def planned(words):
     """The programs and the groups of a command line, with the boxes of their nodes."""
     options = parse(words)
-    plans = [Plan("script", part.name, []) for part in options.parts]
-    for plan, part in zip(plans, options.parts, strict=True):
-        plan.nodes, plan.group, plan.boxes = part.nodes, part.group, part.boxes
+    plans = [
+        Plan("script", part.name, [], nodes=part.nodes, group=part.group, boxes=part.boxes)
+        for part in options.parts
+    ]
     if options.boxes is not None:
-        boxes.place(options, plans)
-    return plans, gather(plans)
+        plans = boxes.place(options, plans)
+    return gather(plans)
 
 
 class Result:

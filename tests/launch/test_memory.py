@@ -18,12 +18,7 @@ PROGRAM = "import spcomm; c = spcomm.startup(); c.barrier(); print(c.size)"
 
 
 def groups(*counts):
-    made = []
-    for number, count in enumerate(counts):
-        group = Group(number)
-        group.size = count
-        made.append(group)
-    return made
+    return [Group(number, size=count) for number, count in enumerate(counts)]
 
 
 def taken(plan, nodes):

@@ -246,17 +246,11 @@ def test_failures_at_one_line_show_their_messages_alone():
 
 def plans(*pairs):
     """Programs with so many nodes, in such a group."""
-    made = []
-    for nodes, group in pairs:
-        plan = Plan("script", "/x.py", ["x.py"])
-        plan.nodes, plan.group = nodes, group
-        made.append(plan)
-    return made
+    return [Plan("script", "/x.py", ["x.py"], nodes=nodes, group=group) for nodes, group in pairs]
 
 
 def test_programs_of_one_group_get_consecutive_nodes_in_the_order_of_the_command_line():
-    made = plans((2, 5), (3, 1), (1, 5), (2, 1))
-    groups = gather(made)
+    made, groups = gather(plans((2, 5), (3, 1), (1, 5), (2, 1)))
     assert [(group.number, group.first, group.size) for group in groups] == [(5, 0, 3), (1, 3, 5)]
     assert [list(plan.indices) for plan in made] == [[0, 1], [3, 4, 5], [2], [6, 7]]
     assert [groups[1].rank(index) for plan in (made[1], made[3]) for index in plan.indices] == [0, 1, 2, 3, 4]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.supervise import stats
 from spcomm.launch.supervise.stats import Spent
 from spcomm.text import width
@@ -118,7 +119,7 @@ def test_both_tables_fit_a_terminal():
     counts = [{**dict.fromkeys(COUNTS, 10**9), "sent_bytes": 10**12, "received_bytes": 10**12}] * 2
     times = [own(started=1, waited=10**7)] * 2
     segment = SimpleNamespace(counts=lambda: counts, times=lambda: times)
-    group = SimpleNamespace(first=0, size=2, boxes=1, segments=[segment])
+    group = Group(0, size=2, segments=[segment])
     names = SimpleNamespace(label=lambda index: f"[1023:{index}] ".encode())
     made = stats.Stats(SimpleNamespace(groups=[group], names=names))
     made.ended(0, (0, 10**14, 0))

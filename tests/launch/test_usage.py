@@ -73,10 +73,8 @@ def worlds(*pairs):
     """Groups with such numbers and sizes."""
     made, first = [], 0
     for number, size in pairs:
-        group = Group(number)
-        group.first, group.size = first, size
+        made.append(Group(number, first, size))
         first += size
-        made.append(group)
     return made
 
 

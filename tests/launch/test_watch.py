@@ -11,6 +11,7 @@ import pytest
 
 from launching import spcomm_root
 from processes import STOPPED, state
+from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.local import screen as screens
 from spcomm.launch.remote import box_proxy
 from spcomm.launch.supervise import watch as watching
@@ -358,7 +359,7 @@ def looks(monkeypatch, letter, counts, sleeps=False):
     """The rows of a node that never waits for long in a call, one a second."""
     segment = SimpleNamespace(fd=0, wait=lambda rank: None, vain=lambda rank: 0, counts=lambda: [COUNTS])
     segment.sleeps = lambda rank: sleeps
-    group = SimpleNamespace(first=0, size=1, boxes=1, segments=[segment], segment=lambda rank: segment)
+    group = Group(0, size=1, segments=[segment])
     label = SimpleNamespace(label=lambda index: b"[0] ")
     watched = watching.Watch(SimpleNamespace(groups=[group], names=label, started={0: 1}))
     monkeypatch.setattr(box_proxy, "state_of", lambda process: letter)

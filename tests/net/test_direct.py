@@ -6,11 +6,10 @@ import signal
 
 import pytest
 
-from launching import read_lines
+from launching import planned, read_lines
 from netting import HERE, transports
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.boxes import place
-from spcomm.launch.cmdline.groups import choose_route, gather
+from spcomm.launch.cmdline.groups import choose_route
 from spcomm.launch.cmdline.options import parse
 
 PROGRAM = HERE / "all_operations.py"
@@ -151,12 +150,9 @@ def test_a_killed_transport_process(net, who):
     ],
 )
 def test_boxes_that_reach_each_other_are_connected(words, route):
-    options = parse([*words.split(), "x.py"])
-    for part in options.parts:
-        part.group = part.group or 0
-    if options.hosts is None:
-        place(options, options.parts)
-    assert choose_route(gather(options.parts), options) == route
+    line = [*words.split(), "x.py"]
+    _plans, groups = planned(line)
+    assert choose_route(groups, parse(line)) == route
 
 
 @pytest.mark.parametrize(

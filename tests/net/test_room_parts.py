@@ -155,9 +155,7 @@ def test_who_gives_way_when_too_many_knock(guests, leaves):
 
 
 def part(program, where):
-    made = Part()
-    made.program, made.folder = program, str(where)
-    return made
+    return Part(program=program, folder=str(where))
 
 
 def test_which_folder_is_sent(tmp_path):

@@ -9,7 +9,7 @@
 `ranks`        the nodes that an option is about
 `plan`         the program to start: a script, a module or an executable; `did_you_mean` suggests near names
 `environment`  the variables of a program's nodes
-`groups`       the nodes that see each other, and the names of nodes
+`groups`       the place of each node, the nodes that see each other, and the names of nodes
 `boxes`        the box of each node, if there are several
 `debugging`    the nodes that run in a debugger
 `memory`       the limit for the message buffers of a run

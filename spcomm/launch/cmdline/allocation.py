@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.machines import HERE, why
 from spcomm.text import counted
@@ -67,17 +68,17 @@ def described() -> "str | None":
     return job.text() if job is not None else None
 
 
-def use(options: "Options") -> None:
-    """Give a run without --host the hosts of the job, and any run on them the remote shell."""
+def in_job(options: "Options") -> "Options":
+    """Add the hosts of the job to a run without --host, and the remote shell to any run on them."""
     if options.boxes is not None or options.room is not None or options.server is not None:
-        return
+        return options
     job = find()
     if job is None:
-        return
+        return options
     named = [host for part in options.parts for host, _slots in part.hosts or ()]
     has_way = options.ssh is not None or options.reach is not None
     if not named and not _uses(job.hosts):
-        return
+        return options
     if named and not has_way:
         machines = [host for host, _slots in job.hosts]
         unknown = next((name for name in named if name != HERE and name not in machines), None)
@@ -87,14 +88,15 @@ def use(options: "Options") -> None:
                 "--alone, or --ssh or --reach with the command that reaches it"
             )
     if not has_way:
-        options.reach = job.reach
+        options = replace(options, reach=job.reach)
         for name in _MISLEADING:
             os.environ.pop(name, None)
-    if not named:
-        _check_single()
-        options.job_hosts = [(HERE if _is_here(host) else host, slots) for host, slots in job.hosts]
-        if options.tunnel is None and options.listen is None:
-            options.tunnel = "none"
+    if named:
+        return options
+    _check_single()
+    is_open = options.tunnel is None and options.listen is None
+    hosts = [(HERE if _is_here(host) else host, slots) for host, slots in job.hosts]
+    return replace(options, job_hosts=hosts, tunnel="none" if is_open else options.tunnel)
 
 
 def _uses(hosts: "list[tuple[str, int]]") -> bool:

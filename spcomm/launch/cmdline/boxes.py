@@ -5,19 +5,20 @@ A box is a machine, or simulates one: its nodes share memory only with each othe
 is given, or for hosts.
 """
 
+import itertools
+
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from spcomm.launch.cmdline.options import Options, Part
+    from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan
 
 
-def check(options: "Options") -> None:
-    """Check the options together, as far as that does not depend on the number of nodes."""
+def number(options: "Options") -> int:
+    """Return the number of boxes. Checks the options together, as far as that does not depend on the nodes' number."""
     boxes, placing = options.boxes, options.placing
     if isinstance(placing, tuple):
         found = max(placing) + 1
@@ -26,35 +27,36 @@ def check(options: "Options") -> None:
                 f"spcomm run: --boxes {boxes} and --map {spelt(placing)}: that map has "
                 f"{counted(found, 'box', 'boxes')}; leave --boxes out, or give the same number"
             )
-        boxes = options.boxes = found
+        return found
     if boxes is None:
         raise UsageError(
             f"spcomm run: --map {placing} divides nodes among boxes; it needs their number, as in --boxes 2"
         )
+    return boxes
 
 
-def place(options: "Options", plans: "list[Plan]") -> None:
-    """Set in each plan the boxes of its nodes, which are numbered in the order of the command line.
+def place(options: "Options", plans: "list[Plan]") -> "list[Plan]":
+    """Return the programs with the boxes of their nodes, which are numbered in the order of the command line.
 
     Raises `UsageError`.
     """
     boxes, placing = options.boxes or 1, options.placing
-    size = sum(plan.nodes for plan in plans)
+    counts = [plan.nodes for plan in plans]
+    size = sum(counts)
     if isinstance(placing, tuple):
         check_length(placing, size)
     if boxes > size:
         raise UsageError(
             f"spcomm run: --boxes {boxes}: each box needs a node, and this run has {counted(size, 'node')} (-n {size})"
         )
-    deal(plans, places(placing or "block", boxes, size))
+    of_each = dealt(places(placing or "block", boxes, size), counts)
+    return [replace(plan, boxes=some) for plan, some in zip(plans, of_each, strict=True)]
 
 
-def deal(programs: "Iterable[Plan | Part]", boxes: "list[int]") -> None:
-    """Set the boxes of each program's nodes. `boxes` has those of all nodes, in the order of the command line."""
-    at = 0
-    for program in programs:
-        nodes = program.nodes or 0
-        program.boxes, at = boxes[at : at + nodes], at + nodes
+def dealt(boxes: "list[int]", counts: "list[int]") -> "list[list[int]]":
+    """Divide the boxes of all nodes, in the order of the command line, among the programs with so many nodes."""
+    ends = list(itertools.accumulate(counts))
+    return [boxes[end - count : end] for end, count in zip(ends, counts, strict=True)]
 
 
 def check_length(placing: "tuple[int, ...]", size: int) -> None:

@@ -1,50 +1,44 @@
 # SPDX-License-Identifier: MIT
 """`--debug` in the launcher: assigns nodes to debuggers, and checks that this is possible."""
 
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.plan import in_path
 from spcomm.launch.cmdline.ranks import Debug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.cmdline.groups import Group, Names
+    from spcomm.launch.cmdline.groups import Names, Placement
     from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan
 
 _INTERACTIVE = ("pdb", "gdb")  # they read commands from standard input
 
 
-def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", names: "Names") -> "int | None":
-    """Set in each plan which of its nodes are debugged. Return the node that needs standard input, if there is one.
+def prepare(options: "Options", placement: "Placement") -> "tuple[Placement, int | None]":
+    """Add the nodes of each program that are debugged. Also return the node that needs standard input, if there is one.
 
     Raises `UsageError` for a debugger that is missing, or unsuitable for these nodes.
     """
-    debug = options.debug
-    indices = sorted(debug.ranks.indices(groups))
+    debug, groups, names = options.debug, placement.groups, placement.names
+    indices = debug.ranks.indices(groups)
     windows = options.window.indices(groups) if options.window is not None else frozenset()
-    needy = []
-    for plan in plans:
-        mine = [index for index in indices if index in plan.indices]
-        if mine:
-            tool = debug.tool or ("pdb" if plan.python is not None else "gdb")
-            plan.debugged = frozenset(mine)
-            plan.debug = {"tool": tool}
-            if plan.host is None:
-                plan.debug["command"] = command(tool, plan)
-            else:
-                plan.debug["host"] = plan.host.name
-            if tool in _INTERACTIVE:
-                plan.in_panes = windows.intersection(mine)
-                if plan.in_panes and plan.host is not None:
-                    raise _no_pane(debug, plan, names)
-                needy += sorted(plan.debugged - plan.in_panes)
+    machines = [
+        [_debugged(plan, debug, indices, windows, names) for plan in plans] for plans in placement.machines
+    ]
+    placement = replace(placement, machines=machines)
+    needy = [
+        index
+        for plan in placement.plans
+        for index in sorted(plan.debugged - plan.in_panes)
+        if plan.debug["tool"] in _INTERACTIVE
+    ]
     if len(needy) > 1:
         raise UsageError(
             f"spcomm run: {_spelt(debug)}: {names.nodes(needy)} cannot share the standard input; give each a "
             f"pane of tmux: {_spelt(debug)} --window {debug.ranks.text}; or choose one: --debug={needy[0]}"
         )
-    in_panes = frozenset(index for plan in plans for index in plan.in_panes)
-    if options.stdin is not None and (both := options.stdin.indices(groups) & in_panes):
+    if options.stdin is not None and (both := options.stdin.indices(groups) & placement.in_panes):
         raise UsageError(
             f"spcomm run: --stdin {options.stdin.text} and {_spelt(debug)}: the debugger of "
             f"{names.nodes(sorted(both))} has the keyboard of its pane; give the standard input to other nodes"
@@ -54,15 +48,26 @@ def prepare(options: "Options", plans: "list[Plan]", groups: "list[Group]", name
             f"spcomm run: --stdin {options.stdin.text} and {_spelt(debug)}: the debugger of {names.nodes(needy)} needs "
             "the standard input; leave --stdin out"
         )
-    return needy[0] if needy else None
+    return placement, needy[0] if needy else None
 
 
-def _no_pane(debug: Debug, plan: "Plan", names: "Names") -> UsageError:
-    return UsageError(
-        f"spcomm run: {_spelt(debug)} and --window: {names.nodes(sorted(plan.in_panes))} on {plan.host.name}: "
-        "a pane has a keyboard of this machine, and a debugger there cannot have it as its terminal; debug one "
-        f"node, without --window, or use --debug=debugpy:{debug.ranks.text}"
-    )
+def _debugged(
+    plan: "Plan", debug: Debug, indices: "frozenset[int]", windows: "frozenset[int]", names: "Names"
+) -> "Plan":
+    """Return the program with those of its nodes that are debugged. `windows`: nodes that have one."""
+    mine = indices.intersection(plan.indices)
+    if not mine:
+        return plan
+    tool = debug.tool or ("pdb" if plan.python is not None else "gdb")
+    how = {"command": command(tool, plan)} if plan.host is None else {"host": plan.host.name}
+    in_panes = windows & mine if tool in _INTERACTIVE else frozenset()
+    if in_panes and plan.host is not None:
+        raise UsageError(
+            f"spcomm run: {_spelt(debug)} and --window: {names.nodes(sorted(in_panes))} on {plan.host.name}: "
+            "a pane has a keyboard of this machine, and a debugger there cannot have it as its terminal; debug one "
+            f"node, without --window, or use --debug=debugpy:{debug.ranks.text}"
+        )
+    return replace(plan, debugged=mine, debug={"tool": tool, **how}, in_panes=in_panes)
 
 
 def _spelt(debug: Debug) -> str:

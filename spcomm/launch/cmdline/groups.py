@@ -11,8 +11,11 @@ A box of the run may hold nodes of several programs and groups. A group numbers 
 the run's boxes, and leaves out those in which it has no node: its nodes cannot tell that there are other groups.
 """
 
+from spcomm.launch.base.record import dataclass, field, replace
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from spcomm.launch.cmdline.options import Options
@@ -25,21 +28,26 @@ if TYPE_CHECKING:
 _DIRECT_BOXES = 8
 
 
+@dataclass(frozen=True, eq=False)
 class Group:
     """The nodes that can see each other."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number  # the group id
-        self.first = 0  # index of its node 0
-        self.size = 0
-        self.segments: list[Any] = []  # its shared memory, by box
-        self.places: list[int] = []  # the box of each rank; empty: there is one box
-        self.boxes_of_run = [0]  # by box: its number among the boxes of the run
-        self.far: dict[int, Host] = {}  # boxes on other machines
+    number: int  # the group id
+    first: int = 0  # index of its node 0
+    size: int = 0
+    places: "list[int]" = field(default_factory=list)  # the box of each rank; empty: there is one box
+    boxes_of_run: "Sequence[int]" = (0,)  # by box: its number among the boxes of the run
+    far: "dict[int, Host]" = field(default_factory=dict)  # boxes on other machines
+    segments: "list[Any]" = field(default_factory=list)  # its shared memory, by box, once it is made
 
     @property
     def boxes(self) -> int:
         return max(self.places, default=0) + 1
+
+    @property
+    def indices(self) -> range:
+        """Its nodes, by rank."""
+        return range(self.first, self.first + self.size)
 
     def box(self, rank: int) -> int:
         return self.places[rank] if self.places else 0
@@ -52,39 +60,34 @@ class Group:
         """Return the nodes of this box."""
         return [rank for rank in range(self.size) if self.box(rank) == box]
 
-    def put(self, boxes: "list[int]") -> None:
-        """Set the box of the run that each node is in, by rank."""
-        self.boxes_of_run = sorted(set(boxes))
-        number = {box: at for at, box in enumerate(self.boxes_of_run)}
-        self.places = [number[box] for box in boxes] if len(number) > 1 else []
-
     def rank(self, index: int) -> int:
         return index - self.first
 
+    def index(self, rank: int) -> int:
+        return self.first + rank
+
     def __contains__(self, index: int) -> bool:
-        return self.first <= index < self.first + self.size
+        return index in self.indices
 
 
-def gather(plans: "list[Plan]") -> "list[Group]":
-    """Return the groups, in the order of the command line; set in each plan the indices of its nodes.
+def gather(plans: "list[Plan]") -> "tuple[list[Plan], list[Group]]":
+    """Return the programs with the indices of their nodes, and the groups, in the order of the command line.
 
     `Plan.boxes` has the box of each node; empty: all are in one.
     """
-    groups: dict[int, Group] = {}
-    for plan in plans:
-        group = groups.setdefault(plan.group, Group(plan.group))
-        group.size += plan.nodes
-    first = 0
-    for group in groups.values():
-        group.first, first = first, first + group.size
-    boxes: dict[int, list[int]] = {number: [] for number in groups}
-    for plan in plans:
-        group, before = groups[plan.group], len(boxes[plan.group])
-        plan.indices = range(group.first + before, group.first + before + plan.nodes)
-        boxes[plan.group] += plan.boxes or [0] * plan.nodes
-    for number, group in groups.items():
-        group.put(boxes[number])
-    return list(groups.values())
+    groups: list[Group] = []
+    indices: dict[int, range] = {}  # by program
+    for number in dict.fromkeys(plan.group for plan in plans):
+        first = begin = groups[-1].indices.stop if groups else 0
+        boxes: list[int] = []
+        for at, plan in enumerate(plans):
+            if plan.group == number:
+                indices[at] = range(begin, begin := begin + plan.nodes)
+                boxes += plan.boxes or [0] * plan.nodes
+        used = sorted(set(boxes))
+        places = [used.index(box) for box in boxes] if len(used) > 1 else []
+        groups.append(Group(number, first, begin - first, places, used))
+    return [replace(plan, indices=indices[at]) for at, plan in enumerate(plans)], groups
 
 
 def choose_route(groups: "list[Group]", options: "Options | None" = None) -> str:
@@ -142,3 +145,26 @@ class Names:
 
 
 ALONE = Names()
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """The place of each node of a run: its program and its group."""
+
+    machines: "list[list[Plan]]"  # the programs that each fork client starts
+    groups: "list[Group]"
+    route: str  # of messages between boxes
+
+    @property
+    def plans(self) -> "list[Plan]":
+        """The programs, those of each machine by themselves."""
+        return [plan for plans in self.machines for plan in plans]
+
+    @property
+    def in_panes(self) -> "frozenset[int]":
+        """The debugged nodes that have a terminal of their own."""
+        return frozenset(index for plan in self.plans for index in plan.in_panes)
+
+    @property
+    def names(self) -> Names:
+        return Names(self.groups)

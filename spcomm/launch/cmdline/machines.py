@@ -4,13 +4,15 @@
 Imported only if one of these options is given, or in a job.
 """
 
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
+from spcomm.launch.cmdline.boxes import check_length, dealt, spelt
 from spcomm.launch.cmdline.values import MOST_BOXES, MOST_NODES
 from spcomm.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.cmdline.options import Options
+    from spcomm.launch.cmdline.options import Options, Part
 
 _HOSTFILE_MOST = 1_000_000  # characters
 _EXAMPLE = "--host alpha:4,beta:4"
@@ -63,8 +65,8 @@ def _entry(where: str, host: str, colon: str, slots: str) -> "tuple[str, int | N
     return host, int(slots)
 
 
-def check_hosts(options: "Options") -> None:
-    """Check the options about hosts together. Set the hosts of the run's boxes, and the boxes of each program's nodes.
+def on_hosts(options: "Options") -> "Options":
+    """Check the options about hosts together. Add the hosts of the run's boxes, and the boxes of each program's nodes.
 
     A host that several programs name is one box; a program that names a host twice has two boxes there.
     """
@@ -74,7 +76,7 @@ def check_hosts(options: "Options") -> None:
                 if field == "listen" and (options.boxes is not None or options.placing is not None):
                     continue
                 raise UsageError(f"spcomm run: --{field} is about other machines, as in {_EXAMPLE}")
-        return
+        return options
     if options.boxes is not None:
         raise UsageError(
             "spcomm run: --host and --boxes do not go together; each host is a box; leave one of them out"
@@ -94,20 +96,26 @@ def check_hosts(options: "Options") -> None:
     names: list[str] = []
     hosts = [_numbered(options.job_hosts or part.hosts or [(HERE, None)], names) for part in options.parts]
     if isinstance(options.placing, tuple):
-        _place_by_map(options, options.placing, hosts, names)
+        placed = _boxes_of_map(options.parts, options.placing, hosts, names)
     elif options.job_hosts:
-        _place_in_job(options, hosts[0])
+        placed = _boxes_in_job(options, hosts[0])
     else:
-        for part, some in zip(options.parts, hosts, strict=True):
-            part.boxes = in_turn(_filled(some, part.nodes), options.placing == "cyclic")
-    used = sorted({box for part in options.parts for box in part.boxes})
+        is_cyclic = options.placing == "cyclic"
+        pairs = zip(options.parts, hosts, strict=True)
+        placed = [in_turn(_filled(some, part.nodes), is_cyclic) for part, some in pairs]
+    used = sorted({box for boxes in placed for box in boxes})
     if len(used) > MOST_BOXES:
         raise UsageError(
             f"spcomm run: {len(used)} hosts: a run has at most {MOST_BOXES}, each of which is a box; use fewer of them"
         )
-    options.hosts = [names[box] for box in used]
-    for part in options.parts:
-        part.nodes, part.boxes = len(part.boxes), [used.index(box) for box in part.boxes]
+    parts = in_boxes(options.parts, [[used.index(box) for box in boxes] for boxes in placed])
+    return replace(options, parts=parts, hosts=[names[box] for box in used])
+
+
+def in_boxes(parts: "list[Part]", placed: "list[list[int]]") -> "list[Part]":
+    """Return the programs with their nodes in these boxes."""
+    pairs = zip(parts, placed, strict=True)
+    return [replace(part, nodes=len(boxes), boxes=boxes) for part, boxes in pairs]
 
 
 def _numbered(hosts: "list[tuple[str, int | None]]", names: "list[str]") -> "list[tuple[int, int | None]]":
@@ -122,10 +130,8 @@ def _numbered(hosts: "list[tuple[str, int | None]]", names: "list[str]") -> "lis
     return found
 
 
-def _place_in_job(options: "Options", hosts: "list[tuple[int, int | None]]") -> None:
-    """Place the nodes of all programs, in the order of the command line, on the machines of a scheduler's job."""
-    from spcomm.launch.cmdline.boxes import deal
-
+def _boxes_in_job(options: "Options", hosts: "list[tuple[int, int | None]]") -> "list[list[int]]":
+    """Return the boxes of each program's nodes, in the order of the command line, on the machines of a job."""
     given = [part.nodes for part in options.parts if part.nodes is not None]
     room = sum(slots or 1 for _box, slots in hosts)
     if given and sum(given) > room:
@@ -134,9 +140,7 @@ def _place_in_job(options: "Options", hosts: "list[tuple[int, int | None]]") -> 
             "more tasks, or leave -n out"
         )
     boxes = in_turn(_filled(hosts, sum(given) if given else None), options.placing == "cyclic")
-    if not given:
-        options.parts[0].nodes = len(boxes)
-    deal(options.parts, boxes)
+    return dealt(boxes, given or [len(boxes)])
 
 
 def _filled(hosts: "list[tuple[int, int | None]]", nodes: "int | None") -> "list[tuple[int, int]]":
@@ -168,30 +172,28 @@ def in_turn(counts: "list[tuple[int, int]]", is_cyclic: bool) -> "list[int]":
     return [counts[at][0] for _turn, at in sorted(turns)]
 
 
-def _place_by_map(
-    options: "Options",
+def _boxes_of_map(
+    parts: "list[Part]",
     placing: "tuple[int, ...]",
     hosts: "list[list[tuple[int, int | None]]]",
     names: "list[str]",
-) -> None:
-    """Set the box of each node as --map gives it. Raises `UsageError` for a node that is on no host of its program."""
-    from spcomm.launch.cmdline.boxes import check_length, deal, spelt
-
-    if len(options.parts) == 1:
-        options.parts[0].nodes = options.parts[0].nodes or len(placing)
-    for part, some in zip(options.parts, hosts, strict=True):
-        part.nodes = part.nodes or sum(slots or 1 for _box, slots in some)
-    check_length(placing, sum(part.nodes for part in options.parts))
-    deal(options.parts, list(placing))
+) -> "list[list[int]]":
+    """Return the box of each node as --map gives it. Raises `UsageError` for one that is on no host of its program."""
+    pairs = zip(parts, hosts, strict=True)
+    counts = [part.nodes or sum(slots or 1 for _box, slots in some) for part, some in pairs]
+    if len(parts) == 1 and parts[0].nodes is None:
+        counts = [len(placing)]
+    check_length(placing, sum(counts))
+    placed = dealt(list(placing), counts)
     given = f"spcomm run: --map {spelt(placing)}"
     if max(placing) >= len(names):
         raise UsageError(
             f"{given}: names box {max(placing)}, and the hosts are boxes 0 to {len(names) - 1} ({', '.join(names)})"
         )
-    for part, some in zip(options.parts, hosts, strict=True):
+    for part, some, boxes in zip(parts, hosts, placed, strict=True):
         room = dict(some)
-        for box in sorted(set(part.boxes)):
-            count = part.boxes.count(box)
+        for box in sorted(set(boxes)):
+            count = boxes.count(box)
             if box not in room:
                 own = ", ".join(names[at] for at in room)
                 raise UsageError(
@@ -203,10 +205,11 @@ def _place_by_map(
                     f"{given}: puts {counted(count, 'node')} of {part.name} in box {box}, on {names[box]}, which has "
                     f"room for {room[box]}; give it more ({names[box]}:{count})"
                 )
+    return placed
 
 
-def check_room(options: "Options") -> None:
-    """Check the options about rooms and servers together."""
+def in_room(options: "Options") -> "Options":
+    """Check the options about rooms and servers together. Add the number of nodes that --map gives."""
     if options.room is not None and options.server is not None:
         raise UsageError("spcomm run: --room and --server: a room has its server; leave --server out")
     if options.room is None and options.members is not None:
@@ -230,18 +233,18 @@ def check_room(options: "Options") -> None:
         )
     if any(part.hosts is not None for part in options.parts):
         raise UsageError(f"spcomm run: {name} and --host do not go together; leave one of them out")
+    parts = options.parts
     if options.room is not None and isinstance(options.placing, tuple):
-        from spcomm.launch.cmdline.boxes import check_length
-
-        if len(options.parts) == 1:
-            options.parts[0].nodes = options.parts[0].nodes or len(options.placing)
-        check_length(options.placing, sum(part.nodes or 0 for part in options.parts))
+        if len(parts) == 1:
+            parts = [replace(parts[0], nodes=parts[0].nodes or len(options.placing))]
+        check_length(options.placing, sum(part.nodes or 0 for part in parts))
     for field in wrong:
         if getattr(options, field) is not None:
             why = "; each member is a box" if field == "boxes" else ""
             raise UsageError(
                 f"spcomm run: {name} and --{field} do not go together{why}; leave one of them out"
             )
+    return replace(options, parts=parts)
 
 
 def check_link(options: "Options") -> None:

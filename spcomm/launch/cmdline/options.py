@@ -2,12 +2,15 @@
 """The command line of `spcomm run`. `table` has the options."""
 
 from spcomm.config import is_in_job
+from spcomm.launch.base.record import dataclass, field, replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.table import BUFFERS, WHOLE, HelpAsked, RunParser, parser
 from spcomm.launch.cmdline.values import LINK_TIMEOUT_S, MOST_NODES, TRACE_EVENTS, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from spcomm.launch.cmdline.ranks import Debug, Ranks
 
 _SEPARATOR = ":"
@@ -15,23 +18,23 @@ _HINT = r" (a lone : separates programs; as an argument of a program write '\:')
 STALL_S = 5.0  # --stall, unless it is given
 
 
+@dataclass(frozen=True, eq=False)
 class Part:
     """Options of one program on the command line. None: not given."""
 
-    def __init__(self) -> None:
-        self.nodes: int | None = None
-        self.group: int = 0
-        self.start: str | None = None
-        self.preload: list[str] | None = None
-        self.module: str | None = None
-        self.code: str | None = None  # -c
-        self.exports: list[tuple[str, str | None]] = []  # -x: name, and value or None
-        self.environment: str = "all"
-        self.folder: str | None = None  # --wdir
-        self.program: str | None = None
-        self.arguments: list[str] = []
-        self.hosts: list[tuple[str, int | None]] | None = None  # with the number of nodes that fit on each
-        self.boxes: list[int] = []  # with hosts: the box of each node
+    nodes: int | None = None
+    group: int = 0
+    start: str | None = None
+    preload: "list[str] | None" = None
+    module: str | None = None
+    code: str | None = None  # -c
+    exports: "list[tuple[str, str | None]]" = field(default_factory=list)  # -x: name, and value or None
+    environment: str = "all"
+    folder: str | None = None  # --wdir
+    program: str | None = None
+    arguments: "list[str]" = field(default_factory=list)
+    hosts: "list[tuple[str, int | None]] | None" = None  # with the number of nodes that fit on each
+    boxes: "list[int]" = field(default_factory=list)  # with hosts: the box of each node
 
     @property
     def name(self) -> str:
@@ -44,55 +47,57 @@ class Part:
         return bool(self.program) or self.module is not None or self.code is not None
 
 
+@dataclass(frozen=True, eq=False)
 class Options:
     """Options of the whole run on the command line, and its programs. None: not given."""
 
-    def __init__(self) -> None:
-        self.parts: list[Part] = []
-        self.boxes: int | None = None
-        self.placing: str | tuple[int, ...] | None = None  # --map
-        self.hosts: list[str] | None = None  # by box: its host, or the member of a room
-        self.alone = False
-        self.job_hosts: list[tuple[str, int | None]] = []  # of the scheduler's job, if its machines are used
-        self.ssh: str | None = None
-        self.reach: str | None = None  # as `ssh`, with {host} for the host's name
-        self.tunnel: str | None = None
-        self.listen: str | None = None
-        self.room: str | None = None
-        self.server: str | None = None
-        self.members: int | None = None  # the number to wait for
-        self.fetch: str | None = None  # the folder for files of a room
-        self.fetch_limit: int | None = None  # bytes
-        self.link_timeout = LINK_TIMEOUT_S
-        self.link: str | None = None  # None: tcp
-        self.mpi: str | None = None  # the command that starts gateways
-        self.route: str | None = None  # None: `groups.choose_route` decides
-        self.label: bool | None = None
-        self.color: bool | None = None
-        self.show: Ranks | None = None
-        self.output: str | None = None
-        self.window: Ranks | None = None
-        self.stdin: Ranks | None = None
-        self.bind_to: str | tuple[tuple[int, ...], ...] | None = None
-        self.report_bindings = False
-        self.timeout: float | None = None
-        self.grace: float = 3.0
-        self.stall: float | None = None  # 0: never
-        self.close_timeout: float | None = None  # 0: never gives up
-        self.strict = False
-        self.stats: str | None = None  # nodes or all
-        self.watch: str | None = None  # terminal or browser
-        self.trace: str | None = None  # the file
-        self.virtual = False
-        self.trace_events: int | None = None  # that each node keeps
-        self.debug: Debug | None = None
-        self.perturb = False
-        self.prefault = False
-        self.seed: int | None = None
-        self.rendezvous: int | None = None  # bytes
-        self.buffers: dict[str, int] = {}  # slots, ring, arena, queue_limit, fanin
-        self.help = ""  # -h or --help
-        self.said: dict[str, tuple[object, str]] = {}  # field: its value, and the words that gave it
+    parts: "list[Part]" = field(default_factory=list)
+    boxes: int | None = None
+    placing: "str | tuple[int, ...] | None" = None  # --map
+    hosts: "list[str] | None" = None  # by box: its host, or the member of a room
+    alone: bool = False
+    # The machines of the scheduler's job, if they are used.
+    job_hosts: "list[tuple[str, int | None]]" = field(default_factory=list)
+    ssh: str | None = None
+    reach: str | None = None  # as `ssh`, with {host} for the host's name
+    tunnel: str | None = None
+    listen: str | None = None
+    room: str | None = None
+    server: str | None = None
+    members: int | None = None  # the number to wait for
+    fetch: str | None = None  # the folder for files of a room
+    fetch_limit: int | None = None  # bytes
+    link_timeout: float = LINK_TIMEOUT_S
+    link: str | None = None  # None: tcp
+    mpi: str | None = None  # the command that starts gateways
+    route: str | None = None  # None: `groups.choose_route` decides
+    label: bool | None = None
+    color: bool | None = None
+    show: "Ranks | None" = None
+    output: str | None = None
+    window: "Ranks | None" = None
+    stdin: "Ranks | None" = None
+    bind_to: "str | tuple[tuple[int, ...], ...] | None" = None
+    report_bindings: bool = False
+    timeout: float | None = None
+    grace: float = 3.0
+    stall: float | None = None  # 0: never
+    close_timeout: float | None = None  # 0: never gives up
+    strict: bool = False
+    stats: str | None = None  # nodes or all
+    watch: str | None = None  # terminal or browser
+    trace: str | None = None  # the file
+    virtual: bool = False
+    trace_events: int | None = None  # that each node keeps
+    debug: "Debug | None" = None
+    perturb: bool = False
+    prefault: bool = False
+    seed: int | None = None
+    rendezvous: int | None = None  # bytes
+    buffers: "dict[str, int]" = field(default_factory=dict)  # slots, ring, arena, queue_limit, fanin
+    help: str = ""  # -h or --help
+    # Field: its value, and the words that gave it.
+    said: "dict[str, tuple[object, str]]" = field(default_factory=dict)
 
     @property
     def programs(self) -> str:
@@ -109,75 +114,15 @@ class Options:
         """Whether the run is traced: for a file, for the virtual times, or for a page."""
         return self.trace is not None or self.virtual or self.watch == "browser"
 
-    def take(self, said: "dict[str, tuple[object, str]]") -> None:
-        """Take over options of the whole run that were given with one of its programs."""
-        for field, (value, words) in said.items():
-            before = self.said.setdefault(field, (value, words))
-            if before[0] != value:
-                raise UsageError(
-                    f"spcomm run: {before[1]} and {words}: these are for the whole run, with all its programs; "
-                    "give one of them"
-                )
-            if field in WHOLE:
-                setattr(self, field, value)
-            else:
-                self.buffers[field] = value  # type: ignore[assignment]
-
-    def finish(self) -> None:
-        """Derive values from several options together. Raises `UsageError` for those that contradict each other."""
-        if self.debug is not None and self.timeout is not None:
-            raise UsageError(
-                f"spcomm run: --timeout {self.timeout:g} and --debug: a run with a debugger takes as long as you do; "
-                "leave --timeout out"
-            )
-        if self.watch == "terminal" and self.debug is not None and self.debug.tool != "debugpy":
-            raise UsageError(
-                "spcomm run: --watch and --debug: the debugger needs the terminal for itself; leave --watch out, or "
-                "use --watch=browser or --debug=debugpy:RANKS"
-            )
-        if self.debug is not None and self.close_timeout is None:
-            self.close_timeout = 0.0
-        if self.seed is not None and not self.perturb:
-            raise UsageError(f"spcomm run: --seed {self.seed} is the seed of --perturb, which was not given")
-        of_room = (self.room, self.server, self.members, self.fetch, self.fetch_limit)
-        if any(one is not None for one in of_room):
-            from spcomm.launch.cmdline.machines import check_room
-
-            check_room(self)
-        if not self.alone and is_in_job():
-            from spcomm.launch.cmdline.allocation import use
-
-            use(self)
-        has_hosts = bool(self.job_hosts) or any(part.hosts is not None for part in self.parts)
-        about_hosts = (self.ssh, self.reach, self.tunnel, self.listen)
-        if has_hosts or any(one is not None for one in about_hosts):
-            from spcomm.launch.cmdline.machines import check_hosts
-
-            check_hosts(self)
-        if self.route == "direct" and (self.room is not None or self.server is not None):
-            raise UsageError(
-                "spcomm run: --route direct: with --room and --server everything goes through the server; leave it out"
-            )
-        if self.route == "direct" and self.boxes is None and self.placing is None and not self.hosts:
-            raise UsageError("spcomm run: --route direct is about several boxes, as in --boxes 2")
-        if self.link is not None or self.mpi is not None:
-            from spcomm.launch.cmdline.machines import check_link
-
-            check_link(self)
-        if isinstance(self.bind_to, tuple) and (self.hosts or self.room is not None):
-            raise UsageError(
-                "spcomm run: --bind-to with processors is about this machine; other machines may have others: use "
-                "--bind-to core"
-            )
-        _check_groups(self.parts)
-        has_boxes = self.boxes is not None or self.placing is not None
-        if has_boxes and self.hosts is None and self.room is None:
-            from spcomm.launch.cmdline.boxes import check
-
-            check(self)
-        _check_trace(self)
-        if self.stall is None:  # a user at a debugger keeps the other nodes waiting
-            self.stall = 0.0 if self.debug is not None else STALL_S
+    def segment_settings(self, seed: "int | None") -> "dict[str, Any]":
+        """Return the settings that all segments of the run have in common. `seed`: of --perturb."""
+        return {
+            "perturb": seed,
+            "rendezvous": self.rendezvous,
+            "prefault": self.prefault,
+            "trace_events": self.recorded,
+            "counts_times": bool(self.stats),
+        }
 
 
 def parse(arguments: "list[str]") -> Options:
@@ -185,19 +130,18 @@ def parse(arguments: "list[str]") -> Options:
 
     The first word that is not an option is the program; the rest, up to the next `:`, is its own.
     """
-    options, made = Options(), parser()
+    made, parts = parser(), []
+    said: dict[str, tuple[object, str]] = {}
     pieces = _split(arguments)
     if len(pieces) > 1 and [] in pieces:
         raise _no_program(pieces.index([]), len(pieces))
     for at, words in enumerate(pieces):
-        part = Part()
         # An unknown option may be one of a program that lost it to a `:` meant as an argument.
         made.hint = _HINT if at else ""
         try:
-            said = _read_part(part, words, made)
+            part, of_run = _read_part(words, made)
         except HelpAsked as asked:
-            options.help = str(asked)
-            return options
+            return Options(help=str(asked))
         if not part.is_given:
             raise _no_program(at, len(pieces))
         if part.nodes is None and part.hosts is None and len(pieces) > 1:
@@ -205,10 +149,101 @@ def parse(arguments: "list[str]") -> Options:
                 f"spcomm run: {part.name}: how many nodes? With several programs each needs its number, as in "
                 f"-n 2 a.py : -n 2 b.py{_HINT}"
             )
-        options.parts.append(part)
-        options.take(said)
-    options.finish()
+        parts.append(part)
+        _merge(said, of_run)
+    return _completed(_options(parts, said))
+
+
+def _merge(said: "dict[str, tuple[object, str]]", of_run: "dict[str, tuple[object, str]]") -> None:
+    """Add options of the whole run that were given with one of its programs to those of the programs before."""
+    for name, (value, words) in of_run.items():
+        before, words_before = said.get(name, (value, words))
+        if before != value:
+            raise UsageError(
+                f"spcomm run: {words_before} and {words}: these are for the whole run, with all its programs; "
+                "give one of them"
+            )
+        said[name] = value, words_before
+
+
+def _options(parts: "list[Part]", said: "dict[str, tuple[object, str]]") -> Options:
+    values: dict[str, Any] = {name: value for name, (value, _words) in said.items()}
+    buffers = {name: values.pop(name) for name in BUFFERS if name in values}
+    return Options(parts=parts, said=said, buffers=buffers, **values)
+
+
+def _completed(options: Options) -> Options:
+    """Add what follows from several options together. Raises `UsageError` for those that contradict each other."""
+    _check_debug(options)
+    if options.seed is not None and not options.perturb:
+        raise UsageError(f"spcomm run: --seed {options.seed} is the seed of --perturb, which was not given")
+    options = _on_machines(options)
+    if isinstance(options.bind_to, tuple) and (options.hosts or options.room is not None):
+        raise UsageError(
+            "spcomm run: --bind-to with processors is about this machine; other machines may have others: use "
+            "--bind-to core"
+        )
+    _check_groups(options.parts)
+    has_boxes = options.boxes is not None or options.placing is not None
+    if has_boxes and options.hosts is None and options.room is None:
+        from spcomm.launch.cmdline.boxes import number
+
+        options = replace(options, boxes=number(options))
+    _check_trace(options)
+    return _with_patience(options)
+
+
+def _on_machines(options: Options) -> Options:
+    """Add the hosts and boxes of the nodes, as far as the options name them."""
+    of_room = (options.room, options.server, options.members, options.fetch, options.fetch_limit)
+    if any(one is not None for one in of_room):
+        from spcomm.launch.cmdline.machines import in_room
+
+        options = in_room(options)
+    if not options.alone and is_in_job():
+        from spcomm.launch.cmdline.allocation import in_job
+
+        options = in_job(options)
+    has_hosts = bool(options.job_hosts) or any(part.hosts is not None for part in options.parts)
+    about_hosts = (options.ssh, options.reach, options.tunnel, options.listen)
+    if has_hosts or any(one is not None for one in about_hosts):
+        from spcomm.launch.cmdline.machines import on_hosts
+
+        options = on_hosts(options)
+    if options.route == "direct" and (options.room is not None or options.server is not None):
+        raise UsageError(
+            "spcomm run: --route direct: with --room and --server everything goes through the server; leave it out"
+        )
+    if options.route == "direct" and options.boxes is None and options.placing is None and not options.hosts:
+        raise UsageError("spcomm run: --route direct is about several boxes, as in --boxes 2")
+    if options.link is not None or options.mpi is not None:
+        from spcomm.launch.cmdline.machines import check_link
+
+        check_link(options)
     return options
+
+
+def _with_patience(options: Options) -> Options:
+    """Add the times that were left open: a user at a debugger keeps the other nodes waiting."""
+    is_debugged = options.debug is not None
+    stall = options.stall if options.stall is not None else 0.0 if is_debugged else STALL_S
+    close = 0.0 if is_debugged and options.close_timeout is None else options.close_timeout
+    return replace(options, stall=stall, close_timeout=close)
+
+
+def _check_debug(options: Options) -> None:
+    if options.debug is None:
+        return
+    if options.timeout is not None:
+        raise UsageError(
+            f"spcomm run: --timeout {options.timeout:g} and --debug: a run with a debugger takes as long as you do; "
+            "leave --timeout out"
+        )
+    if options.watch == "terminal" and options.debug.tool != "debugpy":
+        raise UsageError(
+            "spcomm run: --watch and --debug: the debugger needs the terminal for itself; leave --watch out, or "
+            "use --watch=browser or --debug=debugpy:RANKS"
+        )
 
 
 def check_buffers(options: Options, limits: "dict[str, tuple[int, int, int]]") -> None:
@@ -275,20 +310,18 @@ def _check_groups(parts: "list[Part]") -> None:
             )
 
 
-def _read_part(part: Part, words: "list[str]", made: RunParser) -> "dict[str, tuple[object, str]]":
-    """Read one program with its options; return those of the whole run."""
+def _read_part(words: "list[str]", made: RunParser) -> "tuple[Part, dict[str, tuple[object, str]]]":
+    """Read one program with its options. Return it, and the options of the whole run with the words that gave them."""
     options, rest = made.divided(words)
     given = {
         made.options[name].dest: f"{name} {text}".rstrip()
         for name, _, text in (word.partition("=") for word in options)
     }
-    said = {}
-    for field, value in vars(made.parse_known_args(options)[0]).items():
-        if field in WHOLE or field in BUFFERS:
-            said[field] = value, given[field]
-        elif hasattr(part, field):
-            setattr(part, field, value)
-    if not part.is_given and rest:
-        part.program = rest.pop(0)
-    part.arguments = [_unescaped(argument) for argument in rest]
-    return said
+    values = vars(made.parse_known_args(options)[0])
+    of_run = {name: (values[name], given[name]) for name in values if name in WHOLE or name in BUFFERS}
+    own = {
+        name: value for name, value in values.items() if name in Part.__annotations__ and name not in of_run
+    }
+    if rest and not own.keys() & {"module", "code"}:
+        own["program"] = rest.pop(0)
+    return Part(arguments=[_unescaped(argument) for argument in rest], **own), of_run

@@ -7,6 +7,7 @@ import sys
 from spcomm import mpi
 from spcomm.launch.base import source
 from spcomm.launch.base.process import interpreter_flags
+from spcomm.launch.base.record import dataclass, field, replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.environment import environments
 from spcomm.launch.cmdline.options import Options, Part
@@ -14,6 +15,7 @@ from spcomm.launch.cmdline.options import Options, Part
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from spcomm.launch.remote.hosts import Host
 
@@ -23,35 +25,33 @@ _TEXTS = (".ipynb", ".md", ".txt", ".rst", ".json", ".csv")
 _SOURCES = (".c", ".cc", ".cpp", ".cxx")
 
 
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """One program, ready to be started `nodes` times."""
+    """One program, ready to be started `nodes` times; its nodes, once they are placed."""
 
-    def __init__(
-        self, kind: str, target: str, arguments: "list[str]", path_entry: "str | None" = None
-    ) -> None:
-        self.kind = kind  # how a forked process runs it: see `child.Program`
-        self.target = target
-        self.arguments = arguments  # sys.argv, or argv of an executable
-        self.path_entry = path_entry  # sys.path[0]; None: Python was asked to leave it out
-        self.search_path: list[str] | None = None  # sys.path while modules are imported; None: Python's own
-        self.command: list[str] = []  # sys.orig_argv
-        self.name = ""  # as in the command line
-        self.preload: list[str] | None = None
-        self.environment: dict[str, str] = {}
-        self.folder: str | None = None  # where it runs; None: here
-        self.nodes = 0  # 0: as many as there are cores
-        self.group = 0
-        self.indices: Sequence[int] = ()  # its nodes, in order (groups.gather)
-        self.boxes: list[int] = []  # the box of each of them (boxes.place); empty: all are in one
-        self.host: Host | None = None  # if its nodes are elsewhere
-        self.python: list[str] | None = (
-            None  # the words after `python` and its options; None: it is not a Python program
-        )
-        self.source = kind, target  # of a Python program, however it starts
-        self.debugged: frozenset[int] = frozenset()  # nodes that run in a debugger
-        self.debug: dict = {}  # and their debugger
-        self.in_panes: frozenset[int] = frozenset()  # of these, the ones with their own terminal
-        self.takes_interrupt = False  # Ctrl-C waits until the program itself enables it
+    kind: str  # how a forked process runs it: see `child.Program`
+    target: str
+    arguments: "list[str]"  # sys.argv, or argv of an executable
+    path_entry: str | None = None  # sys.path[0]; None: Python was asked to leave it out
+    search_path: "list[str] | None" = None  # sys.path while modules are imported; None: Python's own
+    command: "list[str]" = field(default_factory=list)  # sys.orig_argv
+    name: str = ""  # as in the command line
+    preload: "list[str] | None" = None
+    environment: "dict[str, str]" = field(default_factory=dict)
+    folder: str | None = None  # where it runs; None: here
+    nodes: int = 0  # 0: as many as there are cores
+    group: int = 0
+    indices: "Sequence[int]" = ()  # its nodes, in order (groups.gather)
+    boxes: "Sequence[int]" = ()  # the box of each of them (boxes.place); empty: all are in one
+    host: "Host | None" = None  # if its nodes are elsewhere
+    python: "list[str] | None" = (
+        None  # the words after `python` and its options; None: it is not a Python program
+    )
+    source: "tuple[str, str]" = ("", "")  # kind and target of a Python program, however it starts
+    debugged: "frozenset[int]" = frozenset()  # nodes that run in a debugger
+    debug: "dict[str, Any]" = field(default_factory=dict)  # and their debugger
+    in_panes: "frozenset[int]" = frozenset()  # of these, the ones with their own terminal
+    takes_interrupt: bool = False  # Ctrl-C waits until the program itself enables it
 
     @property
     def locatable(self) -> bool:
@@ -103,29 +103,31 @@ def resolve_all(options: Options) -> "list[Plan]":
         with inside(part.folder):
             try:
                 plan = resolve(part)
-                plan.folder = os.getcwd() if part.folder is not None else None
+                folder = os.getcwd() if part.folder is not None else None
             except FileNotFoundError:  # raised by getcwd
                 raise UsageError(
                     f"spcomm run: {part.name}: the current folder does not exist any more, so nothing is found in it; "
                     "cd to another one, or give --wdir"
                 ) from None
-        plan.name, plan.preload, plan.environment = part.name, part.preload, environment
-        plan.nodes, plan.group, plan.boxes = part.nodes or 0, part.group, part.boxes
-        offer_mpi(plan)
-        plans.append(plan)
+        plan = replace(plan, folder=folder, nodes=part.nodes or 0, group=part.group, boxes=part.boxes)
+        plans.append(with_environment(plan, environment))
     return plans
 
 
-def offer_mpi(plan: Plan) -> None:
-    """Let a program find spcomm's MPI library. Raises `UsageError` for an executable of another MPI."""
-    plan.environment.pop(mpi.RESTORED_VARIABLE, None)  # from a launcher on another machine
-    plan.environment.setdefault(mpi.MPI4PY_VARIABLE, mpi.library(mpi.MPICH))
+def with_environment(plan: Plan, environment: "dict[str, str]") -> Plan:
+    """Return it with this environment, in which it finds spcomm's MPI library.
+
+    Raises `UsageError` for an executable of another MPI.
+    """
+    environment = {mpi.MPI4PY_VARIABLE: mpi.library(mpi.MPICH), **environment}
+    environment.pop(mpi.RESTORED_VARIABLE, None)  # from a launcher on another machine
     if plan.kind == "executable" and plan.python is None:
         from spcomm.mpi import linked
 
-        complaint = linked.prepare(plan.target, plan.environment)
+        complaint = linked.prepare(plan.target, environment)
         if complaint:
             raise UsageError(f"spcomm run: {plan.name}: {complaint}", 126)
+    return replace(plan, environment=environment)
 
 
 def resolve(part: Part) -> Plan:
@@ -146,23 +148,27 @@ def resolve(part: Part) -> Plan:
             f"spcomm run: --start fork is for Python scripts and modules; {part.program} needs --start exec"
         )
     if start == "exec" and python:
-        words = plan.python
         # -u in place of PYTHONUNBUFFERED, which would reach the processes that a node starts.
-        origin, entry = plan.source, plan.path_entry
-        plan = Plan("executable", sys.executable, [sys.executable, "-u", *plan.command[1:]])
-        plan.python, plan.source, plan.path_entry = words, origin, entry
+        words = [sys.executable, "-u", *plan.command[1:]]
+        plan = replace(plan, kind="executable", target=sys.executable, arguments=words, command=[])
     if plan.kind == "executable" and part.preload:
         raise UsageError("spcomm run: --preload is for nodes that are forked, not for --start exec")
-    return plan
+    return replace(plan, name=part.name, preload=part.preload)
 
 
 def _python(kind: str, target: str, arguments: "list[str]", entry: str, words: "list[str]") -> Plan:
     """Plan what Python starts. `entry`: `sys.path[0]`. `words`: after `python`, before the program's arguments."""
     keeps_entry = kind != "archive" and _safe_path()
-    plan = Plan(kind, target, arguments, None if keeps_entry else entry)
-    plan.python = [*words, *arguments[1:]]
-    plan.command = [sys.executable, *interpreter_flags(), *plan.python]
-    return plan
+    python = [*words, *arguments[1:]]
+    return Plan(
+        kind,
+        target,
+        arguments,
+        None if keeps_entry else entry,
+        command=[sys.executable, *interpreter_flags(), *python],
+        python=python,
+        source=(kind, target),
+    )
 
 
 def _program(part: Part) -> Plan:

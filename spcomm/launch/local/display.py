@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Names
     from spcomm.launch.cmdline.options import Options
     from spcomm.launch.local.files import Files
+    from spcomm.launch.local.keyboard import Keyboard
     from spcomm.launch.local.screen import Screen
     from spcomm.launch.local.stdin import Stdin
     from spcomm.launch.local.windows import Windows, WindowSink
     from spcomm.launch.supervise.watch import Watch
+    from spcomm.launch.supervise.watch_page import WatchPage
 
 _COLORS = (
     36,
@@ -37,19 +39,38 @@ _COLORS = (
 class Display:
     """Decides once for each node and stream where output goes. Nodes are known by index."""
 
-    def __init__(self, names: "Names", labels: bool, colors: "tuple[bool, bool]" = (False, False)) -> None:
+    def __init__(
+        self,
+        names: "Names",
+        labels: bool,
+        colors: "tuple[bool, bool]" = (False, False),
+        shown: "frozenset[int] | None" = None,
+        files: "Files | None" = None,
+        watch: "Watch | None" = None,
+        windows: "Windows | None" = None,
+    ) -> None:
         self._names = names
         self._labels = labels
         self._colors = colors  # of labels on stdout and on stderr
-        self.shown: frozenset[int] | None = None  # None: all nodes without a window
-        self.files: Files | None = None
-        self.windows: Windows | None = None
-        self.watch: Watch | None = None
+        self._shown = shown  # None: all nodes without a window
+        self._files = files
+        self._watch = watch
+        self._windows = windows
 
     @property
     def screen(self) -> "Screen | None":
         """The terminal that has a table below the output."""
-        return self.watch.screen if self.watch is not None else None
+        return self._watch.screen if self._watch is not None else None
+
+    @property
+    def page(self) -> "WatchPage | None":
+        """The page of --watch=browser."""
+        return self._watch.page if self._watch is not None else None
+
+    @property
+    def keyboards(self) -> "dict[int, Keyboard]":
+        """The keyboards of nodes whose debuggers have panes."""
+        return self._windows.keyboards if self._windows is not None else {}
 
     def start(
         self, loop: "Loop", ended: "dict[int, int]", stdin: "Stdin", closed: "Callable[[int], None]"
@@ -58,19 +79,19 @@ class Display:
 
         `closed` is called with a debugged node whose pane is closed.
         """
-        if self.watch is not None:
-            self.watch.start(loop, ended, stdin)
-        if self.windows is not None:
-            self.windows.start(loop, closed)
+        if self._watch is not None:
+            self._watch.start(loop, ended, stdin)
+        if self._windows is not None:
+            self._windows.start(loop, closed)
 
     def clear(self) -> None:
         """Restore the terminal, as if it only had output, when the launcher stops or ends."""
-        if self.watch is not None:
-            self.watch.clear()
+        if self._watch is not None:
+            self._watch.clear()
 
     def stop(self) -> str:
         """End the run: only text follows. Returns what to write after the last output of nodes."""
-        return self.watch.stop() if self.watch is not None else ""
+        return self._watch.stop() if self._watch is not None else ""
 
     def label(self, index: int, target: int) -> bytes:
         """Return the label before each line of a node on stdout (1) or stderr (2); may be empty."""
@@ -83,44 +104,44 @@ class Display:
 
     def stream(self, index: int, target: int, fd: int, sink: Sink, alone: bool) -> Stream:
         """Return the path of a node's output to `target`, which arrives at `fd`."""
-        window = self.windows.sink(index) if self.windows is not None else None
-        shown = window is None if self.shown is None else index in self.shown
+        window = self._windows.sink(index) if self._windows is not None else None
+        shown = window is None if self._shown is None else index in self._shown
         if window is not None and window.is_raw:
             stream = TerminalStream(fd, target, sink, self.label(index, target), window, shown)
         elif shown:
             stream = Stream(fd, target, sink, self.label(index, target), alone)
         else:
             stream = DiscardedStream(fd, target, sink, b"", alone)
-        takers = [self.files.taker(index)] if self.files is not None else []
+        takers = [self._files.taker(index)] if self._files is not None else []
         takers += [window.take] if window is not None and not window.is_raw else []
         stream.takers = tuple(takers)
         return stream
 
     def traceback(self, index: int, text: bytes) -> None:
         """Keep a node's traceback, which arrives by another path, as part of its output."""
-        if self.files is not None:
-            self.files.taker(index)(text)
-        window = self.windows.sink(index) if self.windows is not None else None
+        if self._files is not None:
+            self._files.taker(index)(text)
+        window = self._windows.sink(index) if self._windows is not None else None
         if window is not None:
             window.say(text)
 
     @property
     def error(self) -> "OSError | None":
         """Return why output can no longer be kept."""
-        return self.files.error if self.files is not None else None
+        return self._files.error if self._files is not None else None
 
     def sinks(self) -> "list[WindowSink]":
         """Return the sinks of the windows."""
-        return self.windows.sinks() if self.windows is not None else []
+        return self._windows.sinks() if self._windows is not None else []
 
     def close(self, impatient: int) -> None:
         """Finish after all output. At a terminal windows stay until Enter, or until `impatient` can be read."""
-        if self.watch is not None:
-            self.watch.close()
-        if self.files is not None:
-            self.files.close()
-        if self.windows is not None:
-            self.windows.close(impatient)
+        if self._watch is not None:
+            self._watch.close()
+        if self._files is not None:
+            self._files.close()
+        if self._windows is not None:
+            self._windows.close(impatient)
 
 
 class TerminalStream(Stream):

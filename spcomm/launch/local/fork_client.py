@@ -69,6 +69,8 @@ def spawn(
 class ForkClient:
     """The launcher's view of one program's fork server: nodes are known by index here, by rank there."""
 
+    _group: "Group"  # whose ranks the other end uses; from `run` on
+
     def __init__(self, plan: Plan, where_signal: int, limit: "tuple[int, int] | None") -> None:
         self.plan = plan
         flags = process.interpreter_flags() if plan.kind != "executable" else ["-S", "-E", "-s"]
@@ -84,7 +86,6 @@ class ForkClient:
         kept: "Sequence[int]" = (),
     ) -> None:
         self._wire, self.pid = spawn(module, flags, folder, environment, kept)
-        self._first = 0  # the index of node 0 of its group
         self.unanswered = 0  # nodes requested whose start is not reported yet
         self.stays = False  # it waits for more work when all nodes have ended
         self.asked = 0  # the number of its nodes requested so far
@@ -96,6 +97,11 @@ class ForkClient:
 
     def fileno(self) -> int:
         return self._wire.fileno()
+
+    def place(self, plans: "list[Plan]") -> None:
+        """Take over the nodes that it is to start next, of the same programs."""
+        (self.plan,) = plans
+        self.asked = 0
 
     @property
     def plans(self) -> "list[Plan]":
@@ -127,8 +133,8 @@ class ForkClient:
         group, report = next(
             pair for pair in zip(groups, reports, strict=True) if pair[0].number == self.plan.group
         )
-        self._first = group.first
-        boxes = {index - group.first: group.box(index - group.first) for index in self.plan.indices}
+        self._group = group
+        boxes = {rank: group.box(rank) for rank in map(group.rank, self.plan.indices)}
         needed = sorted(set(boxes.values()))  # other boxes may be on other machines
         segments = [group.segments[box] for box in needed]
         about = {
@@ -139,10 +145,10 @@ class ForkClient:
             "stats": stats,
             "stays": self.stays,
             "debug": {
-                index - group.first: {**self.plan.debug, "terminal": index in self.plan.in_panes}
+                group.rank(index): {**self.plan.debug, "terminal": index in self.plan.in_panes}
                 for index in self.plan.debugged
             },
-            "cpus": [cpus[(group.first + rank) % len(cpus)] for rank in range(group.size)] if cpus else None,
+            "cpus": [cpus[index % len(cpus)] for index in group.indices] if cpus else None,
         }
         self._send(("run", about), (report, where))
         for at in range(0, len(segments), MOST_DESCRIPTORS):
@@ -162,11 +168,7 @@ class ForkClient:
         """
         self.asked += len(indices)
         self.unanswered += len(indices)
-        self._send(("nodes", [index - self._first for index in indices]), tuple(streams))
-
-    def again(self) -> None:
-        """Prepare for another run after all nodes have ended."""
-        self.asked = 0
+        self._send(("nodes", [self._group.rank(index) for index in indices]), tuple(streams))
 
     def no_more(self) -> None:
         """Mark the end of requests for nodes."""
@@ -174,12 +176,12 @@ class ForkClient:
 
     def signal(self, number: int, spared: "int | None" = None) -> None:
         """Signal the process groups of all running nodes but one."""
-        rank = spared - self._first if spared is not None and spared in self.indices else None
+        rank = self._group.rank(spared) if spared is not None and spared in self.indices else None
         self._send(("signal", number, rank))
 
     def poke(self, index: int, number: int) -> None:
         """Signal one node's process only."""
-        self._send(("poke", index - self._first, number))
+        self._send(("poke", self._group.rank(index), number))
 
     def stop(self) -> None:
         """Stop the fork server itself, as Ctrl-Z does, until `go_on`."""
@@ -215,9 +217,9 @@ class ForkClient:
         verb, *rest = message[0]
         if verb in ("started", "unstarted"):
             self.unanswered -= len(rest[0])
-            rest[0] = [self._first + rank for rank in rest[0]]
+            rest[0] = [self._group.index(rank) for rank in rest[0]]
         elif verb == "exited":
-            rest[0] += self._first
+            rest[0] = self._group.index(rest[0])
         elif verb == "signalled":
             self.signalled = True
         return (verb, *rest)

@@ -15,11 +15,11 @@ from spcomm.launch.local.stdin import Stdin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.local.keyboard import Keyboard
-    from spcomm.launch.room.fetch import RoomFiles
 
 
 class RunProcesses:
@@ -31,11 +31,6 @@ class RunProcesses:
         self.size = sum(group.size for group in groups)
         self.names = Names(groups)
         self.started: dict[int, int] = {}  # node → process
-        self.cpus: list[tuple[int, ...]] | None = None  # the processors of nodes, in turn
-        self.stats = False  # whether fork servers report the times of nodes that have ended
-        self.at_prompt: int | None = None  # the node whose debugger has the standard input
-        self.keyboards: dict[int, Keyboard] = {}  # of nodes whose debuggers have panes
-        self.room_files: RoomFiles | None = None  # that nodes of a room wrote
 
     def __iter__(self) -> "Iterator[ForkClient]":
         return iter(self._fork_clients)
@@ -84,22 +79,47 @@ class RunProcesses:
                 return group
         raise ValueError(f"no group {number}")
 
-    def run(self, reports: "list[int]", where: int) -> None:
-        """Describe the run to all; `reports` holds the pipe of each group."""
-        for fork_client in self._fork_clients:
-            fork_client.run(self.groups, reports, where, self.cpus, self.stats)
+    def memory(self, index: int) -> "tuple[Any, int]":
+        """The shared memory that has this node, and its rank there."""
+        group = self.group(index)
+        rank = group.rank(index)
+        return group.segment(rank), rank
 
-    def start(self, forwarder: Forwarder, stdin: Stdin) -> None:
-        """Request as many nodes as the limits allow now. `OSError` when this process has no descriptors left."""
+    def run(
+        self,
+        reports: "list[int]",
+        where: int,
+        cpus: "list[tuple[int, ...]] | None" = None,
+        stats: bool = False,
+    ) -> None:
+        """Describe the run to all. `reports` holds the pipe of each group, `cpus` the processors of nodes, in turn.
+
+        `stats`: fork servers report the times of nodes that have ended.
+        """
+        for fork_client in self._fork_clients:
+            fork_client.run(self.groups, reports, where, cpus, stats)
+
+    def start(
+        self, forwarder: Forwarder, stdin: Stdin, keyboards: "Mapping[int, Keyboard] | None" = None
+    ) -> None:
+        """Request as many nodes as the limits allow now. `OSError` when this process has no descriptors left.
+
+        `keyboards`: of nodes whose debuggers have panes.
+        """
         if not self.alone and not self.ready:
             return
         for fork_client in self._fork_clients:
             while batch := fork_client.batch():
-                self._start(fork_client, batch, forwarder, stdin)
+                self._start(fork_client, batch, forwarder, stdin, keyboards or {})
                 stdin.sent(batch)
 
     def _start(
-        self, fork_client: ForkClient, batch: "Sequence[int]", forwarder: Forwarder, stdin: Stdin
+        self,
+        fork_client: ForkClient,
+        batch: "Sequence[int]",
+        forwarder: Forwarder,
+        stdin: Stdin,
+        keyboards: "Mapping[int, Keyboard]",
     ) -> None:
         """Make two pipes and the standard input of each node, or a terminal; the fork server gets its ends."""
         ours: dict[int, list[int]] = {}
@@ -107,7 +127,7 @@ class RunProcesses:
         streams: list[int] = []
         try:
             for index in batch:
-                keyboard = self.keyboards.get(index)
+                keyboard = keyboards.get(index)
                 if keyboard is not None:
                     ours[index] = [keyboard.master]
                     theirs.append(keyboard.slave)

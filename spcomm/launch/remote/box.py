@@ -180,11 +180,11 @@ class Box:
         clients = [ForkClient(boxparts.plan(one), process.WHERE_SIGNAL, limit) for one in about["programs"]]
         groups = [boxparts.group(one, boxparts.is_busy(about)) for one in about["groups"]]
         self._run = RunProcesses(clients, groups)
-        self._run.cpus, self._run.stats = boxparts.cpus(about, groups), about["stats"]
         self._connect(groups, secrets)
         self._readers = [report.Reader() for _group in groups]
         self._answers = stack_probe.ProbeReplies()
-        self._run.run([reader.write for reader in self._readers], self._answers.fileno())
+        reports = [reader.write for reader in self._readers]
+        self._run.run(reports, self._answers.fileno(), boxparts.cpus(about, groups), about["stats"])
         self._answers.close_theirs()
         for client in clients:
             self._loop.add(client.fileno(), lambda client=client: self._hear_starter(client))
@@ -312,10 +312,9 @@ class Box:
         line = self._answers.crash_line(process) if status & 0x7F else ""
         if line:
             self._frames.send(["report", index, report.CRASHED.decode()], line.encode())
-        group = self._run.group(index)
-        rank = group.rank(index)
         if status == 0 and index not in self._reported:
-            group.segment(rank).mark_finished(rank)
+            segment, rank = self._run.memory(index)
+            segment.mark_finished(rank)
             return
         self._unpublished.append((index, status))
         if not (index in self._interrupts or report.is_interrupt(status)) or self._run.signalled:
@@ -326,9 +325,8 @@ class Box:
         from spcomm.launch.base.process import exit_reason
 
         for index, status in self._unpublished:
-            group = self._run.group(index)
-            rank = group.rank(index)
-            group.segment(rank).mark_died(rank, exit_reason(status))
+            segment, rank = self._run.memory(index)
+            segment.mark_died(rank, exit_reason(status))
         self._unpublished.clear()
 
     def _read_reports(self) -> None:
@@ -338,7 +336,7 @@ class Box:
             if reader.ended:
                 continue
             for rank, kind, payload in reader.read():
-                index = group.first + rank
+                index = group.index(rank)
                 self._frames.send(["report", index, kind.decode("ascii", "replace")], payload)
                 if kind != report.TEXT and rank in ranks:
                     self._reported.add(index)

@@ -13,34 +13,35 @@ if TYPE_CHECKING:
 
 def plan(about: dict) -> "Any":
     """Find a program here as on the launcher's machine. Raises `UsageError`."""
+    from spcomm.launch.base.record import replace
     from spcomm.launch.base.usage import UsageError
     from spcomm.launch.cmdline import plan as plans
     from spcomm.launch.cmdline.options import Part
     from spcomm.mpi import bindings
 
-    part = Part()
-    for name, value in about["part"].items():
-        setattr(part, name, value)
+    part = Part(**about["part"])
     try:
         os.chdir(about["folder"])
     except OSError as error:
         raise UsageError(
             f"{about['folder']}: {error.strerror}; a program and its folder have to be at the same place on all hosts"
         ) from None
-    found = plans.resolve(part)
-    found.folder, found.name, found.preload = about["folder"], part.name, part.preload
-    found.environment = {} if about["bare"] else dict(os.environ)
-    found.environment.update(about["environment"])
-    plans.offer_mpi(found)
+    environment = {} if about["bare"] else dict(os.environ)
+    found = replace(
+        plans.with_environment(plans.resolve(part), {**environment, **about["environment"]}),
+        folder=about["folder"],
+        group=about["group"],
+        indices=about["indices"],
+        nodes=len(about["indices"]),
+        takes_interrupt=bool(about.get("cluster")),
+    )
     bindings.check(found)
-    found.group, found.indices, found.nodes = about["group"], about["indices"], len(about["indices"])
-    found.takes_interrupt = bool(about.get("cluster"))
-    if about["debugged"]:
-        from spcomm.launch.cmdline.debugging import command
+    if not about["debugged"]:
+        return found
+    from spcomm.launch.cmdline.debugging import command
 
-        found.debugged = frozenset(about["debugged"])
-        found.debug = {**about["debug"], "command": command(about["debug"]["tool"], found)}
-    return found
+    how = command(about["debug"]["tool"], found)
+    return replace(found, debugged=frozenset(about["debugged"]), debug={**about["debug"], "command": how})
 
 
 def group(about: dict, busy: bool) -> "Any":
@@ -52,9 +53,8 @@ def group(about: dict, busy: bool) -> "Any":
     if "begun_ns" in about:
         age = max(0, time.time_ns() - about["begun_ns"])
         began["begun_ns"] = max(1, time.monotonic_ns() - age)
-    made = Group(about["number"])
-    made.first, made.size, made.places = about["first"], about["size"], about["places"]
-    made.segments = [None] * made.boxes
+    made = Group(about["number"], about["first"], about["size"], about["places"])
+    made.segments.extend([None] * made.boxes)
     made.segments[about["box"]] = core.Segment(about["size"], oversubscribed=busy, **began)
     return made
 
@@ -140,7 +140,7 @@ def cpus(about: dict, groups: "list[Any]") -> "list[tuple[int, ...]] | None":
     cpus = binding.places()
     here = sorted(index for program in about["programs"] for index in program["indices"])
     turn = {index: at for at, index in enumerate(here)}
-    last = max(group.first + group.size for group in groups)
+    last = max(group.indices.stop for group in groups)
     return [cpus[turn.get(index, 0) % len(cpus)] for index in range(last)]
 
 

@@ -6,16 +6,16 @@ reaches; to the launcher the relay is an ordinary fork server, and `box` does th
 programs and groups of the box. Imported only where hosts are given.
 """
 
-import copy
 import os
 import shlex
 import sys
 import time
 
 from spcomm.launch.base import loopback
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.environment import THREADS
-from spcomm.launch.cmdline.groups import gather
+from spcomm.launch.cmdline.groups import Group, Placement, choose_route, gather
 from spcomm.launch.cmdline.machines import HERE, tunnels, why
 from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.remote.box_proxy import CLOCK, LINES, LOOK, NOW, RemoteBox, RemoteSegment
@@ -24,7 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.options import Options, Part
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.remote.mpi_link import MpiLink
@@ -50,7 +49,14 @@ class Host:
         self.is_ssh = options.reach is None
         self.tunnel = tunnels(options)
         # Orders for the box there.
-        self.box: dict[str, Any] = {"number": number, "strict": options.strict, "programs": [], "groups": []}
+        self.box: dict[str, Any] = {
+            "number": number,
+            "strict": options.strict,
+            "is_traced": options.is_traced,
+            "link_timeout": options.link_timeout,
+            "programs": [],
+            "groups": [],
+        }
         self.secrets = b""  # of its groups, one after another
         self.port = 0
         self.descriptors: tuple[int, ...] = ()  # more descriptors that the relay needs
@@ -93,37 +99,40 @@ def _is_here(name: str) -> bool:
     return name == HERE or name == os.uname().nodename
 
 
-def spread(
-    options: "Options", programs: "list[Plan]", session: "Any" = None
-) -> "tuple[list[Group], list[list[Plan]]]":
-    """Return the groups, and the programs by the fork client that starts their nodes.
+def spread(options: "Options", programs: "list[Plan]", session: "Any" = None) -> Placement:
+    """Return the place of each node.
 
-    A program of this machine has one of its own, and each box elsewhere has one for all programs. With `session` no box
-    is on this machine: its method `host` makes the host of each.
+    A program of this machine has a fork client of its own, and each box elsewhere has one for all programs. With
+    `session` no box is on this machine: its method `host` makes the host of each.
     """
-    groups = gather(programs)
+    programs, groups = gather(programs)
+    route = choose_route(groups, options)
     make = Host if session is None else session.host
     hosts = [
         None if session is None and _is_here(name) else make(number, name, options)
         for number, name in enumerate(options.hosts or ())
     ]
-    for group in groups:
-        far = [(box, hosts[number]) for box, number in enumerate(group.boxes_of_run)]
-        group.far = {box: host for box, host in far if host is not None}
+    groups = [replace(group, far=_far_boxes(group, hosts)) for group in groups]
     machines = []
     for host in dict.fromkeys(hosts):
+        if host is not None:
+            host.box["route"] = route
         plans = []
         for plan, part in zip(programs, options.parts, strict=True):
             pairs = zip(plan.indices, plan.boxes, strict=True)
             indices = [index for index, number in pairs if hosts[number] is host]
             if indices:
-                one = copy.copy(plan)
-                one.host, one.indices, one.nodes = host, indices, len(indices)
+                one = replace(plan, host=host, indices=indices, nodes=len(indices))
                 plans.append(one)
                 if host is not None:
                     host.box["programs"].append(_described(one, part))
         machines += [[plan] for plan in plans] if host is None else [plans]
-    return groups, machines
+    return Placement(machines, groups, route)
+
+
+def _far_boxes(group: "Group", hosts: "list[Host | None]") -> "dict[int, Host]":
+    found = {box: hosts[number] for box, number in enumerate(group.boxes_of_run)}
+    return {box: host for box, host in found.items() if host is not None}
 
 
 def _described(plan: "Plan", part: "Part") -> "dict[str, Any]":
@@ -150,7 +159,7 @@ def _described(plan: "Plan", part: "Part") -> "dict[str, Any]":
 
 
 def far_segment(
-    group: "Group", box: int, mask: int, options: "Options", buffers: "dict[str, Any]"
+    group: "Group", box: int, mask: int, settings: "dict[str, Any]", buffers: "dict[str, Any]"
 ) -> RemoteSegment:
     """Return the stand-in for a group's memory in a box; the box receives the orders to make it."""
     host = group.far[box]
@@ -163,18 +172,13 @@ def far_segment(
         "segment": {
             **{name: value for name, value in buffers.items() if name != "begun_ns"},
             "disable": mask,
-            "perturb": options.seed,
-            "rendezvous": options.rendezvous,
-            "prefault": options.prefault,
-            "trace_events": options.recorded,
-            "counts_times": bool(options.stats),
+            **settings,
         },
     }
     if "begun_ns" in buffers:  # another machine has another monotonic clock
         about["begun_ns"] = time.time_ns() - (time.monotonic_ns() - buffers["begun_ns"])
     host.box["groups"].append(about)
-    host.box.update(link_timeout=options.link_timeout, route=options.route, is_traced=options.is_traced)
-    host.far.segments[group.number] = RemoteSegment(group.size, host.far, options.recorded)
+    host.far.segments[group.number] = RemoteSegment(group.size, host.far, settings["trace_events"])
     return host.far.segments[group.number]
 
 
@@ -196,7 +200,11 @@ class RemoteForkClient(ForkClient):
         self._host: Host = plans[0].host  # type: ignore[assignment]
         self._indices = sorted(index for plan in plans for index in plan.indices)
         self._exited: set[int] = set()
+        self._group = Group(0)  # the box knows nodes by index, too: as ranks of one group
         self._spawn(self._host.relay, ["-s"] if sys.flags.no_user_site else [], None, dict(os.environ))
+
+    def place(self, plans: "list[Plan]") -> None:
+        self._plans = plans
 
     @property
     def plans(self) -> "list[Plan]":

@@ -8,11 +8,12 @@ import os
 
 from spcomm.launch.base import nothing
 from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.remote.transport_main import Job
-from spcomm.launch.room import prompt
+from spcomm.launch.room import join_code, prompt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +32,12 @@ _COMMAND = "spcomm run"
 _FINISH_S = 2.0  # for the server to receive the end
 
 
-def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
-    """Ask a server, or a room, for what the run needs. Waits for members, if there are too few. `UsageError`."""
-    from spcomm.launch.room import connect, join_code
+def enter(options: "Options", plans: "list[Plan]", signals: int) -> "tuple[Session, Options, list[Plan]]":
+    """Ask a server, or a room, for what the run needs. Waits for members, if there are too few. `UsageError`.
+
+    Return the run there, the options with its members, and the programs as these find them in the folder that is sent.
+    """
+    from spcomm.launch.room import connect
 
     where = prompt.place(_COMMAND, options.room or options.server or "")
     packed = files = sent_from = None
@@ -43,29 +47,33 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "Session":
 
         files = RoomFiles(options.fetch, options.fetch_limit)
         path, inside = folder.choose_for_all(options.parts)
-        for part, plan, (place, program) in zip(options.parts, plans, inside, strict=True):
-            part.folder, part.program = place, program
-            plan.name = part.name
+        pairs = zip(options.parts, inside, strict=True)
+        options = replace(
+            options, parts=[replace(part, folder=place, program=name) for part, (place, name) in pairs]
+        )
         packed, sent_from = folder.pack(path), path
     key = join_code.key(prompt.code(_COMMAND, prompt.spelt(where), signals))
-    for plan in plans:
-        plan.environment.pop(join_code.VARIABLE, None)
     session = Session(where, key, packed, signals)
     session.sent_from = sent_from
     try:
-        session.ask(options)
+        options = session.ask(options)
         if files is not None:
             files.expect(options.hosts or [])
             session.files = files
-        for plan, part in zip(plans, options.parts, strict=True):
-            plan.nodes, plan.boxes = part.nodes or 0, part.boxes
     except connect.EntryError as error:
         session.close()
         raise UsageError(f"{_COMMAND}: {error}") from None
     except BaseException:
         session.close()
         raise
-    return session
+    plans = [of_part(plan, part) for plan, part in zip(plans, options.parts, strict=True)]
+    return session, options, plans
+
+
+def of_part(plan: "Plan", part: "Part") -> "Plan":
+    """Return the program as its part describes it now; its nodes do not get the code."""
+    kept = {name: value for name, value in plan.environment.items() if name != join_code.VARIABLE}
+    return replace(plan, name=part.name, nodes=part.nodes or 0, boxes=part.boxes, environment=kept)
 
 
 class Session:
@@ -94,8 +102,8 @@ class Session:
         self.sent_from: str | None = None  # the folder in `packed`
         self.link: ClientLink | None = None
 
-    def ask(self, options: "Options", say: "Callable[[str], object]" = complain) -> None:
-        """Ask for members. Put the answer into the options. `say` prints that members are missing."""
+    def ask(self, options: "Options", say: "Callable[[str], object]" = complain) -> "Options":
+        """Ask for members. Return the options with the answer. `say` prints that members are missing."""
         from spcomm.launch.room.room_link import ClientLink
 
         parts, is_room = options.parts, options.room is not None
@@ -115,21 +123,21 @@ class Session:
                 text = one_line(f"waiting for members: {message[1]} of {message[2]} are there")
                 say(f"spcomm: {text}")
         _members, self.token, there, link_timeout = message
-        options.link_timeout = link_timeout
-        if is_room:
-            from spcomm.launch.cmdline.boxes import deal
-            from spcomm.launch.cmdline.machines import in_turn
+        options = replace(options, link_timeout=link_timeout)
+        if not is_room:
+            return options
+        from spcomm.launch.cmdline.boxes import dealt
+        from spcomm.launch.cmdline.machines import in_boxes, in_turn
 
-            if placing:
-                members, boxes = there[: max(placing) + 1], list(placing)
-            else:
-                members = _spread(there, parts[0].nodes and sum(part.nodes or 0 for part in parts))
-                counts = [(box, count) for box, (_name, count) in enumerate(members)]
-                boxes = in_turn(counts, options.placing == "cyclic")
-            options.hosts = [str(name) for name, _count in members]
-            if len(parts) == 1:
-                parts[0].nodes = len(boxes)
-            deal(parts, boxes)
+        if placing:
+            members, boxes = there[: max(placing) + 1], list(placing)
+        else:
+            members = _spread(there, parts[0].nodes and sum(part.nodes or 0 for part in parts))
+            counts = [(box, count) for box, (_name, count) in enumerate(members)]
+            boxes = in_turn(counts, options.placing == "cyclic")
+        of_each = dealt(boxes, [len(boxes)] if len(parts) == 1 else [part.nodes or 0 for part in parts])
+        names = [str(name) for name, _count in members]
+        return replace(options, hosts=names, parts=in_boxes(parts, of_each))
 
     def host(self, number: int, name: str, options: "Options") -> "Host":
         """The host of a box: the member with this name."""

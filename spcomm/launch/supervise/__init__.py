@@ -3,6 +3,7 @@
 
 ============  =====================================================================================
 `supervisor`  one run: starts, watches, ends, concludes
+`run`         what it takes over: nodes that are placed, fork servers that have started
 `failures`    the first failure, and the sentence about it
 `watchdog`    nodes that wait for ever, or for long
 `inquiry`     questions to boxes on other machines about their nodes

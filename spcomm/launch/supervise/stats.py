@@ -105,7 +105,6 @@ class Stats:
     """Collects the times of the nodes as they end."""
 
     def __init__(self, run_processes: "RunProcesses", transports: "TransportProcesses | None" = None) -> None:
-        run_processes.stats = True
         self._run_processes = run_processes
         self._transports = transports
         self._lives: dict[int, tuple[int, int, int]] = {}
@@ -117,9 +116,8 @@ class Stats:
         """Return the tables, each with a line for all nodes together if there are several."""
         names, times, counts = [], [], []
         for group in self._run_processes.groups:
-            indices = range(group.first, group.first + group.size)
-            names += map(self._name, indices)
-            times += spent([self._lives.get(index) for index in indices], times_of(group))
+            names += map(self._name, group.indices)
+            times += spent([self._lives.get(index) for index in group.indices], times_of(group))
             counts += counts_of(group)
         known = [one for one in times if one is not None]
         together = sum(known, Spent())

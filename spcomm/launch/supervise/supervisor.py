@@ -14,21 +14,18 @@ import time
 from spcomm.launch.base import process, report
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.process import signal_name
-from spcomm.launch.cmdline.options import Options
 from spcomm.launch.local import stack_probe
-from spcomm.launch.local.display import Display
 from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.local.forward import Forwarder
-from spcomm.launch.local.run_processes import RunProcesses
-from spcomm.launch.local.stdin import Stdin
 from spcomm.launch.supervise.failures import Failure, Failures
+from spcomm.launch.supervise.run import Run
 from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Watchdog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
+    from spcomm.launch.remote.transport_processes import TransportProcess
     from spcomm.launch.room.fetch import RoomFiles
     from spcomm.launch.supervise.stats import Stats
 
@@ -43,24 +40,21 @@ _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequ
 class Supervisor:
     """Owns the whole state of a running run. Call `run` once."""
 
-    def __init__(
-        self,
-        run_processes: RunProcesses,
-        options: Options,
-        display: Display,
-        transports: "TransportProcesses | None" = None,
-    ) -> None:
-        self._run_processes = run_processes
-        self._transports = transports  # between boxes
+    def __init__(self, run: Run) -> None:
+        options, run_processes, display = run.options, run.processes, run.display
+        self._run_processes, self._display, self._stdin = run_processes, display, run.stdin
+        self._transports = run.transports
+        self._cpus = run.cpus
+        self._at_prompt = run.at_prompt
+        self._files = run.room_files
         self._timeout = options.timeout
         self._grace = options.grace
         self._link_timeout = options.link_timeout
-        self._display = display
         self._stats: Stats | None = None
         if options.stats:
             from spcomm.launch.supervise import stats
 
-            self._stats = stats.Stats(run_processes, transports if options.stats == "all" else None)
+            self._stats = stats.Stats(run_processes, run.transports if options.stats == "all" else None)
         self._strict, self._is_traced = options.strict, options.is_traced
         self._warned: dict[str, list[int]] = {}  # unmatched operations that count as errors: code → nodes
         self._loop = Loop()
@@ -87,14 +81,15 @@ class Supervisor:
         self._left_early: list[int] = []  # nodes whose gdb was left before they joined
         self._interrupts: list[int] = []  # nodes that SIGINT has ended, which the others do not know yet
 
-    def run(self, signals: int, stdin: Stdin) -> int:
+    def run(self, signals: int) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
-        self._signals, self._stdin = signals, stdin
-        stdin.use(self._loop)
+        self._signals = signals
+        self._stdin.use(self._loop)
         self._readers = [report.Reader() for _group in self._run_processes.groups]
         self._replies = stack_probe.ProbeReplies()
         self._children = set(process.children())  # fork servers, and earlier children
-        self._run_processes.run([reader.write for reader in self._readers], self._replies.fileno())
+        reports = [reader.write for reader in self._readers]
+        self._run_processes.run(reports, self._replies.fileno(), self._cpus, self._stats is not None)
         self._replies.close_theirs()
         for reader in self._readers:
             os.close(reader.write)
@@ -102,7 +97,7 @@ class Supervisor:
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
         self._watchdog.start(self._replies, self._ended, self._is_traced)
-        self._display.start(self._loop, self._ended, stdin, self._pane_closed)
+        self._display.start(self._loop, self._ended, self._stdin, self._pane_closed)
         self._start_more()
         while not self._run_processes.gone:
             self._loop.turn()
@@ -125,7 +120,7 @@ class Supervisor:
         if self._reason:
             return
         try:
-            self._run_processes.start(self._forwarder, self._stdin)
+            self._run_processes.start(self._forwarder, self._stdin, self._display.keyboards)
         except OSError as error:
             self._cannot_start(error.errno or 0)
 
@@ -195,7 +190,7 @@ class Supervisor:
 
     def _room_files(self, call: "Callable[[RoomFiles], None]") -> None:
         """Note what became of them. While they come, only Ctrl-C ends the run."""
-        files = self._run_processes.room_files
+        files = self._files
         if files is None:
             return
         call(files)
@@ -270,14 +265,13 @@ class Supervisor:
 
     def _node_ended(self, node: int, status: int) -> None:
         self._read_reports()  # its reports come before its end
-        group = self._run_processes.group(node)
-        rank = group.rank(node)
         if status == 0 and self._was_debugger_left(node):
             status = 1 << 8
             self._say_debugger_was_left(node)
         self._ended[node] = status
+        segment, rank = self._run_processes.memory(node)
         if status == 0 and not self._failures.known(node):
-            group.segment(rank).mark_finished(rank)
+            segment.mark_finished(rank)
             return
         line = self._replies.crash_line(self._run_processes.started.get(node, 0)) if status & 0x7F else ""
         if line:  # from a node on another machine it came in a report
@@ -286,7 +280,7 @@ class Supervisor:
         if self._failures.is_interrupt(node):
             self._interrupts.append(node)
         else:
-            group.segment(rank).mark_died(rank, process.exit_reason(status))
+            segment.mark_died(rank, process.exit_reason(status))
         self._hear_shared_signal(status)
         self._consider()
         self._publish_interrupts()
@@ -295,9 +289,8 @@ class Supervisor:
         """Tell the nodes of those that SIGINT has ended, once all have the signal: they save, and miss nobody."""
         if self._run_processes.signalled:
             for node in self._interrupts:
-                group = self._run_processes.group(node)
-                rank = group.rank(node)
-                group.segment(rank).mark_died(rank, process.exit_reason(self._ended[node]))
+                segment, rank = self._run_processes.memory(node)
+                segment.mark_died(rank, process.exit_reason(self._ended[node]))
             self._interrupts.clear()
 
     def _was_debugger_left(self, node: int) -> bool:
@@ -310,8 +303,8 @@ class Supervisor:
             return False
         from spcomm._core.segments import LIVE, STARTING
 
-        group = self._run_processes.group(node)
-        state = group.segment(group.rank(node)).state(group.rank(node))
+        segment, rank = self._run_processes.memory(node)
+        state = segment.state(rank)
         if state == STARTING:
             self._left_early.append(node)
         return state == LIVE
@@ -395,7 +388,7 @@ class Supervisor:
                 continue
             for rank, kind, payload in reader.read():
                 if rank < group.size:
-                    self._reported(group.first + rank, kind, payload)
+                    self._reported(group.index(rank), kind, payload)
             if reader.ended:
                 self._loop.remove(reader.fd)
 
@@ -414,9 +407,8 @@ class Supervisor:
         if not report.interrupts(
             kind, detail
         ):  # else the others get the signal first, and may save what they have
-            group = self._run_processes.group(node)
-            rank = group.rank(node)
-            group.segment(rank).mark_failing(rank, int(detail) if kind == report.EXITING else 1)
+            segment, rank = self._run_processes.memory(node)
+            segment.mark_failing(rank, int(detail) if kind == report.EXITING else 1)
         self._consider()
 
     def _consider(self) -> None:
@@ -491,11 +483,11 @@ class Supervisor:
             self._run_processes.poke(node, number)
 
     def _told_to_end(self, number: int) -> None:
-        prompt = self._run_processes.at_prompt
+        prompt = self._at_prompt
         if number == _signal.SIGINT and prompt is not None and prompt not in self._ended and not self._reason:
             self._run_processes.poke(prompt, number)  # Ctrl-C belongs to the user of the debugger
             return
-        files = self._run_processes.room_files
+        files = self._files
         if files is not None and (self._reason or self._have_all_ended):
             files.stop()
         if self._reason:  # the second time: do not wait any longer
@@ -581,8 +573,8 @@ class Supervisor:
         self._forwarder.write_text(self._report)
         if self._stats is not None:
             self._forwarder.write_text(self._stats.text())
-        if self._run_processes.room_files is not None:
-            text, is_missing = self._run_processes.room_files.report(not self._reason and not self._code)
+        if self._files is not None:
+            text, is_missing = self._files.report(not self._reason and not self._code)
             self._forwarder.write_text(text)
             self._code = self._code or (125 if is_missing and not self._reason else 0)
         if self._sentence:
@@ -607,7 +599,7 @@ class Supervisor:
                 text, found = unmatched.report(boxes, where, self._strict, far)
                 self._report += text
                 for code, ranks in found.items() if self._strict else ():
-                    self._warned.setdefault(code, []).extend(group.first + rank for rank in ranks)
+                    self._warned.setdefault(code, []).extend(group.index(rank) for rank in ranks)
 
     def _strict_sentence(self) -> str:
         from spcomm.diagnose import unmatched

@@ -62,13 +62,15 @@ def states_text(rows: "list[Row]") -> str:
 class Watch:
     """Looks at the nodes repeatedly; its heirs show them."""
 
+    page: "WatchPage | None" = None  # of --watch=browser
+
     def __init__(self, run_processes: "RunProcesses") -> None:
         self._run_processes = run_processes
         self._begun = time.monotonic()
         self._ended: dict[int, int] = {}
         self._states: dict[int, tuple[str, float]] = {}  # and when it was first seen
         self._scheduled: dict[int, tuple[int, int, int]] = {}  # at the last look
-        self._traffic = {group.first: _Traffic(group) for group in run_processes.groups}
+        self._traffic = {group.number: _Traffic(group) for group in run_processes.groups}
 
     @property
     def screen(self) -> "Screen | None":
@@ -106,13 +108,13 @@ class Watch:
         """Return the activity of all nodes at this time, by index."""
         found = []
         for group in self._run_processes.groups:
-            traffic = self._traffic[group.first]
+            traffic = self._traffic[group.number]
             traffic.look(now)
             found += [self._row(group, rank, traffic, now) for rank in range(group.size)]
         return found
 
     def _row(self, group: "Group", rank: int, traffic: "_Traffic", now: float) -> Row:
-        index = group.first + rank
+        index = group.index(rank)
         name = self._run_processes.names.label(index).decode().strip("[] ")
         wait = None if index in self._ended else group.segment(rank).wait(rank)
         if wait is None:
@@ -150,7 +152,7 @@ class Watch:
 
     def _state(self, group: "Group", rank: int, traffic: "_Traffic") -> str:
         """Return the activity of a node that has not waited for long."""
-        index = group.first + rank
+        index = group.index(rank)
         if index in self._ended:
             return _end(self._ended[index])
         if index not in self._run_processes.started:

@@ -50,7 +50,7 @@ class Watchdog:
         self._far = Inquiry(run_processes, hear)  # boxes whose memory this machine cannot read
         self._answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._ended: dict[int, int] = {}
-        self._watched: dict[int, _Watched] = {}  # of each group, by its first node
+        self._watched: dict[int, _Watched] = {}  # by group
         self._looked_at: list[Group] = []
         self._vain: set[tuple[int, int]] = set()  # reported waits in vain: nodes and start
         self._stopped = False
@@ -100,7 +100,7 @@ class Watchdog:
         """Warn only: a node that still works may end, and then a wait fails, which a program may catch."""
         from spcomm._core import diagnose as core
 
-        told = {(group.first + rank, wait.since_ns) for rank, wait in waits.items()}
+        told = {(group.index(rank), wait.since_ns) for rank, wait in waits.items()}
         if not told <= self._vain:
             self._vain |= told
             self._warn(core.report(waits, group.size, self._of(group), in_vain=True))
@@ -141,7 +141,7 @@ class Watchdog:
     def _judge_stalls(self) -> None:
         self._far.give_up()
         for group in self._run_processes.groups:
-            watched = self._watched.setdefault(group.first, _Watched(self._stall_s))
+            watched = self._watched.setdefault(group.number, _Watched(self._stall_s))
             text = self._stalled(group, watched)
             if text and not self._stopped:
                 if self._strict and watched.is_spinning:
@@ -157,7 +157,7 @@ class Watchdog:
         for_long = {
             rank: wait for rank, wait in waits.items() if now_ns - wait.since_ns >= watched.threshold_s * 1e9
         }
-        live = [rank for rank in range(group.size) if self._is_live(group.first + rank)]
+        live = [rank for rank in range(group.size) if self._is_live(group.index(rank))]
         spinning = watched.spinners(
             group, [rank for rank in live if rank not in waits and self._is_known(group, rank)]
         )
@@ -176,7 +176,7 @@ class Watchdog:
             )
         if spinning and set(spinning) == set(others):
             return ""  # a polling node computes nothing: the next looks show whether it polls in vain
-        silences = {self._far.silence(group.first + rank) for rank in others} - {""}
+        silences = {self._far.silence(group.index(rank)) for rank in others} - {""}
         if not for_long or watched.is_known(for_long, silences):
             return ""
         watched.told()
@@ -188,17 +188,14 @@ class Watchdog:
         return stall.report(for_long, where, longest_s, self._of(group), group.boxes)
 
     def _is_live(self, index: int) -> bool:
-        group = self._run_processes.group(index)
-        rank = group.rank(index)
-        return (
-            index in self._run_processes.started
-            and index not in self._ended
-            and (group.segment(rank).process(rank) != 0 or not self._is_known(group, rank))
-        )
+        if index not in self._run_processes.started or index in self._ended:
+            return False
+        segment, rank = self._run_processes.memory(index)
+        return segment.process(rank) != 0 or bool(self._far.silence(index))
 
     def _is_known(self, group: Group, rank: int) -> bool:
         """Whether the activity of a node can be determined."""
-        return not self._far.silence(group.first + rank)
+        return not self._far.silence(group.index(rank))
 
     # Ends
 
@@ -219,9 +216,7 @@ class Watchdog:
         """Whether one node may, as far as it is visible: the memory of other machines is out of reach."""
         from spcomm._core.segments import FINISHED
 
-        group = self._run_processes.group(index)
-        rank = group.rank(index)
-        segment = group.segment(rank)
+        segment, rank = self._run_processes.memory(index)
         return self._far.box(index) is None and (segment.state(rank) == FINISHED or segment.has_raised(rank))
 
     # Where nodes are
@@ -231,7 +226,7 @@ class Watchdog:
         found = {
             rank: group.segment(rank).wait(rank)
             for rank in range(group.size)
-            if self._is_live(group.first + rank)
+            if self._is_live(group.index(rank))
         }
         return {rank: wait for rank, wait in found.items() if wait is not None}
 
@@ -241,14 +236,14 @@ class Watchdog:
 
         known = [rank for rank in ranks if self._is_known(group, rank)]
         states = {rank: self._state(group, rank) for rank in known}
-        lines = self._ask([group.first + rank for rank in known if self._is_able(group.first + rank)])
+        lines = self._ask([group.index(rank) for rank in known if self._is_able(group.index(rank))])
         words = {"R": COMPUTES, "T": "is stopped (SIGSTOP)", "Z": "has ended"}
         found = {}
         for rank, state in states.items():
-            call, _, line = lines.get(group.first + rank, "").rpartition("  ")
+            call, _, line = lines.get(group.index(rank), "").rpartition("  ")
             asleep = WORKS if call == stack_probe.WORK else "sleeps, or waits for something else"
             found[rank] = (words.get(state, asleep), line)
-        return {rank: found.get(rank) or (self._far.silence(group.first + rank), "") for rank in ranks}
+        return {rank: found.get(rank) or (self._far.silence(group.index(rank)), "") for rank in ranks}
 
     def _state(self, group: Group, rank: int) -> str:
         segment = group.segment(rank)
@@ -277,7 +272,7 @@ class Watchdog:
         waiting: dict[int, str] = {}
         for group in self._run_processes.groups:
             for ranks, *what in diagnose.rows(self.waits(group)):
-                waiting.update({group.first + rank: "  ".join(filter(None, what)) for rank in ranks})
+                waiting.update({group.index(rank): "  ".join(filter(None, what)) for rank in ranks})
         asked = [
             index
             for index in sorted(set(self._run_processes.started) - set(self._ended) - set(waiting))
