@@ -10,6 +10,7 @@
 `debugger`       pdb or debugpy in a node
 `binding`        the core that a node runs on
 `stack_probe`    asks running nodes for their current lines
+`reports`        the ends of nodes: their reports, and how other nodes learn of them
 `output`         whole lines, labels, bounded memory
 `display`        the destinations of each node's output; `files` and `windows` are two of them
 `screen`         a terminal whose last lines are a table

@@ -11,7 +11,7 @@ import _signal
 import os
 import sys
 
-from spcomm.launch.base import nothing, process
+from spcomm.launch.base import nothing, process, report
 from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet
 
 TYPE_CHECKING = False
@@ -64,11 +64,7 @@ class Box:
         self._run: Any = None  # the nodes here: `RunProcesses`
         self._gateways: list[Any] = []
         self._threads = 1  # of the fork server that has most
-        self._readers: list[Any] = []  # of each group
-        self._reported: set[int] = set()
-        self._interrupts: set[int] = set()  # nodes that report that SIGINT ends them
-        self._unpublished: list[tuple[int, int]] = []  # such nodes that have ended, and their wait statuses
-        self._answers: Any = None  # where nodes report their lines
+        self._reports: Any = None  # of nodes that end: `Reports`
         self._pipes: dict[int, tuple[int, int]] = {}  # descriptor → index, 1 or 2
         self._inputs: dict[int, Outlet] = {}
         self._paused = False
@@ -169,9 +165,8 @@ class Box:
             self._fail(str(error))
 
     def _start(self, secrets: bytes) -> None:
-        from spcomm.launch.base import report
-        from spcomm.launch.local import stack_probe
         from spcomm.launch.local.fork_client import ForkClient
+        from spcomm.launch.local.reports import Reports
         from spcomm.launch.local.run_processes import RunProcesses
         from spcomm.launch.remote import boxparts
 
@@ -181,16 +176,10 @@ class Box:
         groups = [boxparts.group(one, boxparts.is_busy(about)) for one in about["groups"]]
         self._run = RunProcesses(clients, groups)
         self._connect(groups, secrets)
-        self._readers = [report.Reader() for _group in groups]
-        self._answers = stack_probe.ProbeReplies()
-        reports = [reader.write for reader in self._readers]
-        self._run.run(reports, self._answers.fileno(), boxparts.cpus(about, groups), about["stats"])
-        self._answers.close_theirs()
+        cpus = boxparts.cpus(about, groups)
+        self._reports = Reports(self._run, self._loop, self._reported, cpus, about["stats"])
         for client in clients:
             self._loop.add(client.fileno(), lambda client=client: self._hear_starter(client))
-        for reader in self._readers:
-            os.close(reader.write)
-            self._loop.add(reader.fd, self._read_reports)
 
     def _connect(self, groups: "list[Any]", secrets: bytes) -> None:
         """Start the gateways, and the search for deadlocks where no other process has the memory: groups of one box."""
@@ -269,7 +258,7 @@ class Box:
         elif question == box_proxy.LINES:
             started = self._run.started
             running = {index: started[index] for index in indices if index in started}
-            about = box_proxy.lines(self._answers, self._run.poke, running)
+            about = box_proxy.lines(self._reports.replies, self._run.poke, running)
         else:
             about = box_proxy.look([(group.number, segment, ranks) for group, segment, ranks in self._here()])
         self._frames.send(["answer", number, about])
@@ -298,54 +287,23 @@ class Box:
             self._run.started.update(zip(message[1], message[2], strict=True))
         elif message[0] == "exited":
             self._hear_shared_signal(message[2])
-            self._exited(message[1], message[2], self._run.started.pop(message[1], 0))
+            self._exited(message[1], message[2])
         elif message[0] == "signalled":
             if not self._run.signalled:
                 return
-            self._publish_ends()
+            self._reports.publish()
         self._frames.send(list(message))
 
-    def _exited(self, index: int, status: int, process: int) -> None:
-        from spcomm.launch.base import report
-
-        self._read_reports()
-        line = self._answers.crash_line(process) if status & 0x7F else ""
+    def _exited(self, index: int, status: int) -> None:
+        self._reports.read()
+        line = self._reports.crash_line(index, status)
         if line:
-            self._frames.send(["report", index, report.CRASHED.decode()], line.encode())
-        if status == 0 and index not in self._reported:
-            segment, rank = self._run.memory(index)
-            segment.mark_finished(rank)
-            return
-        self._unpublished.append((index, status))
-        if not (index in self._interrupts or report.is_interrupt(status)) or self._run.signalled:
-            self._publish_ends()
+            self._reported(index, report.CRASHED, line.encode())
+        self._run.started.pop(index, None)
+        self._reports.ended(index, status)
 
-    def _publish_ends(self) -> None:
-        """Tell the nodes here: of one that SIGINT has ended, once they have the signal, too."""
-        from spcomm.launch.base.process import exit_reason
-
-        for index, status in self._unpublished:
-            segment, rank = self._run.memory(index)
-            segment.mark_died(rank, exit_reason(status))
-        self._unpublished.clear()
-
-    def _read_reports(self) -> None:
-        from spcomm.launch.base import report
-
-        for (group, segment, ranks), reader in zip(self._here(), self._readers, strict=True):
-            if reader.ended:
-                continue
-            for rank, kind, payload in reader.read():
-                index = group.index(rank)
-                self._frames.send(["report", index, kind.decode("ascii", "replace")], payload)
-                if kind != report.TEXT and rank in ranks:
-                    self._reported.add(index)
-                    if report.interrupts(kind, payload.decode("ascii", "replace")):
-                        self._interrupts.add(index)  # the launcher decides
-                    else:
-                        segment.mark_failing(rank, int(payload) if kind == report.EXITING else 1)
-            if reader.ended:
-                self._loop.remove(reader.fd)
+    def _reported(self, index: int, kind: bytes, payload: bytes) -> None:
+        self._frames.send(["report", index, kind.decode("ascii", "replace")], payload)
 
     def _hear_gateway(self, gateway: "Any") -> None:
         fd = gateway.fileno()
@@ -455,7 +413,7 @@ class Box:
         is_carrying = not self._ending and any(not gateway.gone for gateway in self._gateways)
         if self._run is None or not self._run.gone or is_carrying:
             return
-        self._read_reports()
+        self._reports.read()
         self._send_rest()
         self._send_findings()
         self._part()

@@ -17,6 +17,7 @@ from spcomm.launch.base.process import signal_name
 from spcomm.launch.local import stack_probe
 from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.local.forward import Forwarder
+from spcomm.launch.local.reports import Reports
 from spcomm.launch.supervise.failures import Failure, Failures
 from spcomm.launch.supervise.run import Run
 from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Watchdog
@@ -70,7 +71,6 @@ class Supervisor:
             options.strict,
         )
         self._ended: dict[int, int] = {}  # node → wait status
-        self._readers: list[report.Reader] = []  # of each group
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
         self._code = 0
         self._sentence = ""
@@ -79,24 +79,19 @@ class Supervisor:
         self._is_lost = False  # a fork server was killed
         self._has_awaited = False  # it waits for a shared signal only once
         self._left_early: list[int] = []  # nodes whose gdb was left before they joined
-        self._interrupts: list[int] = []  # nodes that SIGINT has ended, which the others do not know yet
 
     def run(self, signals: int) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
         self._signals = signals
         self._stdin.use(self._loop)
-        self._readers = [report.Reader() for _group in self._run_processes.groups]
-        self._replies = stack_probe.ProbeReplies()
         self._children = set(process.children())  # fork servers, and earlier children
-        reports = [reader.write for reader in self._readers]
-        self._run_processes.run(reports, self._replies.fileno(), self._cpus, self._stats is not None)
-        self._replies.close_theirs()
-        for reader in self._readers:
-            os.close(reader.write)
+        self._reports = Reports(
+            self._run_processes, self._loop, self._reported, self._cpus, self._stats is not None
+        )
         self._listen()
         if self._timeout is not None:
             self._loop.at("timeout", self._timeout, self._timed_out)
-        self._watchdog.start(self._replies, self._ended, self._is_traced)
+        self._watchdog.start(self._reports.replies, self._ended, self._is_traced)
         self._display.start(self._loop, self._ended, self._stdin, self._pane_closed)
         self._start_more()
         while not self._run_processes.gone:
@@ -108,8 +103,6 @@ class Supervisor:
     def _listen(self) -> None:
         for fork_client in self._run_processes:
             self._loop.add(fork_client.fileno(), lambda fork_client=fork_client: self._hear(fork_client))
-        for reader in self._readers:
-            self._loop.add(reader.fd, self._read_reports)
         for transport in self._transports or ():
             transport.listen(self._loop, lambda transport=transport: self._hear_transport(transport))
         self._loop.add(self._signals, self._signalled)
@@ -161,7 +154,7 @@ class Supervisor:
                 self._stats.ended(message[1], message[3])
             self._node_ended(message[1], message[2])
         elif verb == "signalled":
-            self._publish_interrupts()
+            self._reports.publish()
         elif verb == "started":
             self._run_processes.started.update(zip(message[1], message[2], strict=True))
             self._start_more()
@@ -264,34 +257,20 @@ class Supervisor:
         self._end("spcomm", _signal.SIGTERM, 125)
 
     def _node_ended(self, node: int, status: int) -> None:
-        self._read_reports()  # its reports come before its end
+        self._reports.read()
         if status == 0 and self._was_debugger_left(node):
             status = 1 << 8
             self._say_debugger_was_left(node)
         self._ended[node] = status
-        segment, rank = self._run_processes.memory(node)
+        self._reports.ended(node, status)
         if status == 0 and not self._failures.known(node):
-            segment.mark_finished(rank)
             return
-        line = self._replies.crash_line(self._run_processes.started.get(node, 0)) if status & 0x7F else ""
+        line = self._reports.crash_line(node, status)
         if line:  # from a node on another machine it came in a report
             self._failures.crashed(node, line)
         self._failures.ended(node, status)
-        if self._failures.is_interrupt(node):
-            self._interrupts.append(node)
-        else:
-            segment.mark_died(rank, process.exit_reason(status))
         self._hear_shared_signal(status)
         self._consider()
-        self._publish_interrupts()
-
-    def _publish_interrupts(self) -> None:
-        """Tell the nodes of those that SIGINT has ended, once all have the signal: they save, and miss nobody."""
-        if self._run_processes.signalled:
-            for node in self._interrupts:
-                segment, rank = self._run_processes.memory(node)
-                segment.mark_died(rank, process.exit_reason(self._ended[node]))
-            self._interrupts.clear()
 
     def _was_debugger_left(self, node: int) -> bool:
         """Whether gdb left a live node: gdb ends well whatever became of its program, and others may need the node.
@@ -382,16 +361,6 @@ class Supervisor:
 
     # Failures
 
-    def _read_reports(self) -> None:
-        for group, reader in zip(self._run_processes.groups, self._readers, strict=True):
-            if reader.ended:
-                continue
-            for rank, kind, payload in reader.read():
-                if rank < group.size:
-                    self._reported(group.index(rank), kind, payload)
-            if reader.ended:
-                self._loop.remove(reader.fd)
-
     def _reported(self, node: int, kind: bytes, payload: bytes) -> None:
         if kind == report.TEXT:
             self._failures.text(node, payload)
@@ -404,11 +373,6 @@ class Supervisor:
         if kind == report.INTERRUPTED and detail and self._states.get(node) in (RUNNING, SILENT):
             self._states[node] = detail
         self._failures.reported(node, kind, detail)
-        if not report.interrupts(
-            kind, detail
-        ):  # else the others get the signal first, and may save what they have
-            segment, rank = self._run_processes.memory(node)
-            segment.mark_failing(rank, int(detail) if kind == report.EXITING else 1)
         self._consider()
 
     def _consider(self) -> None:
@@ -428,7 +392,7 @@ class Supervisor:
         if self._watchdog.is_failure_due(self._failures.known):
             self._loop.at("settle", _SETTLE, self._settle)
             return
-        self._read_reports()  # one may have come just before its error was dead
+        self._reports.read()  # one may have come just before its error was dead
         self._failures.settle()
         self._consider()
 
@@ -550,7 +514,7 @@ class Supervisor:
         self._forwarder.finish(self._signals)
         if self._stats is None:  # else its tables say more
             self._forwarder.write_text(watched)
-        self._read_reports()
+        self._reports.read()
         if not self._reason:
             self._failures.settle()
             self._reason = "failure" if self._failures.first is not None else ""
