@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the launcher does without importing typing
     from spcomm.argument_parser import ArgumentParser
     from spcomm.launch.cmdline.groups import Group, Placement
     from spcomm.launch.cmdline.options import Part
+    from spcomm.launch.local.contract import Starter
     from spcomm.launch.local.display import Display
     from spcomm.launch.local.run_processes import RunProcesses
 
@@ -135,7 +136,7 @@ def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signa
     limit = _raise_descriptor_limit(sum(plan.nodes or 1 for plan in programs), len(machines), options)
     from spcomm.launch.local.fork_client import ForkClient
 
-    fork_clients: list[ForkClient] = []
+    fork_clients: list[Starter] = []
     try:
         for plans in machines:
             if plans[0].host is None:
@@ -153,7 +154,7 @@ def _start(options: Options, programs: "list[plans.Plan]", session: "Any", signa
 def _supervise(
     options: Options,
     programs: "list[plans.Plan]",
-    fork_clients: "list[Any]",
+    fork_clients: "list[Starter]",
     session: "Any",
     signals: int,
     placement: "Placement | None" = None,
@@ -231,7 +232,7 @@ def _ways(options: Options, placement: "Placement") -> "tuple[str | None, Any]":
     return listen, link
 
 
-def _processes(fork_clients: "list[Any]", placement: "Placement") -> "RunProcesses":
+def _processes(fork_clients: "list[Starter]", placement: "Placement") -> "RunProcesses":
     """Return the fork servers, each with the nodes that it is to start."""
     from spcomm.launch.local.run_processes import RunProcesses
 

@@ -240,7 +240,7 @@ class Nodes:
         self._close_channels()
         if self._has_begun and not self.loop.waits("end"):
             for fork_client in self._fork_clients:
-                fork_client.no_more()
+                fork_client.end()
             self.loop.at("end", _ENDING_S, self.run_processes.kill)
 
     def close(self) -> None:
@@ -399,7 +399,7 @@ class Nodes:
         for fork_client in living:
             fork_client.go_on()
             fork_client.signal(_signal.SIGINT)
-            fork_client.nodes(range(0), [])  # none: the answer confirms that the signals are sent
+            fork_client.start(range(0), [])  # none: the answer confirms that the signals are sent
         self._signals += len(living)
 
     @property

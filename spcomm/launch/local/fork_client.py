@@ -161,7 +161,7 @@ class ForkClient:
         room = self.unanswered + BATCH <= _IN_FLIGHT and not self.ended
         return self.indices[self.asked : self.asked + BATCH if room else self.asked]
 
-    def nodes(self, indices: "Sequence[int]", streams: "list[int]") -> None:
+    def start(self, indices: "Sequence[int]", streams: "list[int]") -> None:
         """Request a batch of nodes; `streams` holds stdin, stdout and stderr of each.
 
         The answers are messages: started and unstarted.
@@ -170,7 +170,7 @@ class ForkClient:
         self.unanswered += len(indices)
         self._send(("nodes", [self._group.rank(index) for index in indices]), tuple(streams))
 
-    def no_more(self) -> None:
+    def end(self) -> None:
         """Mark the end of requests for nodes."""
         self._send(("end",))
 

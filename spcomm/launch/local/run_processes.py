@@ -9,7 +9,6 @@ import _signal
 import os
 
 from spcomm.launch.cmdline.groups import Group, Names
-from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.local.forward import Forwarder
 from spcomm.launch.local.stdin import Stdin
 
@@ -19,20 +18,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm.launch.cmdline.plan import Plan
+    from spcomm.launch.local.contract import Starter
     from spcomm.launch.local.keyboard import Keyboard
 
 
 class RunProcesses:
     """The fork servers and the nodes that they have started."""
 
-    def __init__(self, fork_clients: "list[ForkClient]", groups: "list[Group]") -> None:
+    def __init__(self, fork_clients: "Sequence[Starter]", groups: "list[Group]") -> None:
         self._fork_clients = fork_clients
         self.groups = groups
         self.size = sum(group.size for group in groups)
         self.names = Names(groups)
         self.started: dict[int, int] = {}  # node → process
 
-    def __iter__(self) -> "Iterator[ForkClient]":
+    def __iter__(self) -> "Iterator[Starter]":
         return iter(self._fork_clients)
 
     @property
@@ -60,7 +60,7 @@ class RunProcesses:
         """Whether all nodes that run have got a signal to end."""
         return all(client.signalled or client.gone or not client.ready for client in self._fork_clients)
 
-    def of(self, index: int) -> ForkClient:
+    def of(self, index: int) -> "Starter":
         """The fork client that starts this node."""
         return next(fork_client for fork_client in self._fork_clients if index in fork_client.indices)
 
@@ -115,7 +115,7 @@ class RunProcesses:
 
     def _start(
         self,
-        fork_client: ForkClient,
+        fork_client: "Starter",
         batch: "Sequence[int]",
         forwarder: Forwarder,
         stdin: Stdin,
@@ -140,7 +140,7 @@ class RunProcesses:
                     ours[index].append(read)
                     theirs.append(write)
                     streams.append(write)
-            fork_client.nodes(batch, streams)
+            fork_client.start(batch, streams)
         except OSError:
             for fd in [fd for descriptors in ours.values() for fd in descriptors]:
                 os.close(fd)
@@ -179,7 +179,7 @@ class RunProcesses:
             if fork_client.ready:
                 fork_client.go_on()
                 fork_client.signal(number, spared)
-                fork_client.no_more()
+                fork_client.end()
             else:
                 fork_client.kill()
 

@@ -13,3 +13,5 @@
 `framing`              messages between the two; `control_link` keeps them whole where connections break
 =====================  =====================================================================================
 """
+
+LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"  # questions to a box, see `box_proxy`

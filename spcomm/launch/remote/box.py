@@ -12,6 +12,7 @@ import os
 import sys
 
 from spcomm.launch.base import nothing, process, report
+from spcomm.launch.remote import CLOCK, LINES
 from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet
 
 TYPE_CHECKING = False
@@ -218,7 +219,7 @@ class Box:
                 if not self._paused:
                     self._loop.add(read, lambda read=read: self._read(read))
                 streams.append(write)
-        client.nodes(indices, streams)
+        client.start(indices, streams)
         for fd in streams:
             os.close(fd)
 
@@ -242,7 +243,7 @@ class Box:
         self._ending = self._ending or verb == "end" or rest[0] == _signal.SIGKILL
         for client in self._run:
             if verb == "end":
-                client.no_more()
+                client.end()
                 if not client.ready:
                     client.kill()
             else:
@@ -253,9 +254,9 @@ class Box:
     def _asked(self, number: int, question: str, indices: "list[int]") -> None:
         from spcomm.launch.remote import box_proxy
 
-        if question == box_proxy.CLOCK:
+        if question == CLOCK:
             about = box_proxy.clock()
-        elif question == box_proxy.LINES:
+        elif question == LINES:
             started = self._run.started
             running = {index: started[index] for index in indices if index in started}
             about = box_proxy.lines(self._reports.replies, self._run.poke, running)

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from spcomm.launch.local.stack_probe import ProbeReplies
     from spcomm.trace.remote_traces import RemoteTraces
 
-LOOK, NOW, LINES, CLOCK = "look", "now", "lines", "clock"
-
-
 IN_CALL = "W"  # none of the kernel's letters
 
 

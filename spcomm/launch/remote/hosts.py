@@ -18,10 +18,12 @@ from spcomm.launch.cmdline.environment import THREADS
 from spcomm.launch.cmdline.groups import Group, Placement, choose_route, gather
 from spcomm.launch.cmdline.machines import HERE, tunnels, why
 from spcomm.launch.local.fork_client import ForkClient
-from spcomm.launch.remote.box_proxy import CLOCK, LINES, LOOK, NOW, RemoteBox, RemoteSegment
+from spcomm.launch.remote import CLOCK
+from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from spcomm.launch.cmdline.options import Options, Part
@@ -239,7 +241,7 @@ class RemoteForkClient(ForkClient):
         self._send(("run", host.about()), host.descriptors)
         self._is_traced = host.box["is_traced"]
         if self._is_traced:  # it answers before its nodes begin: this gives a first reading of its clock
-            self.ask_clock()
+            self.ask(CLOCK)
 
     def receive(self) -> "tuple | None":
         message = super().receive()
@@ -247,7 +249,7 @@ class RemoteForkClient(ForkClient):
             return None
         self._check(*message)
         if message[0] == "ready" and self._is_traced:
-            self.ask_clock()
+            self.ask(CLOCK)
         elif message[0] == "noted":
             self.far.noted(message[1])
         elif message[0] == "answer" and isinstance(message[-1], dict):
@@ -272,18 +274,12 @@ class RemoteForkClient(ForkClient):
                 raise ValueError(f"{verb}: {rest}")
             self._exited.add(index)
 
-    def ask_clock(self) -> None:
-        """Ask for its clock, see `box_proxy.clock`; not counted among the questions."""
-        if self.far.ask_clock():
-            self._send(("ask", self.far.asked, CLOCK, []))
-
-    def ask_look(self, now: bool = False) -> None:
-        """Ask for the activity of its nodes. See `inquiry`."""
-        self._ask(NOW if now else LOOK, [])
-
-    def ask_lines(self, indices: "list[int]") -> None:
-        """Ask for the lines at which these nodes are. See `box_proxy.lines`."""
-        self._ask(LINES, indices)
+    def ask(self, question: str, indices: "Sequence[int]" = ()) -> None:
+        """Ask its box, see `box_proxy`. The answer comes as a message. Questions about its clock are not counted."""
+        if question == CLOCK and not self.far.ask_clock():
+            return
+        self.far.asked += question != CLOCK
+        self._send(("ask", self.far.asked, question, list(indices)))
 
     def fetch(self, files: int, size: int) -> None:
         """Fetch the files that its box has listed, at most so many and so many bytes; the answer is "fetched"."""
@@ -299,7 +295,7 @@ class RemoteForkClient(ForkClient):
         self._is_traced = bool(about["segment"]["trace_events"])
         self._send(("call", {"group": about, "is_traced": self._is_traced}, secret))
         if self._is_traced:
-            self.ask_clock()
+            self.ask(CLOCK)
 
     def uncall(self) -> None:
         """End it; the answer is "uncalled", after all that the box has to report."""
@@ -312,11 +308,6 @@ class RemoteForkClient(ForkClient):
     def mark(self, rank: int, code: int) -> None:
         """Mark one of its nodes as finished, or as failing with this exit code."""
         self._send(("mark", rank, code))
-
-    def _ask(self, question: str, indices: "list[int]") -> None:
-        """Do nothing here: the answer comes as a message."""
-        self.far.asked += 1
-        self._send(("ask", self.far.asked, question, indices))
 
 
 def _far(groups: "list[Group]") -> "list[Host]":

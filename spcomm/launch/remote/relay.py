@@ -22,7 +22,7 @@ from spcomm.launch.base import nothing, process
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.report import EXITING, KINDS
 from spcomm.launch.base.wire import Wire
-from spcomm.launch.remote import box_proxy, versions
+from spcomm.launch.remote import LOOK, versions
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, Frames, Outlet, one_line
 
 _PATIENCE_S = 5.0  # for killed nodes to disappear; then the connection itself is given up
@@ -103,9 +103,7 @@ class Relay:
             self._leave()
         elif verb == "call":  # of a cluster, whose nodes run already
             self._frames.send(["call", message[1]], message[2])
-        elif (
-            verb == "ask" and message[2] == box_proxy.LOOK and self._paused
-        ):  # it would answer after its output
+        elif verb == "ask" and message[2] == LOOK and self._paused:  # it would answer after its output
             self._wire.send(("answer", message[1], {"held": True}))
         else:
             self._asked = message[1] if verb == "ask" else self._asked

@@ -152,7 +152,7 @@ class ClusterBox(RoomBox):
         if indices:
             super()._nodes(indices, reading)
         else:  # the answer confirms that earlier requests were obeyed
-            next(iter(self._run)).nodes([], [])
+            next(iter(self._run)).start([], [])
 
     @property
     def _memory(self) -> "tuple[Any, list[int]]":

@@ -7,15 +7,16 @@ are on this machine, no question is asked, and no further module is imported.
 
 import time
 
+from spcomm.launch.remote import CLOCK, LINES, LOOK, NOW
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spcomm.launch.base.loop import Loop
-    from spcomm.launch.local.fork_client import ForkClient
+    from spcomm.launch.local.contract import RemoteStarter, Starter
     from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.remote.box_proxy import RemoteBox
-    from spcomm.launch.remote.hosts import RemoteForkClient
 
 ANSWER_S = 2.0  # seconds for a box to answer
 _LINES_S = 5.0  # the same, if it asks its nodes, which have less
@@ -28,10 +29,12 @@ _SLOWER = 1.4
 class Inquiry:
     """All boxes on other machines, for the supervisor's questions."""
 
-    def __init__(self, run_processes: "RunProcesses", hear: "Callable[[ForkClient], None]") -> None:
+    def __init__(self, run_processes: "RunProcesses", hear: "Callable[[Starter], None]") -> None:
         """`hear` handles a received message."""
-        self._fork_clients: list[RemoteForkClient] = [
-            fork_client for fork_client in run_processes if fork_client.host is not None
+        self._fork_clients: list[RemoteStarter] = [
+            fork_client  # type: ignore[misc]
+            for fork_client in run_processes
+            if fork_client.host is not None
         ]
         self._hear = hear
 
@@ -49,7 +52,7 @@ class Inquiry:
         if not self._fork_clients:
             return
         for fork_client in self._able():
-            fork_client.ask_clock()
+            fork_client.ask(CLOCK)
         seconds = min(_CLOCK_S, _EARLY_CLOCK_S * _SLOWER ** max(0, min(asked, 99) - _EARLY_CLOCKS))
         loop.at("clocks", seconds, lambda: self.keep_clocks(loop, asked + bool(self._able())))
 
@@ -58,7 +61,7 @@ class Inquiry:
         for fork_client in self._able():
             fork_client.far.told = told
             if fork_client.far.answered == fork_client.far.asked:
-                fork_client.ask_look()
+                fork_client.ask(LOOK)
 
     @property
     def is_waiting(self) -> bool:
@@ -74,7 +77,7 @@ class Inquiry:
     def look(self) -> None:
         """Ask for the activity of the nodes, and wait for the answers."""
         for fork_client in self._able():
-            fork_client.ask_look(now=True)
+            fork_client.ask(NOW)
         self._wait(self._able(), ANSWER_S)
         self.give_up()
 
@@ -86,19 +89,19 @@ class Inquiry:
             if there and not fork_client.far.silence:
                 asked.append(fork_client)
                 fork_client.far.lines = {}
-                fork_client.ask_lines(there)
+                fork_client.ask(LINES, there)
         found = dict(meanwhile())
         self._wait(asked, _LINES_S)
         for fork_client in asked:
             found.update(fork_client.far.lines)
         return found
 
-    def _able(self) -> "list[RemoteForkClient]":
+    def _able(self) -> "list[RemoteStarter]":
         return [
             fork_client for fork_client in self._fork_clients if fork_client.ready and not fork_client.gone
         ]
 
-    def _wait(self, fork_clients: "list[RemoteForkClient]", seconds: float) -> None:
+    def _wait(self, fork_clients: "list[RemoteStarter]", seconds: float) -> None:
         end = time.monotonic() + seconds
         for one in fork_clients:
             while one.far.answered < one.far.asked and not one.gone and one.has_news(end - time.monotonic()):

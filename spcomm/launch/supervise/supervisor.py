@@ -15,7 +15,6 @@ from spcomm.launch.base import process, report
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.local import stack_probe
-from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.local.forward import Forwarder
 from spcomm.launch.local.reports import Reports
 from spcomm.launch.supervise.failures import Failure, Failures
@@ -26,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spcomm.launch.local.contract import Starter
     from spcomm.launch.remote.transport_processes import TransportProcess
     from spcomm.launch.room.fetch import RoomFiles
     from spcomm.launch.supervise.stats import Stats
@@ -130,7 +130,7 @@ class Supervisor:
 
     # Messages of the fork servers
 
-    def _hear(self, fork_client: ForkClient) -> None:
+    def _hear(self, fork_client: "Starter") -> None:
         if fork_client.host is None:
             self._heard(fork_client, fork_client.receive())
             return
@@ -141,7 +141,7 @@ class Supervisor:
         except NONSENSE:  # not an error of this machine: the user of a box there can make it send anything
             self._host_failed(f"host {fork_client.host.name}: the box there sent a malformed message", 125)
 
-    def _heard(self, fork_client: ForkClient, message: "tuple | None") -> None:
+    def _heard(self, fork_client: "Starter", message: "tuple | None") -> None:
         verb = message[0] if message is not None else "gone"
         if message is None or verb == "gone":
             self._loop.remove(fork_client.fileno())
@@ -203,7 +203,7 @@ class Supervisor:
             self._sentence = sentence
             self._end("spcomm", _signal.SIGTERM, code)
 
-    def _host_told(self, fork_client: ForkClient) -> None:
+    def _host_told(self, fork_client: "Starter") -> None:
         """Handle a SIGTERM to a box on another host. Its job may end as a whole, and this process with it."""
         self._signalled()
         if not self._reason:
@@ -213,7 +213,7 @@ class Supervisor:
             )
             self._end("signal", _signal.SIGTERM, 128 + _signal.SIGTERM)
 
-    def _is_ready(self, fork_client: ForkClient, threads: int) -> None:
+    def _is_ready(self, fork_client: "Starter", threads: int) -> None:
         fork_client.ready = True
         if threads > 1:
             self._say(
@@ -232,7 +232,7 @@ class Supervisor:
             self._forwarder.write_text(text)
         self._end("spcomm", _signal.SIGKILL, 125 if text else 127)
 
-    def _lost(self, fork_client: ForkClient) -> None:
+    def _lost(self, fork_client: "Starter") -> None:
         """Handle a fork server that ended without a report.
 
         The kernel kills its nodes then. Their descendants are adopted, and killed at the end.
@@ -487,7 +487,7 @@ class Supervisor:
         self._hear_of_starts(list(self._run_processes))
         self._states = self._watchdog.places()
 
-    def _hear_of_starts(self, fork_clients: "list[ForkClient]") -> None:
+    def _hear_of_starts(self, fork_clients: "list[Starter]") -> None:
         """Nodes may have printed, and the report of their start may still be under way."""
         end = time.monotonic() + _STARTING_S
         for fork_client in fork_clients:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Classes that stand in for each other have the methods of their contract: mypy compares."""
+
+import subprocess
+import sys
+
+import pytest
+
+from checkout import ROOT
+
+# The types that the callers of each contract are given.
+GIVEN = """
+from spcomm.launch.local.fork_client import ForkClient
+from spcomm.launch.local.contract import RemoteStarter, Starter
+from spcomm.launch.remote.hosts import RemoteForkClient
+
+def starters(here: ForkClient, there: RemoteForkClient) -> "list[Starter]":
+    return [here, there]
+
+def remote_starters(there: RemoteForkClient) -> "list[RemoteStarter]":
+    return [there]
+"""
+
+
+def complaints(tmp_path, text):
+    pytest.importorskip("mypy")
+    path = tmp_path / "given.py"
+    path.write_text(text)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--follow-imports=silent",
+        "--cache-dir",
+        tmp_path / "cache",
+        path,
+    ]
+    found = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=200)
+    return found.stdout.splitlines()[:-1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_stand_ins_keep_the_contract(tmp_path):
+    assert complaints(tmp_path, GIVEN) == []
+    wrong = complaints(tmp_path, GIVEN.replace("there: RemoteForkClient", "there: ForkClient"))
+    assert any('"ForkClient"; expected "RemoteStarter"' in line for line in wrong), wrong
