@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import signal
+import tarfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from spcomm.launch.cmdline.options import parse
 from spcomm.launch.room import fetch, folder, room_relay
 
 MUCH = 1 << 40
+MADE = []  # by `incoming`
 
 
 def tree(top):
@@ -31,13 +33,31 @@ def tree(top):
 
 
 def incoming(top, *entries, files=100, size=MUCH, count=None):
-    return fetch.Incoming(str(top), "ann", list(entries), count or len(entries), files, size)
+    MADE.append(fetch.Incoming(str(top), "ann", list(entries), count or len(entries), files, size))
+    return MADE[-1]
 
 
-def send(to, position, *pieces):
-    to.take("file", [position], b"")
-    for piece in pieces:
-        to.take("data", [], piece)
+def entry(position, content=b"", size=None, type=tarfile.REGTYPE):
+    """Return a file in a tar, as a box makes it, or another entry."""
+    info = tarfile.TarInfo(str(position))
+    info.size, info.type = len(content) if size is None else size, type
+    return info.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
+
+
+END = bytes(1024)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    yield
+    while MADE:
+        MADE.pop().give_up("the test is over")
+
+
+def send(to, *contents):
+    """Send these (position, content) pairs, and the end."""
+    to.take("tar", [], b"".join(entry(*one) for one in contents) + END)
+    to.take("sent", [[]], b"")
 
 
 @pytest.fixture
@@ -78,7 +98,7 @@ NAMES = [
 def test_names_that_are_refused(top, name, why):
     found = incoming(top, (name, 3), ("good.txt", 3))
     assert found.wanted == [1] and why in found.left[0][1]
-    send(found, 1, b"abc")
+    send(found, (1, b"abc"))
     assert found.is_over and tree(top) == {"ann/good.txt": b"abc"}
     names, count, size, left, missing, trouble = found.report()
     assert (names, count, size, missing, trouble) == (["good.txt"], 1, 3, 1, "")
@@ -90,7 +110,7 @@ def test_names_that_are_refused(top, name, why):
 )
 def test_names_that_are_taken(top, name):
     found = incoming(top, (name, 1))
-    send(found, 0, b"x")
+    send(found, (0, b"x"))
     assert tree(top) == {f"ann/{name}": b"x"}
 
 
@@ -132,88 +152,134 @@ def test_lists_that_no_box_makes(wrong):
 # ---- what it may send
 
 
+def other(type, linkname=""):
+    """Return an entry that is no regular file, and has the first name."""
+    info = tarfile.TarInfo("0")
+    info.type, info.linkname = type, linkname
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
 @pytest.mark.parametrize(
-    "messages",
+    "sent",
     [
-        [("data", [], b"x")],
-        [("file", [1], b"")],
-        [("file", [7], b"")],
-        [("file", [], b"")],
-        [("file", [0], b""), ("file", [1], b"")],
-        [("file", [0], b""), ("data", [], b"")],
-        [("file", [0], b""), ("data", [], b"abcd")],
-        [("file", [0], b""), ("data", [], b"ab"), ("data", [], b"cd")],
-        [("file", [0], b""), ("data", [], b"abc"), ("data", [], b"d")],
-        [("unread", ["x"], b""), ("unread", ["x"], b""), ("unread", ["x"], b"")],
+        b"x" * 1024,
+        entry(1, b"abc") + entry(0, b"abc"),
+        entry(0, b"abc") + entry(0, b"abc"),
+        entry(2, b"abc"),
+        entry("a", b"abc"),
+        entry("../0", b"abc"),
+        entry("/0", b"abc"),
+        entry(0, b"ab"),
+        entry(0, b"abcd"),
+        entry(0, b"", MUCH),
+        entry(0, b"abc", type=tarfile.GNUTYPE_SPARSE),
+        entry(0, b"path=../../x\n", type=tarfile.XHDTYPE),
+        entry(0, b"", MUCH, type=tarfile.XHDTYPE),
+        entry(0, b"", MUCH, type=tarfile.GNUTYPE_LONGNAME),
+        other(tarfile.SYMTYPE, "/etc/passwd"),
+        other(tarfile.LNKTYPE, "../../x"),
+        other(tarfile.CHRTYPE),
+        other(tarfile.FIFOTYPE),
+        other(tarfile.DIRTYPE),
+        b"",
     ],
-    ids=range(10),
+    ids=range(20),
 )
-def test_messages_that_are_not_due(top, messages):
+def test_tars_that_no_box_makes(top, sent):
+    """They end all, and what was complete before stays."""
     found = incoming(top, ("a", 3), ("b", 3))
-    with pytest.raises((IndexError, ValueError)):
-        for message in messages:
-            found.take(*message)
-    found.close()
-    assert set(tree(top)) <= {"ann/a"}  # whole, if it is there
-    assert all(content == b"abc" for content in tree(top).values())
+    for piece in (sent, END):
+        if piece and not found.is_over:
+            found.take("tar", [], piece)
+    if not found.is_over:
+        found.take("sent", [[]], b"")
+    assert found.is_over and found.report()[5] == "it sent a malformed message"
+    assert tree(top) in ({}, {"ann/a": b"abc"}, {"ann/b": b"abc"})
 
 
-def test_a_file_has_its_name_once_it_is_complete(top):
-    found = incoming(top, ("a", 3))
-    send(found, 0, b"ab")
-    assert [name for name in tree(top) if name.endswith(".part")] == list(tree(top)) != []
-    found.close()
+@pytest.mark.parametrize("type", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])
+def test_entries_that_are_no_files(top, type):
+    found = incoming(top, ("a", 0), ("b", 0))
+    found.take("tar", [], other(type, "b") + END)
+    found.take("sent", [[]], b"")
+    assert found.trouble == "it sent a malformed message" and os.listdir(top) == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "rest", "data"),
+    [
+        ("tar", [], b""),
+        ("tar", [], bytes(1024 + 2 * 1024 + 1)),
+        ("sent", [], b""),
+        ("sent", [5], b""),
+        ("sent", [[[2, "x"]]], b""),
+        ("sent", [[["a", "x"]]], b""),
+        ("sent", [[[[], "x"]]], b""),
+        ("sent", [[[0]]], b""),
+    ],
+    ids=range(8),
+)
+def test_messages_that_are_not_due(top, verb, rest, data):
+    found = incoming(top, ("a", 3), ("b", 3))
+    with pytest.raises((IndexError, TypeError, ValueError)):
+        found.take(verb, rest, data)
+    found.give_up("x")
+    with pytest.raises(ValueError):
+        found.take("sent", [[]], b"")
     assert tree(top) == {}
+
+
+def test_a_folder_has_its_name_once_it_is_complete(top):
+    found = incoming(top, ("a", 3), ("b", 3))
+    found.take("tar", [], entry(0, b"abc") + entry(1, b"def")[:514])
+    assert [name for name in os.listdir(top) if not name.endswith(".part")] == []
+    found.give_up("no more")
+    assert tree(top) == {"ann/a": b"abc"} and os.listdir(top) == ["ann"]
+    assert found.report() == (["a"], 1, 3, [], 0, "no more")
 
 
 def test_files_are_no_programs(top):
     found = incoming(top, ("a.sh", 1))
-    send(found, 0, b"x")
-    assert not os.stat(top / "ann" / "a.sh").st_mode & 0o111
+    info = tarfile.TarInfo("0")
+    info.mode, info.size, info.uid = 0o6777, 1, 1234
+    found.take("tar", [], info.tobuf() + b"x".ljust(512, b"\0") + END)
+    found.take("sent", [[]], b"")
+    state = os.stat(top / "ann" / "a.sh")
+    assert not state.st_mode & 0o7111 and state.st_uid == os.getuid()
 
 
-def _no_links(*_arguments, **_more):
-    raise PermissionError(errno.EPERM, "Operation not permitted")
-
-
-@pytest.mark.parametrize("has_links", [True, False])
 @pytest.mark.parametrize("there", ["file", "link", "dangling", "folder"])
-def test_what_is_there_is_not_overwritten(top, monkeypatch, there, has_links):
-    if not has_links:
-        monkeypatch.setattr(os, "link", _no_links)
-    (top / "ann").mkdir()
-    (top / "other").write_text("as before")
-    taken = top / "ann" / "a"
+def test_what_is_there_is_not_overwritten(top, there):
+    """The folder of the launcher was empty; somebody may have been quick."""
+    taken = top / "ann"
+    (top / "other").mkdir()
+    (top / "other" / "b").write_text("as before")
     if there == "file":
         taken.write_text("as before")
     elif there == "folder":
         taken.mkdir()
+        (taken / "a").write_text("as before")
     else:
-        taken.symlink_to("../other" if there == "link" else "../nothing")
+        taken.symlink_to("other" if there == "link" else "nothing")
     before = tree(top)
     found = incoming(top, ("a", 3), ("b", 3))
-    send(found, 0, b"abc")
-    send(found, 1, b"def")
-    assert found.left == [("a", "another file has that name here")] and not found.trouble
-    assert tree(top) == before | {"ann/b": b"def"}
+    send(found, (0, b"abc"), (1, b"def"))
+    assert found.report()[:3] == ([], 0, 0) and found.trouble.startswith("ann cannot be stored: ")
+    assert tree(top) == before
 
 
 def test_one_name_twice(top):
     found = incoming(top, ("a", 1), ("a", 1), ("a/b", 1), ("c/d", 1), ("c", 1))
-    for position in range(5):
-        send(found, position, b"%d" % position)
+    send(found, *((position, b"%d" % position) for position in range(5)))
     assert tree(top) == {"ann/a": b"0", "ann/c/d": b"3"} and len(found.left) == 3 and not found.trouble
+    assert found.left[0] == ("a", "another file has that name here")
+    assert found.left[1] == ("a/b", "a file or a link here has the name of its folder")
 
 
-@pytest.mark.parametrize("place", ["ann", "ann/sub"])
-def test_links_lead_nowhere(top, tmp_path, place):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (top / place).parent.mkdir(exist_ok=True)
-    (top / place).symlink_to(outside)
-    found = incoming(top, ("sub/a", 1))
-    send(found, 0, b"x")
-    assert os.listdir(outside) == [] and "link" in found.left[0][1]
+def test_a_name_that_no_file_system_takes(top):
+    found = incoming(top, ("x" * 300, 1), ("a", 1))
+    send(found, (0, b"x"), (1, b"y"))
+    assert tree(top) == {"ann/a": b"y"} and found.left[0][1] == "File name too long" and not found.trouble
 
 
 def test_limits(top):
@@ -221,7 +287,7 @@ def test_limits(top):
     assert found.wanted == [0, 2, 3] and [name for name, _why in found.left] == ["b", "e"]
     assert "beyond --fetch-limit" in found.left[0][1]
     assert found.report()[4] == 2 + 4  # those that were not listed, too
-    assert incoming(top, ("a", 1), size=0).is_over
+    assert incoming(top, ("a", 1), size=0).wanted == []
 
 
 def test_more_files_than_may_come(top):
@@ -230,15 +296,29 @@ def test_more_files_than_may_come(top):
 
 
 def test_a_full_disk(top, monkeypatch):
-    def full(_fd, _data):
+    def full(*_arguments, **_options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    monkeypatch.setattr(tarfile.TarFile, "extract", full)
     found = incoming(top, ("a", 3), ("b", 3))
-    found.take("file", [0], b"")
-    monkeypatch.setattr(os, "write", full)
-    found.take("data", [], b"ab")
+    send_all(found, entry(0, b"abc") + entry(1, b"def") + END)
     assert found.is_over and found.report()[5] == "a cannot be stored: No space left on device"
     assert tree(top) == {}
+
+
+def send_all(to, sent):
+    """Send as much of a tar as is taken, byte by byte, and its end."""
+    for at in range(len(sent)):
+        if not to.is_over:
+            to.take("tar", [], sent[at : at + 1])
+    if not to.is_over:
+        to.take("sent", [[]], b"")
+
+
+def test_pieces_of_one_byte(top):
+    found = incoming(top, ("a", 3), ("b/c", 600), ("d", 0))
+    send_all(found, entry(0, b"abc") + entry(1, b"x" * 600) + entry(2) + END)
+    assert tree(top) == {"ann/a": b"abc", "ann/b/c": b"x" * 600, "ann/d": b""} and not found.trouble
 
 
 # ---- the box
@@ -350,8 +430,24 @@ def test_files_that_cannot_be_read(box, top):
     (box / "d").unlink()
     to = incoming(top, *entries)
     carry(fetch.Outgoing(str(box), entries), to)
-    assert tree(top) == {"ann/e": b"12345"}
+    assert tree(top) == {"ann/e": b"12345"} and not to.trouble
     assert [name for name, _why in to.left] == ["a", "b", "c", "d"] and "shorter" in to.left[2][1]
+
+
+def test_a_file_that_becomes_shorter_while_it_is_sent(box, top, monkeypatch):
+    monkeypatch.setattr(fetch, "_PIECE", 2)
+    unpacked = fetch.Unpacked(str(box))
+    for name in "abc":
+        (box / name).write_text("12345")
+    entries, *_counts = unpacked.changed()
+    to, outgoing = incoming(top, *entries), fetch.Outgoing(str(box), entries)
+    outgoing.choose(to.wanted)
+    while (message := outgoing.next()) is not None:
+        (verb, *rest), data = message
+        to.take(verb, rest, data)
+        os.truncate(box / "b", 3)
+    assert tree(top) == {"ann/a": b"12345", "ann/c": b"12345"} and not to.trouble
+    assert to.left == [("b", "cannot be read: it has become shorter")]
 
 
 @pytest.mark.parametrize("positions", [[1], [-1], ["x"], [None], 5])
@@ -396,7 +492,7 @@ def relay(top):
 
 
 def test_a_relay_reports_what_has_come(relay, top):
-    relay.hear(["file", 0], ["data", b"abc"], ["file", 1], ["data", b"def"])
+    relay.hear(["tar", entry(0, b"abc")], ["tar", entry(1, b"def") + END], ["sent", []])
     assert relay.said == [("fetched", ["a", "b"], 2, 6, [], 0, "")]
     assert tree(top) == {"ann/a": b"abc", "ann/b": b"def"}
 
@@ -404,17 +500,18 @@ def test_a_relay_reports_what_has_come(relay, top):
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        (lambda relay: relay.hear(["data", b"x" * 9]), "malformed"),
-        (lambda relay: relay.hear(["file"]), "malformed"),
+        (lambda relay: relay.hear(["tar", bytes(4096)]), "malformed"),
+        (lambda relay: relay.hear(["tar"]), "malformed"),
+        (lambda relay: relay.hear(["sent"]), "malformed"),
         (lambda relay: relay.hear(["gone"]), "ended before"),
         (lambda relay: relay._ended(), "connection"),
         (lambda relay: relay._order(("stop_fetching",), []), "interrupted"),
         (lambda relay: relay._see_progress(0), "too slowly"),
     ],
-    ids=["too much", "nonsense", "gone", "killed", "Ctrl-C", "slow"],
+    ids=["too much", "nothing", "nonsense", "gone", "killed", "Ctrl-C", "slow"],
 )
 def test_a_relay_ends_it_with_a_sentence(relay, top, call, why):
-    relay.hear(["file", 0], ["data", b"abc"], ["file", 1], ["data", b"d"])
+    relay.hear(["tar", entry(0, b"abc") + entry(1, b"def")[:513]])
     with pytest.raises(Left):
         call(relay)
     (found,) = relay.said
@@ -427,10 +524,12 @@ def test_a_member_that_goes_on_is_waited_for(relay):
     relay._see_progress(-MUCH)
     assert relay._loop.waits("progress") and not relay.said
     relay._lose_patience()  # files come, so its nodes have ended
+    relay._incoming.give_up("the test is over")
 
 
 @pytest.mark.parametrize(
-    "messages", [[["file", 0]], [["files", [], 0, 0, 0]] * 2, [["files", [["a", -1]], 1, 1, 0]]]
+    "messages",
+    [[["tar", b"x"]], [["sent", []]], [["files", [], 0, 0, 0]] * 2, [["files", [["a", -1]], 1, 1, 0]]],
 )
 def test_files_that_nobody_has_asked_for(top, messages):
     made = Relay(top)
@@ -628,7 +727,7 @@ def coming(room):
     program = room.script(MUCH_WRITTEN, "much.py")
     run = room.start("run", "--room", room.place, "-n", 1, "--fetch", "back", "--fetch-limit", "9G", program)
     deadline = time.monotonic() + WATCHDOG_S
-    while not any(name.endswith(".part") for name in tree_names(room.folder / "back")):
+    while not tree_names(room.folder / "back"):
         assert run.poll() is None and time.monotonic() < deadline, room.finish(run)
     return run
 

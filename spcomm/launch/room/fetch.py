@@ -7,20 +7,23 @@ message   from      meaning
 `files`   box       its nodes have ended: [name, size] of the files that are new or changed; how many
                     there are, their bytes, and how many links and devices. The list may be shorter
 `fetch`   launcher  with `--fetch`: the positions in that list of the files to send, in this order
-`file`    box       the position of the next one
-`data`    box       a piece of it; all pieces together have the size that was listed
-`unread`  box       the reason why this file, or the rest of it, cannot be read
+`tar`     box       a piece of a tar of these files, in which each is named by its position
+`sent`    box       the tar is over: [position, reason] of each file that cannot be read
 ========  ========  ==================================================================================
 
 The box is a member's, and the relay, on the launcher's machine, takes nothing for granted: it chooses the files and
-counts their bytes, and what it makes are folders and regular files in a folder of that member only. A file is written
-under another name and gets its own when it is complete, unless something has that name.
+counts their bytes, and an entry of the tar that is not the next regular file, with its listed size, ends all. What it
+makes are folders and regular files in a fresh folder, which gets the member's name at the end.
 """
 
 import errno
 import os
+import shutil
 import stat
+import tarfile
 from collections import deque
+from contextlib import suppress
+from threading import Thread
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.remote.framing import one_line
@@ -29,23 +32,27 @@ from spcomm.text import counted, rounded_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from spcomm.launch.remote.hosts import RemoteForkClient
 
 LIMIT_BYTES = 256 << 20  # --fetch-limit
 MOST_FILES = 10_000  # of all members together
-VERBS = ("file", "data", "unread")
+VERBS = ("tar", "sent")
 _LISTED_CHARACTERS = 1 << 19  # of all names in a list; in JSON each takes six bytes at most
 _SEEN_MOST = 100_000  # files that a box looks at
 _NAME_BYTES = 1024
 _NAME_PARTS = 32
 _PIECE = 1 << 18
+_END_BYTES = 2 * tarfile.BLOCKSIZE  # zeros that end a tar
+_MALFORMED = "it sent a malformed message"
+_SHORTER = "it has become shorter"
 _SLOW = 4096  # bytes per second that a member sends at least
 SHOWN = 5  # names in a sentence
 _SHOWN_CHARACTERS = 60
 _OF_THIS_FILE = frozenset(
-    (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL)
+    (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL)
 )
 
 
@@ -119,62 +126,72 @@ def _digest(path: str) -> bytes:
 
 
 class Outgoing:
-    """Listed files on their way to the launcher, one piece after the other."""
+    """Listed files on their way to the launcher, as a tar that is made piece by piece."""
 
     def __init__(self, top: str, entries: "list[tuple[str, int]]") -> None:
         self._top = top
         self._entries = entries
-        self._chosen: deque[int] | None = None
-        self._fd = -1
-        self._left = 0  # bytes of this file
+        self._pieces: Iterator[tuple[list, bytes]] | None = None
+        self.is_over = False
 
     def choose(self, positions: "list[int]") -> None:
         """Send these. Raises `ValueError` for positions that are in no list."""
-        if self._chosen is not None or not all(0 <= int(one) < len(self._entries) for one in positions):
+        if self._pieces is not None or not all(0 <= int(one) < len(self._entries) for one in positions):
             raise ValueError(positions)
-        self._chosen = deque(map(int, positions))
-
-    @property
-    def is_over(self) -> bool:
-        return self._chosen is not None and not self._chosen and self._fd < 0
+        self._pieces = self._packed(list(map(int, positions)))
 
     def next(self) -> "tuple[list, bytes] | None":
         """Return the next message and its data; None: there is none, or not yet."""
-        if self._fd < 0:
-            return self._open() if self._chosen else None
-        try:
-            piece = os.read(self._fd, min(_PIECE, self._left))
-        except OSError as error:
-            return self._give_up(error.strerror or str(error))
-        if not piece:
-            return self._give_up("it has become shorter")
-        self._left -= len(piece)
-        if not self._left:
-            self._close()
-        return ["data"], piece
+        return None if self._pieces is None else next(self._pieces, None)
 
-    def _open(self) -> "tuple[list, bytes]":
-        position = self._chosen.popleft()  # type: ignore[union-attr]
-        name, self._left = self._entries[position]
-        try:  # a FIFO may have taken its place: it is not waited for
-            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-            self._fd = os.open(os.path.join(self._top, name), flags)
-        except OSError as error:
-            return self._give_up(error.strerror or str(error))
-        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-            return self._give_up("it is no file any more")
-        if not self._left:
-            self._close()
-        return ["file", position], b""
+    def _packed(self, positions: "list[int]") -> "Iterator[tuple[list, bytes]]":
+        unread = []
+        for position in positions:
+            info = tarfile.TarInfo(str(position))
+            name, info.size = self._entries[position]
+            try:
+                fd = _opened(os.path.join(self._top, name), info.size)
+            except OSError as error:
+                unread.append([position, error.strerror or str(error)])
+                continue
+            yield ["tar"], info.tobuf(tarfile.GNU_FORMAT)
+            why = ""
+            with open(fd, "rb", buffering=0):
+                for at in range(0, info.size, _PIECE):
+                    piece, why = _read(fd, min(_PIECE, info.size - at), why)
+                    yield ["tar"], piece
+            if why:
+                unread.append([position, why])
+            if info.size % tarfile.BLOCKSIZE:
+                yield ["tar"], bytes(_padding(info.size))
+        yield ["tar"], bytes(_END_BYTES)
+        self.is_over = True
+        yield ["sent", unread], b""
 
-    def _give_up(self, why: str) -> "tuple[list, bytes]":
-        self._close()
-        return ["unread", why], b""
 
-    def _close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+def _opened(path: str, size: int) -> int:
+    """Open a regular file of at least this size. Raises `OSError`."""
+    # A FIFO may have taken its place: it is not waited for.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode) and found.st_size >= size:
+        return fd
+    os.close(fd)
+    raise OSError(_SHORTER if stat.S_ISREG(found.st_mode) else "it is no file any more")
+
+
+def _read(fd: int, size: int, why: str) -> "tuple[bytes, str]":
+    """Return so many bytes, with zeros for those that cannot be read any more, and the first reason for that."""
+    try:
+        piece = os.read(fd, size)
+    except OSError as error:
+        return bytes(size), why or error.strerror or str(error)
+    return piece.ljust(size, b"\0"), why or ("" if len(piece) == size else _SHORTER)
+
+
+def _padding(size: int) -> int:
+    """Return the number of zeros behind a file of that size in a tar."""
+    return -size % tarfile.BLOCKSIZE
 
 
 # ---- in the relay
@@ -195,20 +212,32 @@ def refusal(name: str) -> str:
     return f"folders and files named {kept} are never sent" if kept else ""
 
 
+class _RegularFile(tarfile.TarInfo):
+    """An entry of a tar that has nothing else: no links, devices or folders, and no headers of any length."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> "_RegularFile":
+        info = super().frombuf(buf, encoding, errors)
+        if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise ValueError(info.type)
+        return info
+
+
 class Incoming:
-    """Files of one member, stored in its folder."""
+    """Files of one member: a thread unpacks their tar into a fresh folder, which gets its name at the end."""
 
     def __init__(self, top: str, place: str, entries: list, count: int, files: int, size: int) -> None:
         """`top`: the folder of `--fetch`; `place`: of this member in it. `count`: of its files, of which `entries` are
         listed; so many files and bytes may come. Raises `ValueError` for entries that are none."""
         self.wanted: list[int] = []
-        self.stored: list[str] = []
-        self.stored_bytes = 0
         self.left: list[tuple[str, str]] = []  # names, and why they are not stored
         self.trouble = ""  # why no more files come
-        self._top, self._place = top, place
+        self.is_over = False
+        self.came = 0  # bytes, to see whether they still come
         self._entries = entries
         self._unlisted = count - len(entries)
+        self._stored: list[int] = []
+        self._most = _END_BYTES  # bytes of the tar
         for position, (name, length) in enumerate(entries):
             why = refusal(name)
             if not why and length > size:
@@ -219,157 +248,123 @@ class Incoming:
                 self.left.append((name, why))
                 continue
             self.wanted.append(position)
+            self._most += tarfile.BLOCKSIZE + length + _padding(length)
             files, size = files - 1, size - length
-        self._coming = deque(self.wanted)
-        self._file: _File | None = None
-        self.came = 0  # bytes, to see whether they still come
-
-    @property
-    def is_over(self) -> bool:
-        return bool(self.trouble) or (not self._coming and self._file is None)
+        self._coming = deque(self.wanted)  # in the tar
+        self._missing = {*self.wanted}  # neither stored nor left
+        self._place = os.path.join(top, place)
+        self._fresh = os.path.join(top, f".spcomm-{os.urandom(8).hex()}.part")
+        self._storing = place
+        reading, self._writing = os.pipe()
+        self._thread = Thread(target=self._unpack, args=(reading,), daemon=True)
+        self._thread.start()
 
     def take(self, verb: str, rest: list, data: bytes) -> None:
         """Take a message. Raises `ValueError` for one that is not due."""
-        if self.is_over or (verb == "file") != (self._file is None and verb != "unread"):
+        if self.is_over:
             raise ValueError(verb)
-        if verb == "unread":
-            self._skip(f"cannot be read: {one_line(rest[0], 100)}")
-        elif verb == "file":
-            if rest[0] != self._coming.popleft():
+        if verb == "sent":
+            unread = {position: one_line(why, 100) for position, why in rest[0]}
+            if not unread.keys() <= {*self.wanted}:
                 raise ValueError(rest)
-            name, size = self._entries[rest[0]]
-            self._file = _File(name, size)
-            self._do(self._file.open, self._top, self._place)
-        elif not data or len(data) > self._file.left:
-            raise ValueError(len(data))
-        else:
-            self.came += len(data)
-            self._file.left -= len(data)
-            self._do(self._file.write, data)
-        if self._file is not None and not self._file.left:
-            self._do(self._file.finish)
-            self._finish()
-
-    def _do(self, call: "Any", *arguments: "Any") -> None:
-        """Do a step of the current file, unless one has failed before."""
-        file = self._file
-        if file is None or file.why or self.trouble:
+            self._finish(unread)
             return
+        self.came += len(data)
+        if not data or self.came > self._most:
+            raise ValueError(self.came)
         try:
-            call(*arguments)
-        except OSError as error:
-            file.close()
-            if error.errno not in _OF_THIS_FILE:
-                self.trouble = f"{file.name} cannot be stored: {error.strerror or error}"
-            file.why = _sentence(error)
-
-    def _finish(self) -> None:
-        file, self._file = self._file, None
-        if file.why:
-            self.left.append((file.name, file.why))
-        else:
-            self.stored.append(file.name)
-            self.stored_bytes += file.size
-
-    def _skip(self, why: str) -> None:
-        if self._file is None:
-            name = self._entries[self._coming.popleft()][0]
-        else:
-            name = self._file.name
-            self._file.close()
-            self._file = None
-        self.left.append((name, why))
+            while data:
+                data = data[os.write(self._writing, data) :]
+        except BrokenPipeError:  # the thread has ended, and left the reason
+            self._finish({})
 
     def give_up(self, why: str) -> None:
-        """Take nothing more."""
+        """Take nothing more, and keep the files that are complete."""
         self.trouble = self.trouble or why
+        self._finish({})
 
-    def close(self) -> None:
-        """Remove the file that is incomplete."""
-        if self._file is not None:
-            self._file.close()
+    def _finish(self, unread: "dict[int, str]") -> None:
+        """Let the thread unpack what has come, and name the folder."""
+        if self.is_over:
+            return
+        self.is_over = True
+        os.close(self._writing)
+        self._thread.join()
+        try:
+            for position, why in unread.items():
+                self._leave_out(position, f"cannot be read: {why}")
+            if self._stored:
+                os.rename(self._fresh, self._place)
+        except OSError as error:
+            self.trouble = self.trouble or _stored_not(os.path.basename(self._place), error)
+            self._stored.clear()
+        if self._missing:
+            self.trouble = self.trouble or _MALFORMED
+        shutil.rmtree(self._fresh, ignore_errors=True)
+
+    def _leave_out(self, position: int, why: str) -> None:
+        """Leave a file out, which may be stored: it could not be read from its middle on."""
+        name, _size = self._entries[position]
+        if position in self._stored:
+            self._stored.remove(position)
+            os.unlink(os.path.join(self._fresh, name))
+        self._missing.discard(position)
+        self.left.append((name, why))
+
+    # In the thread
+
+    def _unpack(self, reading: int) -> None:
+        try:
+            with open(reading, "rb") as stream:
+                os.mkdir(self._fresh)
+                with tarfile.open(fileobj=stream, mode="r|", tarinfo=_RegularFile) as archive:
+                    for info in archive:
+                        self._extract(archive, info)
+        except OSError as error:
+            self.trouble = self.trouble or _stored_not(self._storing, error)
+        except (IndexError, ValueError, tarfile.TarError):
+            self.trouble = self.trouble or _MALFORMED
+
+    def _extract(self, archive: tarfile.TarFile, info: tarfile.TarInfo) -> None:
+        """Extract the next file, or one behind it: those between cannot be read. `IndexError`: there is none."""
+        position = int(info.name)
+        while self._coming.popleft() != position:
+            pass
+        self._storing, size = self._entries[position]
+        info.name = self._storing
+        path = os.path.join(self._fresh, self._storing)
+        if info.size != size:
+            raise ValueError(info.size)
+        if os.path.lexists(path):
+            self._leave_out(position, "another file has that name here")
+            return
+        try:
+            archive.extract(info, self._fresh, set_attrs=False, **folder.SAFELY)
+        except (OSError, tarfile.TarError) as error:
+            with suppress(OSError):
+                os.unlink(path)
+            if getattr(error, "errno", None) not in _OF_THIS_FILE:
+                raise
+            self._leave_out(position, _sentence(error))
+            return
+        self._missing.remove(position)
+        self._stored.append(position)
 
     def report(self) -> "tuple":
         """Return what the launcher is told: what was stored, how many, their bytes; what was left out, how many; why
         no more came."""
-        self.close()
+        stored = [self._entries[position] for position in self._stored]
+        names, size = [shown(name) for name, _size in stored[:SHOWN]], sum(size for _name, size in stored)
         left = [(shown(name), why) for name, why in self.left[:SHOWN]]
         missing = len(self.left) + self._unlisted
-        return [shown(name) for name in self.stored[:SHOWN]], len(self.stored), self.stored_bytes, left, missing, (
-            one_line(self.trouble, 200)
-        )  # fmt: skip
+        return names, len(stored), size, left, missing, one_line(self.trouble, 200)
 
 
-class _File:
-    """One file, under another name until it is complete."""
-
-    def __init__(self, name: str, size: int) -> None:
-        self.name = name
-        self.size = self.left = size
-        self.why = ""  # it is not stored
-        self._last = name.rpartition("/")[2]
-        self._partial = ""
-        self._fd = self._folder = -1
-
-    def open(self, top: str, place: str) -> None:
-        """Make its folders, one in the other: no link leads out of them."""
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-        self._folder = os.open(top, flags)
-        for part in [place, *self.name.split("/")[:-1]]:
-            try:
-                os.mkdir(part, dir_fd=self._folder)
-            except FileExistsError:
-                pass
-            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=self._folder)
-            os.close(self._folder)
-            self._folder = inner
-        partial = f".spcomm-{os.urandom(8).hex()}.part"
-        self._fd = os.open(
-            partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=self._folder
-        )
-        self._partial = partial
-
-    def write(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self._fd, rest) :]
-
-    def finish(self) -> None:
-        """Give it its name. `FileExistsError`: something has it."""
-        fd, self._fd = self._fd, -1
-        os.close(fd)  # here a network file system reports a full disk
-        here = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
-        try:
-            os.link(self._partial, self._last, follow_symlinks=False, **here)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links
-            try:
-                os.lstat(self._last, dir_fd=self._folder)
-            except FileNotFoundError:
-                os.rename(self._partial, self._last, **here)
-                self._partial = ""
-            else:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
-        self.close()
-
-    def close(self) -> None:
-        """Forget it; remove what is incomplete."""
-        if self._partial:
-            try:
-                os.unlink(self._partial, dir_fd=self._folder)
-            except OSError:  # the disk fails, or somebody was faster
-                pass
-            self._partial = ""
-        for fd in (self._fd, self._folder):
-            if fd >= 0:
-                os.close(fd)
-        self._fd = self._folder = -1
+def _stored_not(name: str, error: OSError) -> str:
+    return f"{name} cannot be stored: {error.strerror or error}"
 
 
 def _sentence(error: OSError) -> str:
-    if error.errno == errno.EEXIST:
-        return "another file has that name here"
     if error.errno in (errno.ENOTDIR, errno.ELOOP):
         return "a file or a link here has the name of its folder"
     return error.strerror or str(error)

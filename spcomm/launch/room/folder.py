@@ -13,7 +13,7 @@ from spcomm.text import rounded_size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
 
     from spcomm.launch.cmdline.options import Part
 
@@ -26,6 +26,9 @@ LEFT_OUT = frozenset(
         ".ipynb_checkpoints .ssh .gnupg"
     ).split()
 )
+SAFELY: "dict[str, Any]" = (
+    {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+)  # for `TarFile.extract`
 FETCHED = ".spcomm-fetched"  # in a folder that `--fetch` filled
 _LEFT_OUT_WITH = ("pyvenv.cfg", FETCHED)
 
@@ -160,7 +163,6 @@ def unpack(packed: "BinaryIO", target: str) -> None:
     """Unpack the archive of `pack` into an empty folder. `ValueError`: it is something else."""
     packed.seek(0)
     total = count = 0
-    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     try:
         with tarfile.open(fileobj=packed, mode="r:gz") as archive:
             for info in archive:
@@ -169,7 +171,7 @@ def unpack(packed: "BinaryIO", target: str) -> None:
                     raise ValueError("the folder that came is larger than allowed, or holds more than files")
                 if os.path.isabs(info.name) or os.pardir in info.name.split("/"):
                     raise ValueError("the folder that came contains a path outside of itself")
-                archive.extract(info, target, **safely)
+                archive.extract(info, target, **SAFELY)
     except (tarfile.TarError, EOFError, io.UnsupportedOperation) as error:
         raise ValueError(f"the folder that came is damaged ({error})") from None
 

@@ -44,7 +44,7 @@ class Relay(relay.Relay):
 
     def _abandoned(self) -> None:
         if self._incoming is not None:
-            self._incoming.close()
+            self._incoming.give_up("it was interrupted")
         if self._frames is not None:
             self._frames.send(["abandoned"])
             self._frames.finish(_ABANDONED_S)
@@ -140,7 +140,6 @@ class Relay(relay.Relay):
         self._incoming = fetch.Incoming(top, place, *self._list, files, size)
         self._frames.send(["fetch", self._incoming.wanted])
         self._see_progress(None)
-        self._report_fetched()
 
     def _take(self, verb: str, rest: list, data: bytes) -> None:
         if self._incoming is None:
