@@ -31,6 +31,13 @@ LINK_test_comm_hand_back := -Wl,--wrap=spc_trace_record_words
 LINK_test_comm_block := -Wl,--wrap=spc_status_end
 LINK_test_gateway := -Wl,--wrap=spc_status_end
 LINK_test_credit := -Wl,--wrap=spc_link_create
+# The core's allocations, which shortage.h lets fail.
+comma := ,
+SHORTAGE := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc strdup open_memstream fopen open \
+              memfd_create mmap munmap pipe socket epoll_create1 fork pthread_create)
+LINK_test_shortage := $(SHORTAGE)
+LINK_test_shortage_program := $(SHORTAGE)
+LINK_test_shortage_boxes := $(SHORTAGE)
 
 CORE := $(shell find csrc -name '*.c' -not -path 'csrc/mpi/*')
 # Code that several tests share is in other files than test_*.c, and linked to every program.

@@ -126,7 +126,7 @@ def test_nothing_of_one_machine():
 def test_same_nouns_at_every_level():
     """A C test is about a file of csrc/, as its name says; what comes after a second _ is its own affair."""
     nouns = {path.stem.removeprefix("spc_") for path in files(".c", ".h", below="csrc")}
-    nouns.add("faults")  # of several: what happens when nodes die
+    nouns |= {"faults", "shortage"}  # of several: nodes die, allocations fail
     complaints = []
     for path in (ROOT / "tests" / "csrc").glob("test_*.c"):
         noun = path.stem.removeprefix("test_")
