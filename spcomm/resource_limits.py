@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Resource limits of this process (`ulimit`), in the sentences about what they prevent."""
+"""Resource limits of this process (`ulimit`), in the sentences about what they prevent.
+
+A module that needs such sentences imports this one early: without descriptors a module can no longer be found.
+"""
 
 import errno
+import resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# Errors that a limit may be the reason of, or other programs of this machine.
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 # The limit that an error of the system may come from: the option of ulimit, its name in `resource`, bytes of its unit.
 _BEHIND: "Mapping[int, tuple[str, str, int]]" = {
@@ -22,8 +29,6 @@ def text(number: int) -> str:
     option, name, unit = _BEHIND.get(number, ("", "", 0))
     if not option:
         return ""
-    import resource
-
     limit = resource.getrlimit(getattr(resource, name))[0]
     if limit == resource.RLIM_INFINITY:
         return ""

@@ -2,12 +2,12 @@
 """`spcomm run`: from the command line to the exit code."""
 
 import _signal
-import errno
 import gc
 import os
 import sys
 import time
 
+from spcomm import resource_limits  # without descriptors it could no longer be found
 from spcomm.launch.base import nothing, process
 from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError, complain
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # the launcher does without importing typing
 
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 _SIGNALS = (*_ENDING, _signal.SIGTSTP, _signal.SIGUSR1, _signal.SIGUSR2)
-_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 # After a program these are mostly meant for spcomm run.
 _LATE = (
     "--boxes",
@@ -51,8 +50,8 @@ _DESCRIPTORS_MORE = 64
 def main(arguments: list[str]) -> int:
     """Run a program as nodes and return the exit code."""
     process.open_standard_streams()
-    signals, _ = process.signal_pipe(_SIGNALS)
     try:
+        signals, _ = process.signal_pipe(_SIGNALS)
         options = command_line.parse(arguments)
         if not options.help:
             return _run(options, signals)
@@ -60,10 +59,8 @@ def main(arguments: list[str]) -> int:
         complain(str(error))
         return error.code
     except OSError as error:
-        if error.errno not in _SHORTAGES:
+        if error.errno not in resource_limits.SHORTAGES:
             return _internal_error()
-        from spcomm import resource_limits
-
         shortage = f"spcomm run: the system has no resources left for the launcher itself ({error.strerror})"
         complain(f"{shortage}; {resource_limits.advice(error.errno)}")
         return 125

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 
+from spcomm import resource_limits
 from spcomm._core import segments
 from spcomm._core.errors import ConfigError, SpcommError
 from spcomm.launch.base import nothing, report
@@ -89,8 +90,10 @@ class Nodes:
         """Start nodes; any failure to start them, a Ctrl-C too, leaves none behind."""
         try:
             begin()
-        except BaseException:
+        except BaseException as error:
             self.kill()
+            if isinstance(error, OSError) and error.errno in resource_limits.SHORTAGES:
+                raise SpcommError(_too_few(self.size, error.errno)) from None
             raise
 
     # Start and end
@@ -420,7 +423,5 @@ def _search_path() -> "list[str]":
 
 
 def _too_few(size: int, number: int) -> str:
-    from spcomm import resource_limits
-
     advice = resource_limits.advice(number)
     return f"not all of {size} nodes could be started ({os.strerror(number)}); try fewer, or {advice}"

@@ -90,6 +90,36 @@ def test_a_limit_of_descriptors_that_is_too_small_is_named(launch):
     assert result.code == 125 and result.last.endswith("raise the limit ulimit -n 24"), result
 
 
+# The interpreter itself starts with five descriptors.
+SWEPT = {
+    "-n": (resource.RLIMIT_NOFILE, [*range(5, 34), 40, 50]),
+    "-v": (resource.RLIMIT_AS, [megabytes << 20 for megabytes in range(40, 320, 20)]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("option", SWEPT)
+def test_whatever_the_limit_a_run_ends_well_or_with_a_sentence(surface, option):
+    """Some limit of each list is too small, and some is not; in between anything may be what fails."""
+    what, values = SWEPT[option]
+    codes = set()
+    for value in values:
+        result = surface(4, OK, preexec_fn=limiting(what, value))
+        codes.add(result.code)
+        if result.code == 0:
+            assert (result.out.count("ok 4"), result.err) == (4, ""), (value, result)
+            continue
+        lines = result.err.splitlines()
+        if option == "-n":
+            assert f"raise the limit ulimit -n {value}" in lines[-1], (value, result)
+            assert len(lines) == 1 or surface.kind in ("local_nodes", "Cluster"), (value, result)
+        elif surface.kind in ("run", "boxes"):  # else NumPy's libraries may have the last word
+            assert lines[-1].startswith("spcomm"), (value, result)
+            assert "report it" not in result.err, (value, result)
+    assert 0 in codes and len(codes) > 1, codes
+
+
 def test_a_size_beyond_the_limit_is_refused_by_its_name(launch):
     limit = limiting(resource.RLIMIT_AS, 1_000_000 << 10)
     script = launch.script("import spcomm\nspcomm.startup()")

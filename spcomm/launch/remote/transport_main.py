@@ -5,9 +5,11 @@ the C core moves frames, in a thread that takes the GIL only to encrypt and decr
 
 import _signal
 import _thread
+import errno
 import os
 import time
 
+from spcomm import resource_limits
 from spcomm._core import net, segments
 from spcomm._core.diagnose import packed
 from spcomm._core.errors import AuthenticationError, ConnectionLostError, SpcommError, VersionError
@@ -77,8 +79,13 @@ def _settle(label: str, kept: "list[int]", launcher: int) -> None:
 
 def complain(wire: Wire, error: BaseException, culprit: int = -1) -> None:
     """`culprit`: the box at fault; -1: none."""
+    number = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None)
     if isinstance(error, SpcommError):
         message = ("failed", str(error), culprit)
+    elif number in resource_limits.SHORTAGES:
+        name = f"the gateway of box {culprit}" if culprit >= 0 else "the server between the boxes"
+        shortage = f"{name} has no resources left ({os.strerror(number)})"
+        message = ("failed", f"{shortage}; {resource_limits.advice(number)}", culprit)
     else:
         import traceback
 
