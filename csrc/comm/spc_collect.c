@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/spc_atomic.h"
+#include "reduce/spc_tree.h"
 
 /* ---- a call, and a phase of it */
 
@@ -88,107 +89,52 @@ bool spc_collect_has_result(const spc_collect_call_t *call, uint32_t rank) {
 
 /* ---- the same elements of several nodes, combined along the tree */
 
-#define PARTIALS_MAX 17 /* log2 of the maximum number of nodes, and one that was just pushed */
-
-/* Stack of partial results, left to right: as in spc_reduce.c. */
-typedef struct partials {
-    const spc_collect_t *collect;
-    uint64_t elements;
-    uint64_t stride; /* bytes between two slots of the work memory */
-    const void *value[PARTIALS_MAX]; /* a source, or a slot of the work memory with the same number */
-    uint32_t count;
-} partials_t;
-
-/* Bytes of work memory per element for these sources: a tile's length follows from it. */
-static uint32_t spc_collect_partials(uint32_t size) {
-    uint32_t partials = 1;
-    while (partials < PARTIALS_MAX - 1 && (1u << partials) < size) {
-        partials++;
-    }
-    return partials + 1;
+static void start(spc_tree_stack_t *stack, const spc_collect_t *collect, const spc_field_t *field) {
+    spc_tree_start(stack, collect->call.operator, field, 1, collect->work,
+                   collect->tile * collect->element_bytes);
 }
 
-static void start(partials_t *partials, const spc_collect_t *collect, uint64_t elements) {
-    partials->collect = collect;
-    partials->elements = elements;
-    partials->stride = collect->tile * collect->element_bytes;
-    partials->count = 0;
-}
-
-static void *place_of(const partials_t *partials, uint32_t number) {
-    return partials->collect->work + number * partials->stride;
-}
-
-static void combine(const partials_t *partials, void *to, const void *left, const void *right) {
-    const spc_collect_call_t *call = &partials->collect->call;
-    const spc_field_t field = {call->type, (uint32_t)partials->elements};
-    (void)spc_ops_combine_to(call->operator, &field, 1, to, left, right); /* create has checked that it can */
-}
-
-static void copy_alone(const partials_t *partials, void *to, const void *from) {
-    const spc_collect_call_t *call = &partials->collect->call;
-    const spc_field_t field = {call->type, (uint32_t)partials->elements};
-    if (to != from) {
-        memcpy(to, from, partials->elements * partials->collect->element_bytes);
-    }
-    spc_ops_alone(call->operator, &field, 1, to);
-}
-
-static void merge_topmost(partials_t *partials) {
-    const uint32_t right = --partials->count;
-    void *to = place_of(partials, right - 1);
-    combine(partials, to, partials->value[right - 1], partials->value[right]);
-    partials->value[right - 1] = to;
-}
-
-/* Entries on the stack are worth 2^k sources each, for falling k: right to left is the tree. */
-static void fold(const partials_t *partials, void *to) {
-    uint32_t left = partials->count - 1;
-    if (left == 0) {
-        copy_alone(partials, to, partials->value[0]);
+/* As spc_tree_finish_to, also of one value. */
+static void finish_to(spc_tree_stack_t *stack, const spc_collect_t *collect, void *to) {
+    if (stack->count > 1) {
+        spc_tree_finish_to(stack, to);
         return;
     }
-    const void *right = partials->value[left];
-    while (left > 0) {
-        left--;
-        combine(partials, to, partials->value[left], right);
-        right = to;
+    if (to != stack->value[0]) {
+        memcpy(to, stack->value[0], stack->fields->count * collect->element_bytes);
     }
+    spc_ops_alone(stack->operator, stack->fields, 1, to);
 }
 
-/* Combines sources[0 … count - 1] along the tree into `to`, which may be one of them. The last source stays on the
- * stack, so that fold does the last combinations, which write to `to`, and only the first of these reads sources. */
+/* Combines sources[0 … count - 1] along the tree into `to`, which may be one of them. The last source waits for the
+ * end, so that the combinations which write to `to` come last, and only the first of these reads sources. */
 static void spc_collect_combine(const spc_collect_t *collect, uint32_t count, uint64_t elements, void *to) {
-    partials_t partials;
-    start(&partials, collect, elements);
-    for (uint32_t i = 0; i < count; i++) {
-        partials.value[partials.count++] = collect->sources[i];
-        for (uint32_t merged = i; (merged & 1) != 0 && i + 1 < count; merged >>= 1) {
-            merge_topmost(&partials);
-        }
+    const spc_field_t field = {collect->call.type, (uint32_t)elements};
+    spc_tree_stack_t stack;
+    start(&stack, collect, &field);
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        spc_tree_push(&stack, i, collect->sources[i]);
     }
-    fold(&partials, to);
+    stack.value[stack.count++] = collect->sources[count - 1];
+    finish_to(&stack, collect, to);
 }
 
 /* targets[i] = the combination of sources[0 … i], or without i itself; a target may be the source of the same number,
  * and is NULL where no node wants it. */
 static void spc_collect_prefixes(const spc_collect_t *collect, uint64_t elements) {
     const bool without_own = collect->call.operation == SPC_OPERATION_ARRAY_EXSCAN;
-    const uint64_t bytes = elements * collect->element_bytes;
-    partials_t partials;
-    start(&partials, collect, elements);
+    const spc_field_t field = {collect->call.type, (uint32_t)elements};
+    spc_tree_stack_t stack;
+    start(&stack, collect, &field);
     for (uint32_t i = 0; i < collect->size; i++) {
-        void *leaf = place_of(&partials, partials.count); /* a copy, because its place may be the target */
-        memcpy(leaf, collect->sources[i], bytes);
+        void *leaf = spc_tree_slot(&stack); /* a copy, because its place may be the target */
+        memcpy(leaf, collect->sources[i], elements * collect->element_bytes);
         if (without_own && i > 0 && collect->targets[i] != NULL) {
-            fold(&partials, collect->targets[i]);
+            finish_to(&stack, collect, collect->targets[i]);
         }
-        partials.value[partials.count++] = leaf;
-        for (uint32_t merged = i; (merged & 1) != 0; merged >>= 1) {
-            merge_topmost(&partials);
-        }
+        spc_tree_push(&stack, i, leaf);
         if (!without_own && collect->targets[i] != NULL) {
-            fold(&partials, collect->targets[i]);
+            finish_to(&stack, collect, collect->targets[i]);
         }
     }
 }
@@ -563,14 +509,8 @@ static int spc_collect_run_slices(spc_collect_t *collect, uint64_t deadline_ns) 
 /* ---- BINARY_SWAP */
 
 /*
- * Binary swap (ACLMPL 4). Before round k the nodes stand in groups of 2^k ranks, each of which holds the combination of
- * its inputs, divided among its nodes by halving, bit 0 of the rank first. In round k two neighbouring groups become
- * one: node i and node i + 2^k hold the same part, each combines one half of it, and reads the other's copy of that
- * half. So the values are combined along the tree, whose right operand is the group of the higher ranks.
- *
- * If the number of nodes is not a power of two, the last group is smaller than its neighbour, which absorbs it: the
- * nodes of the left group keep their parts whole, and read the last group's values from the nodes that hold them; these
- * are idle from then on. A group with no neighbour waits for the next round.
+ * Binary swap (ACLMPL 4), in the rounds of spc_tree.h. A rank's part is found by halving, bit 0 of the rank first. In a
+ * round each node combines what it keeps of its part, and reads its partner's copy of that.
  *
  * A node's part lies in its block. A round writes only the half that this node keeps, while its partner reads the other
  * half. A phase of the communicator separates the rounds. In the last round each finished part goes to all nodes that
@@ -598,43 +538,10 @@ static part_t part_of(const spc_collect_t *collect, uint32_t rank, uint32_t roun
     return part;
 }
 
-static uint32_t log2_below(uint32_t number) {
-    uint32_t log = 0;
-    while (number >> 1 >> log != 0) {
-        log++;
-    }
-    return log;
-}
-
-/* The role of a node in a round. */
-typedef struct turn {
-    enum { WAITS, EXCHANGES, FOLDS } what; /* FOLDS: its own group absorbs the neighbour's */
-    uint32_t partner; /* the node that holds the other operand */
-    bool is_left;
-} turn_t;
-
-static turn_t turn_of(uint32_t rank, uint32_t round, uint32_t size) {
-    const uint32_t width = 1u << round;
-    const uint32_t group = rank & ~(2 * width - 1); /* the first rank of the pair of groups */
-    const uint32_t right = group + width;
-    const bool is_left = rank < right;
-    if (right >= size) {
-        return (turn_t){.what = WAITS};
-    }
-    if (size - right >= width) {
-        return (turn_t){.what = EXCHANGES, .partner = rank ^ width, .is_left = is_left};
-    }
-    if (!is_left) {
-        return (turn_t){.what = WAITS};
-    }
-    const uint32_t holders = 1u << log2_below(size - right); /* in the group on the right */
-    return (turn_t){.what = FOLDS, .partner = right + (rank & (holders - 1)), .is_left = true};
-}
-
 /* The address of `rank`'s part before `round`: in its block once it has combined there, else in its input. */
 static const void *held_by(const spc_collect_t *collect, uint32_t rank, uint32_t round, uint64_t element) {
     for (uint32_t earlier = 0; earlier < round; earlier++) {
-        if (turn_of(rank, earlier, collect->size).what != WAITS) {
+        if (spc_tree_turn(rank, earlier, collect->size).role != SPC_TREE_WAITS) {
             return spc_collect_result_of(collect, rank, element);
         }
     }
@@ -656,11 +563,11 @@ static void deliver(const spc_collect_t *collect, part_t part) {
 
 /* A tile is delivered while it is in the cache. */
 static void play(spc_collect_t *collect, uint32_t round, bool is_last) {
-    const turn_t turn = turn_of(collect->rank, round, collect->size);
-    if (turn.what == WAITS) {
+    const spc_tree_turn_t turn = spc_tree_turn(collect->rank, round, collect->size);
+    if (turn.role == SPC_TREE_WAITS) {
         return;
     }
-    const part_t part = part_of(collect, collect->rank, turn.what == EXCHANGES ? round + 1 : round);
+    const part_t part = part_of(collect, collect->rank, turn.role == SPC_TREE_EXCHANGES ? round + 1 : round);
     for (uint64_t at = part.first; at < part.end; at += collect->tile) {
         const uint64_t elements = part.end - at < collect->tile ? part.end - at : collect->tile;
         const void *mine = held_by(collect, collect->rank, round, at);
@@ -677,7 +584,7 @@ static void play(spc_collect_t *collect, uint32_t round, bool is_last) {
 /* Other nodes need none of the elements that this node keeps for itself in the first round. */
 static void prepare(spc_collect_t *collect) {
     part_t kept = {collect->call.count, collect->call.count};
-    if (turn_of(collect->rank, 0, collect->size).what == EXCHANGES) {
+    if (spc_tree_turn(collect->rank, 0, collect->size).role == SPC_TREE_EXCHANGES) {
         kept = part_of(collect, collect->rank, 1);
     }
     spc_collect_prepare(collect, true, kept.first, kept.end);
@@ -687,7 +594,7 @@ static void prepare(spc_collect_t *collect) {
 /* The first round follows the phase in which all nodes have shown their inputs; each other round follows a phase of its
  * own, in which all have finished the round before. */
 static int play_all(spc_collect_t *collect, uint64_t deadline_ns) {
-    const uint32_t rounds = log2_below(2 * collect->size - 1); /* rounded up */
+    const uint32_t rounds = spc_tree_levels(collect->size);
     while (collect->done < rounds) {
         if (collect->done != 0) {
             int status = spc_collect_phase(collect, NULL, NULL, 0, NULL, deadline_ns);
@@ -866,7 +773,7 @@ static uint64_t hash_of(const spc_collect_call_t *call, uint32_t size) {
 /* A multiple of the grain: as many elements as fit a tile, and few enough that all partial results fit the work
  * memory. */
 static uint64_t choose_tile(uint64_t element_bytes, uint32_t size) {
-    uint64_t bytes = SPC_COLLECT_WORK_BYTES / spc_collect_partials(size);
+    uint64_t bytes = SPC_COLLECT_WORK_BYTES / (spc_tree_levels(size) + 1);
     bytes = bytes < SPC_COLLECT_TILE_BYTES ? bytes : SPC_COLLECT_TILE_BYTES;
     return bytes / element_bytes / SPC_COLLECT_GRAIN * SPC_COLLECT_GRAIN;
 }

@@ -12,8 +12,8 @@
  *
  * SPC_OPERATION_REDUCE, which is global_sum and its like, is an ALLREDUCE by TREE.
  *
- * Association. As spc_reduce: v[i] = v[i] op v[i + 2^k] for growing k, over all ranks, or over those of a prefix (a
- * SCAN gives node i the result of an ALLREDUCE of nodes 0 to i alone). So floating-point results are bitwise the same
+ * Association. As spc_reduce: along the tree of spc_tree.h, over all ranks, or over those of a prefix (a SCAN gives
+ * node i the result of an ALLREDUCE of nodes 0 to i alone). So floating-point results are bitwise the same
  * on all nodes, in all runs and with every algorithm:
  *
  *   TREE          the reducer, in pieces as long as its scratch memory, one by one. ALLREDUCE, REDUCE

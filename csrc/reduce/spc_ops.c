@@ -379,10 +379,10 @@ int spc_ops_combine_to(spc_operator_t operator, const spc_field_t *fields, uint3
         if (kernel == NULL) {
             return SPC_EINVAL;
         }
+        at += i == 0 ? 0 : field_bytes(fields[i - 1]);
         const int status = kernel((unsigned char *)to + at, (const unsigned char *)left + at,
                                   (const unsigned char *)right + at, fields[i].count);
         outcome = status != SPC_OK ? status : outcome;
-        at += field_bytes(fields[i]);
     }
     return outcome;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/spc_error.h"
+#include "reduce/spc_tree.h"
 
 #define LEVELS_MAX 16 /* fan-in 2, 65535 nodes */
 
@@ -57,93 +58,59 @@ static inline bool is_short(const call_t *call) {
 
 /* ---- combining the values of a group ---- */
 
-#define PARTIALS_MAX 17 /* log2 of the largest group, and one that was just pushed */
-
-/* Partial results of a group, left to right, as a stack. Members are pushed by rank, and whenever the
- * topmost two stand for equally many members they become one: the tree of v[i] op= v[i + 2^k], with every
- * member read once. */
-typedef struct partials {
-    const call_t *call;
-    void *value[PARTIALS_MAX];
-    uint64_t copy[PARTIALS_MAX][SPC_LINE_VALUE_BYTES / 8]; /* of short values: their lines are only read */
-    uint32_t count;
-    int status;
-} partials_t;
-
-static void merge_topmost(partials_t *partials) {
-    const call_t *call = partials->call;
-    const uint32_t right = --partials->count;
-    const int status = spc_ops_combine(call->signature.operator, call->fields, call->signature.field_count,
-                                       partials->value[right - 1], partials->value[right]);
-    partials->status = status != SPC_OK ? status : partials->status;
-}
-
-/* Short values are combined in a copy, long ones where they lie. */
-static void push(partials_t *partials, spc_reduce_line_shared_t *line, unsigned char *base) {
-    const uint32_t top = partials->count++;
-    if (is_short(partials->call)) {
-        memcpy(partials->copy[top], line->value.bytes, SPC_LINE_VALUE_BYTES);
-        partials->value[top] = partials->copy[top];
-    } else {
-        partials->value[top] = base + line->value.scratch.offset;
-    }
-}
-
 static bool same_kind(const call_t *call, const spc_reduce_line_shared_t *line) {
     return memcmp(&line->signature, &call->signature, sizeof call->signature) == 0
            && (is_short(call) || line->value.scratch.length_bytes == call->length_bytes);
 }
 
-/* Hands the group's value on: to the next level in the line of its first node, from the top to all nodes. A long value
- * is already in the scratch of its first node, where the next level looks for it. */
-static void hand_on(const spc_reduce_t *reduce, const bank_t *bank, spc_reduce_line_shared_t *first,
-                    const partials_t *partials, bool top) {
-    if (is_short(partials->call)) {
+/* Hands a value on: to the next level in the line of the group's first node, from the top to all nodes. A long value is
+ * already in the scratch of that node, where the next level looks for it. */
+static void hand_on(const spc_reduce_t *reduce, const bank_t *bank, const call_t *call,
+                    spc_reduce_line_shared_t *first, const void *value, bool top) {
+    if (is_short(call)) {
         unsigned char *place = top ? bank->release->value.bytes : first->value.bytes;
-        memcpy(place, partials->value[0], SPC_LINE_VALUE_BYTES);
+        memcpy(place, value, SPC_LINE_VALUE_BYTES);
     } else if (top) {
-        bank->release->value.offset = (uint64_t)((unsigned char *)partials->value[0] - reduce->options.base);
+        bank->release->value.offset = (uint64_t)((const unsigned char *)value - reduce->options.base);
     }
 }
 
-/* Combines the values of a group's members, all of which have arrived: into the line (or scratch) of its
- * first one, or at the top into the release. SPC_OK, SPC_EMISMATCH or SPC_EWIDE. */
+/* Combines the values of a group's members, all of which have arrived: into the line (or scratch) of its first one, or
+ * at the top into the release. SPC_OK, SPC_EMISMATCH or SPC_EWIDE. Short values are combined in copies, as their lines
+ * are only read, long ones where they lie. */
 static int combine_group(const spc_reduce_t *reduce, const bank_t *bank, const call_t *call, uint32_t level,
                          uint32_t group) {
     const uint32_t members = members_of(reduce, level, group);
     const uint32_t step_shift = level * reduce->shift; /* a member of this level is 2^step_shift nodes */
     spc_reduce_line_shared_t *first = &bank->lines[(group << reduce->shift) << step_shift];
-    partials_t partials;
-    partials.call = call;
-    partials.count = 0;
-    partials.status = SPC_OK;
+    uint64_t copies[SPC_TREE_STACK_MAX][SPC_LINE_VALUE_BYTES / 8];
+    spc_tree_stack_t stack;
+    spc_tree_start(&stack, (spc_operator_t)call->signature.operator, call->fields,
+                   call->signature.field_count, NULL, 0);
     for (uint32_t i = 0; i < members; i++) {
-        spc_reduce_line_shared_t *line = first + ((uint64_t)i << step_shift);
+        const spc_reduce_line_shared_t *line = first + ((uint64_t)i << step_shift);
         if (!same_kind(call, line)) {
             return SPC_EMISMATCH;
         }
-        push(&partials, line, reduce->options.base);
-        for (uint32_t merged = i; (merged & 1) != 0; merged >>= 1) {
-            merge_topmost(&partials);
+        if (is_short(call)) {
+            spc_tree_push(&stack, i, memcpy(copies[stack.count], line->value.bytes, SPC_LINE_VALUE_BYTES));
+        } else {
+            spc_tree_push(&stack, i, reduce->options.base + line->value.scratch.offset);
         }
     }
-    while (partials.count > 1) {
-        merge_topmost(&partials);
+    spc_tree_finish(&stack);
+    if (stack.status == SPC_OK) {
+        hand_on(reduce, bank, call, first, stack.value[0], level + 1 == reduce->level_count);
     }
-    if (partials.status == SPC_OK) {
-        hand_on(reduce, bank, first, &partials, level + 1 == reduce->level_count);
-    }
-    return partials.status;
+    return stack.status;
 }
 
 /* Takes the value of this node's line (or scratch) into the release as the combined one. */
-static void release_total(const spc_reduce_t *reduce, const bank_t *bank, const call_t *call) {
+__attribute__((noinline)) static void release_total(const spc_reduce_t *reduce, const bank_t *bank,
+                                                    const call_t *call) {
     spc_reduce_line_shared_t *line = &bank->lines[reduce->options.rank];
-    partials_t partials;
-    partials.call = call;
-    partials.count = 0;
-    push(&partials, line, reduce->options.base);
-    hand_on(reduce, bank, line, &partials, true);
+    const void *in_scratch = reduce->options.base + line->value.scratch.offset;
+    hand_on(reduce, bank, call, line, is_short(call) ? line->value.bytes : in_scratch, true);
 }
 
 /* ---- layout: SPC_BANKS times [release, counters of all levels, one line a node] ---- */
@@ -155,11 +122,7 @@ static bool valid_shape(uint32_t nodes, uint32_t fanin) {
 
 /* log2 of the fan-in; of the smallest power of two that makes the tree flat, if that is less. */
 static uint32_t fanin_shift(uint32_t nodes, uint32_t fanin) {
-    uint32_t shift = 1;
-    while ((1u << shift) < nodes && (1u << shift) < fanin) {
-        shift++;
-    }
-    return shift;
+    return nodes == 1 ? 1 : spc_tree_levels(nodes < fanin ? nodes : fanin);
 }
 
 static uint32_t groups_of(uint32_t width, uint32_t shift) {
@@ -393,7 +356,7 @@ static void arrive(spc_reduce_t *reduce, const bank_t *bank, const call_t *call,
         atomic_store_explicit(&counter->arrivals, 0, memory_order_relaxed);
         if (status != SPC_OK) {
             atomic_store_explicit(&counter->status, SPC_OK, memory_order_relaxed);
-        } else if (call->has_total) {
+        } else if (__builtin_expect(call->has_total, 0)) {
             release_total(reduce, bank, call);
         } else if (spc_reduce_combines(&call->signature)) {
             status = combine_group(reduce, bank, call, level, group);

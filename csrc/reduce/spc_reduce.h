@@ -8,9 +8,9 @@
  * signatures and releases all nodes. So an operation completes while nodes compute (fuzzy barriers need no helper), and
  * needs no more context switches than nodes. With shared cores, and up to eight nodes, there is one group: it is flat.
  *
- * Association. Values are combined along one fixed binary tree over ranks, v[i] = v[i] op v[i + 2^k] for
- * growing k, whatever the groups and whichever node combines: groups are aligned powers of two, so each combines
- * complete subtrees. Floating-point results are bitwise the same on all nodes, in all runs, with any fan-in.
+ * Association. Values are combined along the tree of spc_tree.h, whatever the groups and whichever node combines:
+ * groups are aligned powers of two, so each combines complete subtrees. Floating-point results are bitwise the same on
+ * all nodes, in all runs, with any fan-in.
  *
  * Matching. Nodes that call different operations all get SPC_EMISMATCH for that phase, and the next one works
  * again. The counters add up hashes of the signatures; the last to arrive at the top compares the sum with that of

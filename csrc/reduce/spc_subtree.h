@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_subtree: combines values of several nodes outside their shared memory, along the tree of spc_reduce.h.
+ * spc_subtree: combines values of several nodes outside their shared memory, along the tree of spc_tree.h.
  *
  * A subtree is a value that stands for `span` members from `first` on: a leaf of the tree for one member, and an inner
  * node for those whose values have been combined already. Two subtrees that are the children of one node become that

@@ -4,7 +4,7 @@
 
 Each is a generator, one node's part. It yields a `Round`, receives the round's results by rank, and returns the final
 one. So it needs no communicator; reductions.pyx makes a gathering of each round. Every algorithm combines along
-the core's tree, v[i] = v[i] op v[i + 2^k].
+the core's tree, v[i] = v[i] op v[i + 2^k] (csrc/reduce/spc_tree.h).
 
 A node whose operator raises takes part in the next round all the same and contributes the error, since the others wait
 for it. A round of "alltoall" delivers it to all nodes, and all leave there.
@@ -12,6 +12,8 @@ for it. A round of "alltoall" delivers it to all nodes, and all leave there.
 Compiled, because Python runs handlers of signals between the instructions of its own code: Ctrl-C would end a generator
 that goes on with the results of a round, and a call that is repeated could not resume it.
 """
+
+from libspc cimport *
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -55,21 +57,21 @@ def tree(
 
     `root`: the node that needs the result; None: all do.
     """
+    cdef spc_tree_node_t parent
     error = None
-    step = 1
-    while step < size:
+    for number in range(spc_tree_levels(size)):
+        parent = spc_tree_above(rank, number + 1, size)
+        right = parent.first + (1 << number)
         given = [None] * size
-        combines = rank % (2 * step) == 0
-        if rank % (2 * step) == step:
-            given[rank - step], value = value, None
-        elif combines and step == 1:
+        if rank == right:
+            given[parent.first], value = value, None
+        elif rank == parent.first and number == 0:
             given[rank] = value  # its own copy, which the operator may change
         came = yield Round("alltoall", given, error)
-        if combines and step == 1:
+        if rank == parent.first and number == 0:
             value = came[rank]
-        if combines and rank + step < size:
-            value, error = _tried(combine, value, came[rank + step])
-        step *= 2
+        if rank == parent.first and right < size:
+            value, error = _tried(combine, value, came[right])
     if root is None:
         return (yield Round("bcast", value, error))[0]
     if root != 0:
@@ -96,52 +98,47 @@ def binary_swap(
 ) -> Generator[Round, list[Any], Any]:
     """Two nodes that have the same part swap halves of it, and each combines one. ACLMPL's "Global Operations".
 
-    Before round k the nodes form groups of 2^k, each of which has combined its nodes' contributions, and node j of a
-    group has the part `span(…, j, k)` of that. If the last group is incomplete, the nodes of the group before it keep
-    their parts whole, and get its parts; its nodes are idle from then on. So it combines along the tree, which it would
-    not if the nodes beyond a power of two contributed their arrays first.
+    The rounds are those of csrc/reduce/spc_tree.h. Before round k a node has the part `span(…, node, k)` of its group's
+    values. It would not combine along the tree if the nodes beyond a power of two contributed their arrays first.
     """
-    length, mine, error = len(array), array, None
-    step, bits = 1, 0
-    while step < size:
-        given, source = None, None
+    cdef spc_tree_turn_t turn
+    length, mine, error, bits = len(array), array, None, spc_tree_log2(size)
+    for number in range(spc_tree_levels(size)):
+        turn = spc_tree_turn(rank, number, size)
+        given = [None] * size
         if error is None:
-            given, mine, source = _swapped(rank, size, bits, length, mine)
+            given, mine = _divided(rank, size, number, length, mine)
         came = yield Round("alltoall", given, error)
-        if source is not None:
-            mine = came[rank] if step == 1 else mine
-            both = (mine, came[source]) if rank < source else (came[source], mine)
+        if turn.role != SPC_TREE_WAITS:
+            mine = came[rank] if number == 0 else mine
+            both = (mine, came[turn.partner]) if turn.is_left else (came[turn.partner], mine)
             mine, error = _tried(combine, *both) if len(mine) else (mine, None)
-        step, bits = 2 * step, bits + 1
-    active = _power(size)
-    came = yield Round("allgather" if root is None else "gather", mine if rank < active else None, error)
-    order = sorted(range(active), key=lambda node: span(length, node, active.bit_length() - 1))
+    came = yield Round("allgather" if root is None else "gather", None if rank >> bits else mine, error)
+    order = sorted(range(1 << bits), key=lambda node: span(length, node, bits))
     return _joined([came[node] for node in order]) if came else None
 
 
-def _swapped(rank: int, size: int, bits: int, length: int, mine: Any) -> tuple[list[Any], Any, int | None]:
-    """In round `bits`: the part a node gives, the part it keeps, and whose part it combines with that, or None."""
-    step = 1 << bits
+def _divided(rank: int, size: int, number: int, length: int, mine: Any) -> tuple[list[Any], Any]:
+    """In a round: the parts that a node gives to each other, and the part that it keeps."""
+    cdef spc_tree_turn_t turn
     given = [None] * size
-    base = rank // (2 * step) * (2 * step)
-    upper = base + step  # the first node of the upper group
-    count = min(step, size - upper)  # its nodes
-    if count == step:
-        middle = (len(mine) + 1) // 2
-        kept, other = (mine[:middle], mine[middle:]) if rank < upper else (mine[middle:], mine[:middle])
-        given[rank ^ step] = other
-        if step == 1:
-            given[rank] = kept  # its own copy, which the operator may change
-        return given, kept, rank ^ step
-    if count <= 0 or rank - upper >= _power(count):
-        return given, mine, None
-    if rank < upper:
-        return given, mine, upper + (rank - base) % _power(count)
-    first = span(length, rank - upper, count.bit_length() - 1)[0]
-    for node in range(rank - step, upper, _power(count)):
-        begin, end = span(length, node - base, bits)
-        given[node] = mine[begin - first : end - first]
-    return given, mine, None
+    kept = mine
+    first = span(length, rank, _exchanges(rank, size, number))[0]
+    for node in range(size):
+        turn = spc_tree_turn(node, number, size)
+        begin, end = span(length, node, number + (turn.role == SPC_TREE_EXCHANGES))
+        if turn.role != SPC_TREE_WAITS and turn.partner == rank:
+            given[node] = mine[begin - first : end - first]
+        elif turn.role == SPC_TREE_EXCHANGES and node == rank:
+            kept = mine[begin - first : end - first]
+            if number == 0:
+                given[rank] = kept  # its own copy, which the operator may change
+    return given, kept
+
+
+def _exchanges(rank: int, size: int, number: int) -> int:
+    """Count the exchanges of a node before a round: each has halved its part."""
+    return sum(spc_tree_turn(rank, earlier, size).role == SPC_TREE_EXCHANGES for earlier in range(number))
 
 
 def span(length: int, node: int, bits: int) -> tuple[int, int]:
@@ -151,11 +148,6 @@ def span(length: int, node: int, bits: int) -> tuple[int, int]:
         middle = (first + last + 1) // 2
         first, last = (middle, last) if node >> bit & 1 else (first, middle)
     return first, last
-
-
-def _power(count: int) -> int:
-    """Return the largest power of two that is not larger."""
-    return 1 << count.bit_length() - 1
 
 
 def _joined(parts: list[Any]) -> Any:

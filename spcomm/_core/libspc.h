@@ -35,6 +35,7 @@
 #include "reduce/spc_layout.h"
 #include "reduce/spc_ops.h"
 #include "reduce/spc_reduce.h"
+#include "reduce/spc_tree.h"
 #include "segment/spc_arena.h"
 #include "segment/spc_board.h"
 #include "segment/spc_config.h"

@@ -11,7 +11,6 @@ from checkout import ROOT, fail_with, files, relative
 LINES = 900  # a module is one file until it is really two
 LONGER = {  # one module, of more lines: why it is not two
     "csrc/api/spc_api_collective.c": "a call that was left continues in the same way, whatever it moves or combines",
-    "csrc/comm/spc_collect.c": "four algorithms share the state of a call, its phases and its blocks",
     "csrc/comm/spc_comm_split.c": "splits, groups and duplicates share number, memory and node's half",
     "csrc/diagnose/spc_deadlock_report.c": "the report is made of the texts of calls, which few others need",
     "csrc/fork/spc_fork_supervisor.c": "the supervisor's signals and its last report are no one else's",
