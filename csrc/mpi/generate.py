@@ -129,7 +129,7 @@ def parameter(text):
 
 def defined():
     """The names of the implementations that csrc/mpi has: in column 1, or after their type there."""
-    texts = (path.read_text() for path in HERE.glob("*.c"))
+    texts = (path.read_text() for path in HERE.rglob("*.c"))
     return {
         name
         for text in texts

@@ -2,24 +2,23 @@
 /*
  * spc_mpi: the MPI library on the core; shared parts of csrc/mpi. Only files of csrc/mpi include it.
  *
- *   spc_mpi_handle.c      handles to objects
- *   spc_mpi_error.c       error classes and sentences, error handlers
- *   spc_mpi_diagnose.c    lines of the program, and warnings (spc_mpi_diagnose.h)
- *   spc_mpi_start.c       start and end, time, memory
- *   spc_mpi_session.c     sessions
- *   spc_mpi_attribute.c   attributes and info
- *   spc_mpi_group.c       groups
- *   spc_mpi_comm.c        communicators; spc_mpi_intercomm.c: those of two groups
- *   spc_mpi_builtin.c     predefined datatypes
- *   spc_mpi_type.c        those that programs make; spc_mpi_pack.c moves data by them
- *   spc_mpi_op.c          operators
- *   spc_mpi_request.c     requests and statuses
- *   spc_mpi_message.c     messages; spc_mpi_partitioned.c: those of several parts
- *   spc_mpi_collective.c  collectives that move data; spc_mpi_reduce.c combines it; spc_mpi_later.c has those that
- *                         return a request
- *   spc_mpi_topology.c    topologies; spc_mpi_neighbor.c: collectives of neighbours
- *   spc_mpi_window.c      one-sided communication (spc_mpi_window.h)
- *   spc_mpi_file.c        files
+ *   spc_mpi_handle.c     handles to objects
+ *   spc_mpi_error.c      error classes and sentences, error handlers
+ *   spc_mpi_start.c      start and end, sessions, time, memory
+ *   spc_mpi_attribute.c  attributes and info
+ *   type/                spc_mpi_type.c: datatypes; spc_mpi_type_query.c answers questions about them, spc_mpi_pack.c
+ *                        moves data by them; spc_mpi_op.c: operators
+ *   message/             spc_mpi_request.c: requests and statuses; spc_mpi_message.c: messages, spc_mpi_partitioned.c:
+ *                        those of several parts; spc_mpi_diagnose.c: lines of the program, and warnings
+ *   comm/                spc_mpi_group.c: groups; spc_mpi_comm.c: communicators, spc_mpi_intercomm.c: those of two
+ *                        groups; spc_mpi_collective.c: collectives that move data, spc_mpi_reduce.c: that combine it,
+ *                        spc_mpi_later.c: that return a request; spc_mpi_topology.c: topologies, spc_mpi_neighbor.c:
+ *                        collectives of neighbours
+ *   window/              one-sided communication
+ *   file/                files
+ *
+ * The headers of the folders include this one. Those of message/ know type/, the last three know both, but not each
+ * other.
  *
  * One source for two ABIs: it names constants and types, which come from the mpi.h that generate.py makes for each, and
  * looks into a handle's value only in spc_mpi_handle.c. Counts are MPI_Count here; the entry points, also made from

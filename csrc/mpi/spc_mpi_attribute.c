@@ -6,7 +6,7 @@
  * long as the process: objects that have its attribute still call its functions.
  */
 #include "mpi/spc_mpi.h"
-#include "mpi/spc_mpi_type.h"
+#include "mpi/type/spc_mpi_type.h"
 
 enum {
     KEYS_MAX = 1 << 16,

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 
 #include "api/spc_api_binding.h"
-#include "mpi/spc_mpi_diagnose.h"
+#include "mpi/message/spc_mpi_diagnose.h"
 
 enum {
     CLASS_BITS = 8,

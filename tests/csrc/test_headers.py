@@ -82,7 +82,7 @@ def test_a_program(language, tmp_path):
 def test_a_header_of_the_core_by_itself():
     """In one call of the compiler, which names each header that does not compile."""
     # Those of csrc/mpi include the mpi.h of an ABI, which the build makes.
-    headers = [path for path in files(".h", below="csrc") if path.parent.name != "mpi"]
+    headers = [path for path in files(".h", below="csrc") if "csrc/mpi" not in path.as_posix()]
     assert len(headers) > 50
     options = ["-D_GNU_SOURCE", "-Wundef", f"-I{ROOT / 'csrc'}", "-fsyntax-only", *map(str, headers)]
     compile("c", "int nothing_more;\n", *options)

@@ -14,7 +14,8 @@ import pytest
 
 from checkout import ROOT, fail_with, files, relative
 
-# The folders whose headers the files in a folder of csrc/ may include, beside their own folder.
+# The folders whose headers the files in a folder of csrc/ may include, beside their own folder. Of csrc/mpi the one
+# header stands below its rooms, the files above them.
 BELOW = {
     "base": set(),
     "segment": {"base"},
@@ -29,7 +30,17 @@ BELOW = {
     "net/gateway": {"base", "segment", "reduce", "message", "diagnose", "comm", "net/wire", "net/link"},
     "fork": {"base", "segment", "diagnose", "comm"},
     "api": {"base", "diagnose", "comm", "fork", "include"},
-    "mpi": {"base", "segment", "reduce", "message", "node", "comm", "api"},
+    **{
+        room: {"base", "segment", "reduce", "message", "node", "comm", "api"} | rooms
+        for room, rooms in {
+            "mpi": {"mpi/type", "mpi/message", "mpi/file"},
+            "mpi/type": {"mpi"},
+            "mpi/message": {"mpi", "mpi/type"},
+            "mpi/comm": {"mpi", "mpi/type", "mpi/message"},
+            "mpi/window": {"mpi", "mpi/type", "mpi/message"},
+            "mpi/file": {"mpi", "mpi/type", "mpi/message"},
+        }.items()
+    },
     "include": set(),
 }
 # Public headers that stand alone, values and no functions of the core: every floor may include them.

@@ -7,7 +7,7 @@
  */
 #include <complex.h>
 
-#include "mpi/spc_mpi_type.h"
+#include "mpi/type/spc_mpi_type.h"
 
 typedef struct op {
     _Atomic int references; /* the handle's, and each persistent request's */

@@ -4,8 +4,8 @@
  * communicators of two groups.
  */
 #include "comm/spc_duplicate.h"
-#include "mpi/spc_mpi_diagnose.h"
-#include "mpi/spc_mpi_request.h"
+#include "mpi/message/spc_mpi_diagnose.h"
+#include "mpi/message/spc_mpi_request.h"
 
 /* ---- objects ---- */
 

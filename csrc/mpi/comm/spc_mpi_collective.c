@@ -3,10 +3,10 @@
  * Collectives that move data. Within one group each is a collective of the core, which compares operation and root
  * before any data arrive.
  */
-#include "mpi/spc_mpi_collective.h"
+#include "mpi/comm/spc_mpi_collective.h"
 
 #include "comm/spc_comm.h"
-#include "mpi/spc_mpi_diagnose.h"
+#include "mpi/message/spc_mpi_diagnose.h"
 
 /* ---- arguments ---- */
 

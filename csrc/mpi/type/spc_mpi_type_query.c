@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queries of datatypes: sizes, names, contents, and the elements of a received message.
+ * Queries of datatypes: sizes, names, contents.
  */
-#include "mpi/spc_mpi_pack.h"
+#include "mpi/type/spc_mpi_pack.h"
 
 #include <float.h>
-
-#include "mpi/spc_mpi_request.h"
 
 int spc_mpi_type_commit(MPI_Datatype *datatype) {
     spc_mpi_type_t *type;
@@ -66,76 +64,6 @@ int spc_mpi_type_get_true_extent(MPI_Datatype datatype, MPI_Count *true_lb, MPI_
 
 int spc_mpi_type_get_true_extent_x(MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent) {
     return spc_mpi_type_get_true_extent(datatype, true_lb, true_extent);
-}
-
-/* ---- elements of a received message ---- */
-
-/* Counts elements of a builtin type, of which a pair has two; the bytes left over are less than one. */
-static MPI_Count count_builtin(const spc_mpi_type_t *type, MPI_Count *bytes) {
-    const MPI_Count items = *bytes / type->size;
-    *bytes %= type->size;
-    if (type->value_size == 0) {
-        return items;
-    }
-    const bool has_value = *bytes >= type->value_size;
-    *bytes -= has_value ? type->value_size : 0;
-    return 2 * items + has_value;
-}
-
-/* Counts the builtin elements in the first `bytes` of an item; the bytes left over are less than one. */
-static MPI_Count count_elements(const spc_mpi_type_t *type, MPI_Count *bytes) {
-    if (type->element != NULL) {
-        const MPI_Count there = *bytes < type->size ? *bytes : type->size;
-        MPI_Count left = there;
-        const MPI_Count count = type->size != 0 ? count_builtin(type->element, &left) : 0;
-        *bytes -= there - left;
-        return count;
-    }
-    const spc_mpi_contents_t *contents = &type->contents;
-    MPI_Count count = 0;
-    if (contents->combiner != MPI_COMBINER_STRUCT) { /* of one type, repeated */
-        const spc_mpi_type_t *old = contents->types[0];
-        MPI_Count copies = old->size != 0 ? type->size / old->size : 0;
-        for (; copies > 0 && *bytes > 0; copies--) {
-            count += count_elements(old, bytes);
-        }
-        return count;
-    }
-    for (MPI_Count i = 0; i < contents->type_count; i++) {
-        for (MPI_Count copy = 0; copy < contents->counts[i + 1] && *bytes > 0; copy++) {
-            count += count_elements(contents->types[i], bytes);
-        }
-    }
-    return count;
-}
-
-int spc_mpi_get_elements(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count) {
-    spc_mpi_type_t *type;
-    SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
-    MPI_Count left = spc_mpi_status_bytes(status);
-    *count = 0;
-    if (type->size == 0) {
-        *count = left == 0 ? 0 : MPI_UNDEFINED;
-        return MPI_SUCCESS;
-    }
-    if (type->element != NULL && type->element->size != 0) {
-        *count = count_builtin(type->element, &left);
-        *count = left == 0 ? *count : MPI_UNDEFINED;
-        return MPI_SUCCESS;
-    }
-    MPI_Count one = type->size;
-    const MPI_Count per_item = count_elements(type, &one);
-    *count = left / type->size * per_item;
-    left %= type->size;
-    if (left > 0) {
-        *count += count_elements(type, &left);
-    }
-    *count = left == 0 ? *count : MPI_UNDEFINED;
-    return MPI_SUCCESS;
-}
-
-int spc_mpi_get_elements_x(const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count) {
-    return spc_mpi_get_elements(status, datatype, count);
 }
 
 /* ---- names ---- */

@@ -8,9 +8,9 @@
  *
  * Post, start, complete and wait are messages of the window's own communicator.
  */
-#include "mpi/spc_mpi_window.h"
+#include "mpi/window/spc_mpi_window.h"
 
-#include "mpi/spc_mpi_diagnose.h"
+#include "mpi/message/spc_mpi_diagnose.h"
 
 enum { TAG_POST = SPC_MPI_TAGS, TAG_COMPLETE };
 

@@ -9,7 +9,7 @@
  *
  * Places are relative to the beginning of an item. Types share loops, which never change once made.
  */
-#include "mpi/spc_mpi_pack.h"
+#include "mpi/type/spc_mpi_pack.h"
 
 /* ---- making ---- */
 

@@ -2,7 +2,7 @@
 /*
  * Windows: their memory, attributes, names and error handlers.
  */
-#include "mpi/spc_mpi_window.h"
+#include "mpi/window/spc_mpi_window.h"
 
 #include <errno.h>
 #include <unistd.h>

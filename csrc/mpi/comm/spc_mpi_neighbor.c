@@ -9,8 +9,8 @@
  *
  * Nonblocking ones send as well, and post a receive for each source: their request is done when all of these are.
  */
-#include "mpi/spc_mpi_request.h"
-#include "mpi/spc_mpi_topology.h"
+#include "mpi/comm/spc_mpi_topology.h"
+#include "mpi/message/spc_mpi_request.h"
 
 /* The buffers of one direction, with one item for each neighbour. */
 typedef struct items {

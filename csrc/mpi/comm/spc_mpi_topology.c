@@ -2,7 +2,7 @@
 /*
  * Topologies: Cartesian grids, graphs, distributed graphs. Ranks are never reordered.
  */
-#include "mpi/spc_mpi_topology.h"
+#include "mpi/comm/spc_mpi_topology.h"
 
 /* ---- objects ---- */
 

@@ -4,8 +4,7 @@
  *
  *   spc_mpi_window.c         memory, attributes, names
  *   spc_mpi_window_sync.c    fences, locks, and post, start, complete, wait
- *   spc_mpi_window_access.c  put, get and accumulate
- *   spc_mpi_window_conflict.c  accesses that conflict, with --strict
+ *   spc_mpi_window_access.c  put, get and accumulate; with --strict accesses that conflict
  *
  * Each member keeps its control block in its arena. Memory of MPI_Win_allocate lies behind it, memory of
  * MPI_Win_allocate_shared behind rank 0's block: each member reaches it at an address of its own. Other memory
@@ -21,7 +20,7 @@
 #ifndef SPC_MPI_WINDOW_H
 #define SPC_MPI_WINDOW_H
 
-#include "mpi/spc_mpi_type.h"
+#include "mpi/type/spc_mpi_type.h"
 
 enum { SPC_MPI_WINDOW_LINE_BYTES = 60 };
 enum { SPC_MPI_LOCK_NONE, SPC_MPI_LOCK_SHARED, SPC_MPI_LOCK_EXCLUSIVE };
@@ -43,7 +42,7 @@ typedef struct spc_mpi_window_shared {
     spc_mpi_window_place_t place[]; /* by rank */
 } spc_mpi_window_shared_t;
 
-/* With --strict: spc_mpi_window_conflict.c. */
+/* With --strict. */
 enum { SPC_MPI_ACCESSES = 64 };
 
 typedef enum spc_mpi_access_kind {
@@ -113,17 +112,8 @@ int spc_mpi_window_check_unlocked(const spc_mpi_window_t *window);
 /* MPI_ERR_RMA_SYNC if this node has used the epoch of a fence, which only another fence ends. */
 int spc_mpi_window_check_fence(const spc_mpi_window_t *window);
 
-/* Notes an access; MPI_ERR_RMA_CONFLICT if it conflicts with another node's. Only with --strict, as the next two. */
-int spc_mpi_window_access(const spc_mpi_window_t *window, int target, spc_mpi_access_kind_t kind,
-                          MPI_Count low, MPI_Count high);
-
-/* This node's accesses to that member's memory are synchronized. */
+/* This node's accesses to that member's memory are synchronized. Only with --strict. */
 void spc_mpi_window_forget_accesses(const spc_mpi_window_t *window, int target);
-
-/* With --strict: behind the places of the control block. */
-static inline spc_mpi_accesses_t *spc_mpi_window_accesses(const spc_mpi_window_t *window, int target) {
-    return (spc_mpi_accesses_t *)(void *)&window->control[target]->place[window->comm->size];
-}
 
 /* MPI_ERR_RMA_SYNC unless this node has a lock of that member's memory. */
 int spc_mpi_window_check_locked(const spc_mpi_window_t *window, int target);

@@ -15,7 +15,7 @@
 #ifndef SPC_MPI_FILE_H
 #define SPC_MPI_FILE_H
 
-#include "mpi/spc_mpi_type.h"
+#include "mpi/type/spc_mpi_type.h"
 
 typedef struct spc_mpi_file {
     spc_mpi_comm_t *comm;

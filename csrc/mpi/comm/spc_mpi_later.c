@@ -12,8 +12,8 @@
  * because nodes make them in the same order but may start them in any. Each message names its call, so mismatched calls
  * are found where it arrives.
  */
-#include "mpi/spc_mpi_collective.h"
-#include "mpi/spc_mpi_request.h"
+#include "mpi/comm/spc_mpi_collective.h"
+#include "mpi/message/spc_mpi_request.h"
 
 static int no_memory(const spc_mpi_comm_t *comm) {
     return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");

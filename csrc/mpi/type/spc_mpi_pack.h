@@ -7,7 +7,7 @@
 #ifndef SPC_MPI_PACK_H
 #define SPC_MPI_PACK_H
 
-#include "mpi/spc_mpi_type.h"
+#include "mpi/type/spc_mpi_type.h"
 
 typedef enum spc_mpi_loop_kind {
     SPC_MPI_BLOCK,

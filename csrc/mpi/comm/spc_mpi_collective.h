@@ -11,7 +11,7 @@
 #ifndef SPC_MPI_COLLECTIVE_H
 #define SPC_MPI_COLLECTIVE_H
 
-#include "mpi/spc_mpi_type.h"
+#include "mpi/type/spc_mpi_type.h"
 
 typedef enum spc_mpi_collective_kind {
     SPC_MPI_BARRIER,
@@ -127,7 +127,7 @@ int spc_mpi_collective_once(spc_mpi_collective_t *call);
 
 void spc_mpi_collective_end(spc_mpi_collective_t *call);
 
-/* The parts of it: spc_mpi_reduce.c, and for two groups spc_mpi_inter.c. */
+/* The parts of it: spc_mpi_reduce.c, and for two groups spc_mpi_intercomm.c. */
 int spc_mpi_reduction_run(const spc_mpi_collective_t *call);
 int spc_mpi_inter_run(const spc_mpi_collective_t *call);
 

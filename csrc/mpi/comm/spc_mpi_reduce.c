@@ -6,7 +6,7 @@
  * All nodes of a call must choose the same way. So the choice depends on operator, elements and count, which MPI
  * requires to be equal, and not on addresses or on holes between elements: where these matter, data are copied.
  */
-#include "mpi/spc_mpi_collective.h"
+#include "mpi/comm/spc_mpi_collective.h"
 
 #include "comm/spc_collect.h"
 #include "comm/spc_comm.h"

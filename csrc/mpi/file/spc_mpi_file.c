@@ -5,14 +5,14 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "mpi/spc_mpi_file.h"
+#include "mpi/file/spc_mpi_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mpi/spc_mpi_pack.h"
+#include "mpi/type/spc_mpi_pack.h"
 
 /* ---- errors ---- */
 

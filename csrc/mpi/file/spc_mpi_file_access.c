@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "mpi/spc_mpi_file.h"
-#include "mpi/spc_mpi_pack.h"
-#include "mpi/spc_mpi_request.h"
+#include "mpi/file/spc_mpi_file.h"
+#include "mpi/message/spc_mpi_request.h"
+#include "mpi/type/spc_mpi_pack.h"
 
 typedef struct call {
     spc_mpi_file_t *file;

@@ -9,8 +9,8 @@
 #ifndef SPC_MPI_REQUEST_H
 #define SPC_MPI_REQUEST_H
 
-#include "mpi/spc_mpi_diagnose.h"
-#include "mpi/spc_mpi_type.h"
+#include "mpi/message/spc_mpi_diagnose.h"
+#include "mpi/type/spc_mpi_type.h"
 
 struct spc_mpi_request {
     spc_request_t core; /* first: the core gives it back to `deliver` */
@@ -75,12 +75,8 @@ void spc_mpi_message_forget(void *message); /* one of MPI_Mprobe */
 /* Makes a request that is done already, with an empty status: for operations that are carried out at once. */
 int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle);
 
-/* All that were ever made, by next_made. */
-spc_mpi_request_t *spc_mpi_requests_all(void);
-
 /* Notes a checksum of a send's data, items of the request's type: completion fails if they have changed by then. */
 void spc_mpi_request_seal(spc_mpi_request_t *request, const void *buffer, MPI_Count count);
-int spc_mpi_request_check_seal(const spc_mpi_request_t *request); /* MPI_ERR_BUFFER */
 
 /* Begins a receive into the request's buffer, from its peer, of a message that has this context and tag of the core. */
 int spc_mpi_post(uint16_t context, int tag, spc_mpi_request_t *request);

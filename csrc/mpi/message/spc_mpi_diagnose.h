@@ -10,7 +10,7 @@
 #ifndef SPC_MPI_DIAGNOSE_H
 #define SPC_MPI_DIAGNOSE_H
 
-#include "mpi/spc_mpi_type.h"
+#include "mpi/type/spc_mpi_type.h"
 
 enum {
     SPC_MPI_PLACES = 256,

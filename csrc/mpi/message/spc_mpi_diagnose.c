@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mpi/spc_mpi_diagnose.h"
+#include "mpi/message/spc_mpi_diagnose.h"
 
 #include "api/spc_api_binding.h"
 

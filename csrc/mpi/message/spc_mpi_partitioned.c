@@ -7,7 +7,7 @@
  * context of the library's own. The first request of MPI_Psend_init belongs to the first request of MPI_Precv_init with
  * the same communicator and tag, and so on: both nodes count them, and the number is part of the tag.
  */
-#include "mpi/spc_mpi_request.h"
+#include "mpi/message/spc_mpi_request.h"
 
 enum { TAGS = 0x6000000, NUMBERS = 16 }; /* their product and SPC_MPI_TAGS_PARTITIONED end below 2^31 */
 
