@@ -59,14 +59,14 @@ struct spc_collect {
     spc_collect_place_shared_t *places; /* by rank, once stage is WORKING */
 };
 
-static inline bool spc_collect_is_prefix(const spc_collect_call_t *call) {
+static inline bool is_prefix(const spc_collect_call_t *call) {
     return call->operation == SPC_OPERATION_ARRAY_SCAN || call->operation == SPC_OPERATION_ARRAY_EXSCAN;
 }
 
 /* Takes part in the next phase of the operation: with a field, the phase combines the values; without one, they may be
  * read by spc_comm_contribution until the next phase. */
-static int spc_collect_phase(spc_collect_t *collect, const spc_field_t *field, const void *value,
-                             uint64_t bytes, void *result, uint64_t deadline_ns) {
+static int run_phase(spc_collect_t *collect, const spc_field_t *field, const void *value, uint64_t bytes,
+                     void *result, uint64_t deadline_ns) {
     spc_signature_t signature = collect->signature;
     signature.layout = spc_layout_of(collect->call.kind, collect->hash, collect->step);
     signature.field_count = field != NULL;
@@ -108,7 +108,7 @@ static void finish_to(spc_tree_stack_t *stack, const spc_collect_t *collect, voi
 
 /* Combines sources[0 … count - 1] along the tree into `to`, which may be one of them. The last source waits for the
  * end, so that the combinations which write to `to` come last, and only the first of these reads sources. */
-static void spc_collect_combine(const spc_collect_t *collect, uint32_t count, uint64_t elements, void *to) {
+static void combine_sources(const spc_collect_t *collect, uint32_t count, uint64_t elements, void *to) {
     const spc_field_t field = {collect->call.type, (uint32_t)elements};
     spc_tree_stack_t stack;
     start(&stack, collect, &field);
@@ -121,7 +121,7 @@ static void spc_collect_combine(const spc_collect_t *collect, uint32_t count, ui
 
 /* targets[i] = the combination of sources[0 … i], or without i itself; a target may be the source of the same number,
  * and is NULL where no node wants it. */
-static void spc_collect_prefixes(const spc_collect_t *collect, uint64_t elements) {
+static void make_prefixes(const spc_collect_t *collect, uint64_t elements) {
     const bool without_own = collect->call.operation == SPC_OPERATION_ARRAY_EXSCAN;
     const spc_field_t field = {collect->call.type, (uint32_t)elements};
     spc_tree_stack_t stack;
@@ -162,7 +162,7 @@ static void copy_input(const spc_collect_t *collect, unsigned char *to, uint64_t
 
 /* Takes a block if it needs one: for a result, or for an input that lies elsewhere. Others will write to it if
  * `is_shared`. Elements from `kept` to `kept_end` of the input are not copied. */
-static void spc_collect_prepare(spc_collect_t *collect, bool wants_result, uint64_t kept, uint64_t kept_end) {
+static void prepare_block(spc_collect_t *collect, bool wants_result, uint64_t kept, uint64_t kept_end) {
     spc_collect_place_shared_t *mine = &collect->places[collect->rank];
     *mine = (spc_collect_place_shared_t){.has_room = 1};
     collect->input_is_copied =
@@ -203,9 +203,9 @@ static void drop_untouched(spc_collect_t *collect) {
 }
 
 /* Shows this node's place and learns the places of the others. SPC_ENOMEM: some node has no room, and all learn it. */
-static int spc_collect_show(spc_collect_t *collect, uint64_t deadline_ns) {
+static int show_place(spc_collect_t *collect, uint64_t deadline_ns) {
     const spc_collect_place_shared_t mine = collect->places[collect->rank];
-    int status = spc_collect_phase(collect, NULL, &mine, sizeof(mine), NULL, deadline_ns);
+    int status = run_phase(collect, NULL, &mine, sizeof(mine), NULL, deadline_ns);
     bool room = true;
     if (status == SPC_EMISMATCH || status == SPC_ELOST || status == SPC_EFINISHED) {
         drop_untouched(collect); /* and no node ever will: this phase never completes */
@@ -231,8 +231,8 @@ static int spc_collect_show(spc_collect_t *collect, uint64_t deadline_ns) {
 }
 
 /* Waits until all nodes have done their work; then blocks are their owners' alone. */
-static int spc_collect_end(spc_collect_t *collect, uint64_t deadline_ns) {
-    int status = spc_collect_phase(collect, NULL, NULL, 0, NULL, deadline_ns);
+static int finish_work(spc_collect_t *collect, uint64_t deadline_ns) {
+    int status = run_phase(collect, NULL, NULL, 0, NULL, deadline_ns);
     if (status != SPC_OK) {
         return status;
     }
@@ -254,7 +254,7 @@ static int spc_collect_end(spc_collect_t *collect, uint64_t deadline_ns) {
 /* Gives its blocks back. From stage WORKING on others hold this node's block, and this node theirs. Each node releases
  * a block when it no longer uses it, and the last one gives it back. In stage SHOWING the others' blocks are not known;
  * a live node that leaves an operation there makes all others wait for it anyway. */
-static void spc_collect_drop(spc_collect_t *collect) {
+static void drop_blocks(spc_collect_t *collect) {
     const bool knows_others = collect->stage == SPC_COLLECT_WORKING || collect->stage == SPC_COLLECT_ENDING;
     for (uint32_t rank = 0; knows_others && rank < collect->size; rank++) {
         if (rank != collect->rank && collect->places[rank].result != 0) {
@@ -269,12 +269,12 @@ static void spc_collect_drop(spc_collect_t *collect) {
 }
 
 /* Element `element` of the memory that `rank` shows. */
-static const void *spc_collect_input_of(const spc_collect_t *collect, uint32_t rank, uint64_t element) {
+static const void *input_of(const spc_collect_t *collect, uint32_t rank, uint64_t element) {
     const uint64_t at = element * collect->element_bytes;
     return (const unsigned char *)spc_comm_address(collect->comm, collect->places[rank].input) + at;
 }
 
-static void *spc_collect_result_of(const spc_collect_t *collect, uint32_t rank, uint64_t element) {
+static void *result_of(const spc_collect_t *collect, uint32_t rank, uint64_t element) {
     const uint64_t at = element * collect->element_bytes;
     return (unsigned char *)spc_comm_address(collect->comm, collect->places[rank].result) + at;
 }
@@ -314,8 +314,8 @@ static int reduce_rest(spc_collect_t *collect, const spc_field_t *field, unsigne
     const uint64_t bytes = field->count * collect->element_bytes;
     memset(collect->work, 0, 8 * ((bytes + 7) / 8));
     memcpy(collect->work, input_at(collect, collect->done), bytes);
-    int status = spc_collect_phase(collect, field, collect->work, spc_fields_bytes(field, 1), collect->work,
-                                   deadline_ns);
+    int status =
+        run_phase(collect, field, collect->work, spc_fields_bytes(field, 1), collect->work, deadline_ns);
     if (status == SPC_OK && to != NULL) {
         memcpy(to, collect->work, bytes);
     }
@@ -332,14 +332,14 @@ static int reduce_piece(spc_collect_t *collect, uint64_t room, uint64_t deadline
     const spc_field_t field = {collect->call.type, (uint32_t)elements};
     unsigned char *to = wanted ? memory_at(collect, collect->done) : NULL;
     const uint64_t bytes = elements * collect->element_bytes;
-    const int status = bytes % 8 != 0 ? reduce_rest(collect, &field, to, deadline_ns)
-                                      : spc_collect_phase(collect, &field, input_at(collect, collect->done),
-                                                          bytes, to, deadline_ns);
+    const int status =
+        bytes % 8 != 0 ? reduce_rest(collect, &field, to, deadline_ns)
+                       : run_phase(collect, &field, input_at(collect, collect->done), bytes, to, deadline_ns);
     collect->done += status == SPC_OK ? elements : 0;
     return status;
 }
 
-static int spc_collect_run_tree(spc_collect_t *collect, uint64_t deadline_ns) {
+static int run_tree(spc_collect_t *collect, uint64_t deadline_ns) {
     const uint64_t room = spc_comm_scratch_bytes(collect->comm) / collect->element_bytes;
     int status = SPC_OK;
     do {
@@ -394,17 +394,17 @@ static void combine_piece(spc_collect_t *collect, uint64_t elements) {
             collect->sources[rank] =
                 (const unsigned char *)collect->sources[rank] + (at - collect->done) * collect->element_bytes;
         }
-        spc_collect_combine(collect, want.sources, lesser(want.end - at, collect->tile),
-                            memory_at(collect, at - collect->first));
+        combine_sources(collect, want.sources, lesser(want.end - at, collect->tile),
+                        memory_at(collect, at - collect->first));
     }
 }
 
-static int spc_collect_run_flat(spc_collect_t *collect, uint64_t deadline_ns) {
+static int run_flat(spc_collect_t *collect, uint64_t deadline_ns) {
     const uint64_t room = spc_comm_scratch_bytes(collect->comm) / collect->element_bytes;
     do {
         const uint64_t elements = lesser(collect->call.count - collect->done, room);
-        const int status = spc_collect_phase(collect, NULL, input_at(collect, collect->done),
-                                             elements * collect->element_bytes, NULL, deadline_ns);
+        const int status = run_phase(collect, NULL, input_at(collect, collect->done),
+                                     elements * collect->element_bytes, NULL, deadline_ns);
         if (status != SPC_OK) {
             return status;
         }
@@ -443,7 +443,7 @@ static slice_t own_slice(const spc_collect_t *collect) {
 /* Elements that only this node reads are not copied. */
 static void find_sources(const spc_collect_t *collect, uint64_t element) {
     for (uint32_t rank = 0; rank < collect->size; rank++) {
-        collect->sources[rank] = spc_collect_input_of(collect, rank, element);
+        collect->sources[rank] = input_of(collect, rank, element);
     }
     collect->sources[collect->rank] =
         (const unsigned char *)collect->call.input + element * collect->element_bytes;
@@ -457,12 +457,12 @@ static void combine_tile(spc_collect_t *collect, uint64_t element, uint64_t elem
         made_for = collect->call.root;
     }
     if (collect->places[made_for].result != 0) {
-        to = spc_collect_result_of(collect, made_for, element);
+        to = result_of(collect, made_for, element);
     }
-    spc_collect_combine(collect, collect->size, elements, to);
+    combine_sources(collect, collect->size, elements, to);
     for (uint32_t rank = 0; rank < collect->size; rank++) {
         if (rank != made_for && collect->places[rank].result != 0) {
-            memcpy(spc_collect_result_of(collect, rank, element), to, bytes);
+            memcpy(result_of(collect, rank, element), to, bytes);
         }
     }
 }
@@ -470,9 +470,9 @@ static void combine_tile(spc_collect_t *collect, uint64_t element, uint64_t elem
 static void scan_tile(spc_collect_t *collect, uint64_t element, uint64_t elements) {
     for (uint32_t rank = 0; rank < collect->size; rank++) {
         const bool wanted = collect->places[rank].result != 0;
-        collect->targets[rank] = wanted ? spc_collect_result_of(collect, rank, element) : NULL;
+        collect->targets[rank] = wanted ? result_of(collect, rank, element) : NULL;
     }
-    spc_collect_prefixes(collect, elements);
+    make_prefixes(collect, elements);
 }
 
 static void work(spc_collect_t *collect) {
@@ -480,30 +480,30 @@ static void work(spc_collect_t *collect) {
     for (uint64_t at = slice.first; at < slice.end; at += collect->tile) {
         const uint64_t elements = slice.end - at < collect->tile ? slice.end - at : collect->tile;
         find_sources(collect, at);
-        (spc_collect_is_prefix(&collect->call) ? scan_tile : combine_tile)(collect, at, elements);
+        (is_prefix(&collect->call) ? scan_tile : combine_tile)(collect, at, elements);
     }
     if (collect->call.operation == SPC_OPERATION_ARRAY_REDUCE_SCATTER) {
         collect->result = collect->call.memory;
     }
 }
 
-static int spc_collect_run_slices(spc_collect_t *collect, uint64_t deadline_ns) {
+static int run_slices(spc_collect_t *collect, uint64_t deadline_ns) {
     int status = SPC_OK;
     if (collect->stage == SPC_COLLECT_START) {
         const slice_t slice = own_slice(collect);
         const bool is_scattered = collect->call.operation == SPC_OPERATION_ARRAY_REDUCE_SCATTER;
-        spc_collect_prepare(collect, !is_scattered && spc_collect_has_result(&collect->call, collect->rank),
-                            slice.first, slice.end);
+        prepare_block(collect, !is_scattered && spc_collect_has_result(&collect->call, collect->rank),
+                      slice.first, slice.end);
         collect->stage = SPC_COLLECT_SHOWING;
     }
     if (collect->stage == SPC_COLLECT_SHOWING) {
-        status = spc_collect_show(collect, deadline_ns);
+        status = show_place(collect, deadline_ns);
     }
     if (collect->stage == SPC_COLLECT_WORKING && status == SPC_OK) {
         work(collect);
         collect->stage = SPC_COLLECT_ENDING;
     }
-    return status != SPC_OK ? status : spc_collect_end(collect, deadline_ns);
+    return status != SPC_OK ? status : finish_work(collect, deadline_ns);
 }
 
 /* ---- BINARY_SWAP */
@@ -548,15 +548,15 @@ static const void *held_by(const spc_collect_t *collect, uint32_t rank, uint32_t
     if (rank == collect->rank) {
         return (const unsigned char *)collect->call.input + element * collect->element_bytes;
     }
-    return spc_collect_input_of(collect, rank, element);
+    return input_of(collect, rank, element);
 }
 
 static void deliver(const spc_collect_t *collect, part_t part) {
     const uint64_t bytes = (part.end - part.first) * collect->element_bytes;
-    const void *from = spc_collect_result_of(collect, collect->rank, part.first);
+    const void *from = result_of(collect, collect->rank, part.first);
     for (uint32_t rank = 0; rank < collect->size; rank++) {
         if (rank != collect->rank && spc_collect_has_result(&collect->call, rank) && bytes != 0) {
-            memcpy(spc_collect_result_of(collect, rank, part.first), from, bytes);
+            memcpy(result_of(collect, rank, part.first), from, bytes);
         }
     }
 }
@@ -574,7 +574,7 @@ static void play(spc_collect_t *collect, uint32_t round, bool is_last) {
         const void *other = held_by(collect, turn.partner, round, at);
         collect->sources[0] = turn.is_left ? mine : other;
         collect->sources[1] = turn.is_left ? other : mine;
-        spc_collect_combine(collect, 2, elements, spc_collect_result_of(collect, collect->rank, at));
+        combine_sources(collect, 2, elements, result_of(collect, collect->rank, at));
         if (is_last) {
             deliver(collect, (part_t){at, at + elements});
         }
@@ -587,7 +587,7 @@ static void prepare(spc_collect_t *collect) {
     if (spc_tree_turn(collect->rank, 0, collect->size).role == SPC_TREE_EXCHANGES) {
         kept = part_of(collect, collect->rank, 1);
     }
-    spc_collect_prepare(collect, true, kept.first, kept.end);
+    prepare_block(collect, true, kept.first, kept.end);
     collect->stage = SPC_COLLECT_SHOWING;
 }
 
@@ -597,7 +597,7 @@ static int play_all(spc_collect_t *collect, uint64_t deadline_ns) {
     const uint32_t rounds = spc_tree_levels(collect->size);
     while (collect->done < rounds) {
         if (collect->done != 0) {
-            int status = spc_collect_phase(collect, NULL, NULL, 0, NULL, deadline_ns);
+            int status = run_phase(collect, NULL, NULL, 0, NULL, deadline_ns);
             if (status != SPC_OK) {
                 return status;
             }
@@ -609,18 +609,18 @@ static int play_all(spc_collect_t *collect, uint64_t deadline_ns) {
     return SPC_OK;
 }
 
-static int spc_collect_run_swap(spc_collect_t *collect, uint64_t deadline_ns) {
+static int run_swap(spc_collect_t *collect, uint64_t deadline_ns) {
     int status = SPC_OK;
     if (collect->stage == SPC_COLLECT_START) {
         prepare(collect);
     }
     if (collect->stage == SPC_COLLECT_SHOWING) {
-        status = spc_collect_show(collect, deadline_ns);
+        status = show_place(collect, deadline_ns);
     }
     if (collect->stage == SPC_COLLECT_WORKING && status == SPC_OK) {
         status = play_all(collect, deadline_ns);
     }
-    return status != SPC_OK ? status : spc_collect_end(collect, deadline_ns);
+    return status != SPC_OK ? status : finish_work(collect, deadline_ns);
 }
 
 /* ---- choice of the algorithm */
@@ -833,7 +833,7 @@ void spc_collect_destroy(spc_collect_t *collect) {
         return;
     }
     if (collect->places != NULL) {
-        spc_collect_drop(collect);
+        drop_blocks(collect);
     }
     free(collect->work);
     free(collect->sources);
@@ -860,13 +860,13 @@ int spc_collect_run(spc_collect_t *collect, uint64_t deadline_ns) {
     }
     switch (collect->call.algorithm) {
     case SPC_COLLECT_TREE:
-        return spc_collect_run_tree(collect, deadline_ns);
+        return run_tree(collect, deadline_ns);
     case SPC_COLLECT_FLAT:
-        return spc_collect_run_flat(collect, deadline_ns);
+        return run_flat(collect, deadline_ns);
     case SPC_COLLECT_SLICES:
-        return spc_collect_run_slices(collect, deadline_ns);
+        return run_slices(collect, deadline_ns);
     default:
-        return spc_collect_run_swap(collect, deadline_ns);
+        return run_swap(collect, deadline_ns);
     }
 }
 

@@ -62,23 +62,6 @@ int spc_comm_usable(const spc_comm_t *comm) {
     return spc_comm_check_usable(comm);
 }
 
-bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank) {
-    if (spc_node_has_ended(comm->node, spc_comm_member(comm, rank))) {
-        return true;
-    }
-    /* Pairs with close_split. */
-    return comm->area.left != NULL && atomic_load_explicit(&comm->area.left[rank], memory_order_acquire) != 0;
-}
-
-int spc_comm_blame(spc_comm_t *comm, uint32_t rank) {
-    if (spc_node_is_disconnected(comm->node)) {
-        return SPC_EDISCONNECTED;
-    }
-    atomic_store_explicit(&comm->culprit, (int32_t)rank, memory_order_relaxed);
-    bool died = spc_status_state(comm->node->status, spc_comm_member(comm, rank)) == SPC_NODE_DIED;
-    return died ? SPC_ELOST : SPC_EFINISHED;
-}
-
 int32_t spc_comm_lost_box(const spc_comm_t *comm) {
     const spc_node_t *node = comm->node;
     return atomic_load_explicit(&node->status->line[node->size].reason, memory_order_relaxed);
@@ -126,105 +109,6 @@ bool spc_comm_offset(const spc_comm_t *comm, const void *address, uint64_t bytes
 
 void *spc_comm_address(const spc_comm_t *comm, uint64_t offset) {
     return spc_segment_address(&comm->node->segment, offset);
-}
-
-/* ---- descriptions of long waits */
-
-static void describe(const spc_comm_t *comm, spc_board_kind_t kind, int32_t source, int32_t tag,
-                     spc_board_entry_t *entry) {
-    entry->kind = kind;
-    entry->communicator = comm->number;
-    entry->rank = comm->rank;
-    entry->size = comm->size;
-    entry->source = source;
-    entry->tag = tag;
-}
-
-static void need(const spc_comm_t *comm, uint32_t rank, spc_board_pair_t *pairs) {
-    pairs[spc_comm_member(comm, rank)].needed = rank + 1;
-}
-
-static void need_others(const spc_comm_t *comm, spc_board_pair_t *pairs) {
-    for (uint32_t rank = 0; rank < comm->size; rank++) {
-        if (rank != comm->rank) {
-            need(comm, rank, pairs);
-        }
-    }
-}
-
-static int32_t rank_of(const spc_comm_t *comm, int32_t member) {
-    return member < 0 || comm->rank_of == NULL ? member : comm->rank_of[member];
-}
-
-void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, spc_board_entry_t *entry,
-                             spc_board_pair_t *pairs) {
-    describe(comm, SPC_BOARD_RECEIVE, rank_of(comm, match->source), match->tag, entry);
-    if (match->source == SPC_ANY_SOURCE) {
-        need_others(comm, pairs);
-    } else {
-        need(comm, (uint32_t)entry->source, pairs);
-    }
-    entry->near_count = spc_inbox_near(comm->node->inbox, match, 0, &entry->near_source, &entry->near_tag);
-    entry->near_source = entry->near_count != 0 ? rank_of(comm, entry->near_source) : 0;
-    entry->flags &= ~(uint32_t)SPC_BOARD_ELSEWHERE;
-    if (entry->near_count == 0) {
-        entry->near_count = spc_inbox_near(comm->node->inbox, match, SPC_CONTEXT_KINDS, &entry->near_source,
-                                           &entry->near_tag);
-        entry->flags |= entry->near_count != 0 ? SPC_BOARD_ELSEWHERE : 0;
-    }
-}
-
-void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry) {
-    int32_t destination =
-        call->destination_count == 1 ? rank_of(comm, call->destinations[0]) : SPC_ANY_SOURCE;
-    describe(comm, SPC_BOARD_SEND, destination, call->tag, entry);
-    entry->phase =
-        spc_outbox_limit_for(comm->node->outbox, call->payload->meta_bytes + call->payload->data_bytes);
-}
-
-/* In a collective that moves data, after all have entered it: `source` has not sent its part; SPC_ANY_SOURCE: this
- * node's own data have no room. */
-void spc_comm_describe_gathering(const spc_comm_t *comm, int32_t source, int32_t tag,
-                                 spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    bool receives = source != SPC_ANY_SOURCE;
-    describe(comm, receives ? SPC_BOARD_GATHERING : SPC_BOARD_SEND, source, tag, entry);
-    if (receives) {
-        need(comm, (uint32_t)source, pairs);
-    }
-    memcpy(entry->call, &comm->pending.signature, sizeof(comm->pending.signature));
-}
-
-/* In spc_comm_create_group: `source` has not taken its part in it yet. */
-void spc_comm_describe_grouping(const spc_comm_t *comm, uint32_t source, spc_board_entry_t *entry,
-                                spc_board_pair_t *pairs) {
-    const spc_signature_t signature = {.operation = SPC_OPERATION_CREATE_GROUP};
-    describe(comm, SPC_BOARD_GATHERING, (int32_t)source, 0, entry);
-    need(comm, source, pairs);
-    memcpy(entry->call, &signature, sizeof(signature));
-}
-
-void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
-                               spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    const spc_awaited_t *awaited = &call->awaited[call->next];
-    describe(comm, SPC_BOARD_RECEIPT, (int32_t)awaited->rank, call->send->tag, entry);
-    need(comm, awaited->rank, pairs);
-    entry->flags |= call->content ? SPC_BOARD_RENDEZVOUS : 0;
-    entry->phase = awaited->number;
-    entry->lines_offset = spc_segment_offset(&comm->node->segment,
-                                             spc_receipts_row(comm->node->receipts, awaited->destination));
-}
-
-void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
-                             spc_board_entry_t *entry, spc_board_pair_t *pairs) {
-    spc_signature_t signature;
-    _Static_assert(sizeof(signature) == SPC_BOARD_CALL_BYTES, "a board has room for a signature");
-    describe(comm, kind, SPC_ANY_SOURCE, SPC_ANY_TAG, entry);
-    need_others(comm, pairs);
-    entry->phase = phase;
-    entry->lines_offset = spc_segment_offset(&comm->node->segment, spc_reduce_lines(comm->reduce, phase));
-    if (spc_reduce_signature(comm->reduce, phase, comm->rank, &signature)) {
-        memcpy(entry->call, &signature, sizeof(signature));
-    }
 }
 
 /* ---- a node that watches itself */
@@ -420,7 +304,7 @@ static uint64_t scratch_stride(const spc_config_t *config, uint64_t half_bytes) 
 }
 
 /* In the segment: a node's part of the scratch. */
-static uint64_t spc_comm_scratch_stride(const spc_config_t *config) {
+static uint64_t stride_of_run(const spc_config_t *config) {
     return scratch_stride(config, config->scratch_bytes);
 }
 
@@ -606,7 +490,7 @@ int spc_comm_plan(const spc_config_t *config, spc_segment_plan_t *plan) {
     SPC_PLAN(STATUS, spc_status_bytes(nodes + 1), 1);
     SPC_PLAN(EVENT, sizeof(spc_event_shared_t), nodes + 1);
     SPC_PLAN(REDUCE, spc_reduce_bytes(nodes, complete->fanin), 1);
-    SPC_PLAN(SCRATCH, spc_comm_scratch_stride(complete), nodes);
+    SPC_PLAN(SCRATCH, stride_of_run(complete), nodes);
     SPC_PLAN(COORDINATED, spc_coordinated_bytes(nodes), 1);
     SPC_PLAN(BOARD, spc_board_bytes(nodes), nodes);
     SPC_PLAN(NOTE, sizeof(spc_note_shared_t), nodes);
@@ -653,7 +537,7 @@ static void note_open(const spc_comm_t *comm, spc_note_kind_t kind, uint32_t cou
 }
 
 /* After the node has closed: counts fuzzy barriers and a cycle that are open. */
-static void spc_comm_note_left_open(const spc_comm_t *comm) {
+static void note_left_open(const spc_comm_t *comm) {
     bool in_cycle = spc_coordinated_is_open(comm->cycle.account);
     pthread_mutex_lock(&comm->node->lock);
     /* Acquire pairs with the release in fuzzy_leave. */
@@ -663,6 +547,14 @@ static void spc_comm_note_left_open(const spc_comm_t *comm) {
 }
 
 /* ---- life */
+
+#define START_NS 50000000 /* the latest start of a node in a perturbed run */
+
+/* Nodes begin at different times. */
+static void begin_late(spc_comm_t *comm) {
+    const uint64_t chosen = spc_comm_perturb_choose(comm, spc_comm_perturb_number(comm), SPC_ABOUT_BEFORE);
+    spc_comm_perturb_sleep(comm, chosen % 4 == 0 ? 0 : (chosen >> 16) % START_NS);
+}
 
 int spc_comm_create(const spc_comm_options_t *options, spc_comm_t **comm) {
     return spc_comm_create_within(NULL, options, comm);
@@ -693,8 +585,8 @@ int spc_comm_create_within(const spc_segment_t *segment, const spc_comm_options_
         made->area = spc_comm_area_of_run(&made->node->segment);
         status = spc_comm_attach(made);
     }
-    if (status == SPC_OK) {
-        spc_comm_perturb_start(made);
+    if (status == SPC_OK && spc_comm_is_perturbed(made)) {
+        begin_late(made);
     }
     if (status != SPC_OK) {
         spc_comm_destroy(made);
@@ -779,7 +671,7 @@ int spc_comm_close(spc_comm_t *comm, uint64_t deadline_ns) {
     }
     status = comm->number == 0 ? spc_node_close(comm->node, deadline_ns) : close_split(comm, deadline_ns);
     if (status != SPC_EINTERRUPTED) {
-        spc_comm_note_left_open(comm);
+        note_left_open(comm);
     }
     return status;
 }

@@ -9,24 +9,11 @@
 
 /* ---- one thread at a time ---- */
 
-bool spc_comm_enter(spc_comm_t *comm) {
-    uintptr_t nobody = 0;
-    uintptr_t self = spc_node_this_thread();
-    /* Acquire pairs with the release in leave: the last thread's changes to the reducer are visible. */
-    return atomic_compare_exchange_strong_explicit(&comm->collective, &nobody, self, memory_order_acquire,
-                                                   memory_order_relaxed)
-           || (nobody == self && !comm->waits);
-}
-
-void spc_comm_leave(spc_comm_t *comm) { /* pairs with enter */
-    atomic_store_explicit(&comm->collective, 0, memory_order_release);
-}
-
-typedef int spc_comm_inside_t(spc_comm_t *comm, void *call);
+typedef int inside_t(spc_comm_t *comm, void *call);
 
 /* A collective call that waits: spc_comm_check_callable, perturbed if the run is, and `inside(comm, call)` between
  * enter and leave. A refusal gives its status. */
-static int spc_comm_run_collective(spc_comm_t *comm, spc_comm_inside_t *inside, void *call) {
+static int run_collective(spc_comm_t *comm, inside_t *inside, void *call) {
     int passed = spc_comm_check_callable(comm);
     int status = spc_comm_perturb(comm, passed);
     if (status != SPC_OK) {
@@ -44,7 +31,7 @@ static int spc_comm_run_collective(spc_comm_t *comm, spc_comm_inside_t *inside, 
 }
 
 /* Polls a moment for the pending phase. True: it is complete. */
-static bool spc_comm_poll_phase(spc_comm_t *comm) {
+static bool poll_phase(spc_comm_t *comm) {
     bool complete = spc_reduce_test(comm->reduce, comm->pending.phase);
     uint32_t polls = atomic_load_explicit(&comm->node->polls, memory_order_relaxed);
     for (uint32_t i = 0; i < polls && !complete; i++) {
@@ -64,15 +51,6 @@ typedef struct collective_call {
     void *result;
     uint64_t deadline_ns;
 } collective_call_t;
-
-void spc_comm_settle_fuzzy(spc_comm_t *comm) {
-    /* Acquire pairs with the release in fuzzy_leave; barriers are only opened by the thread that is inside. */
-    if (atomic_load_explicit(&comm->fuzzy_open, memory_order_acquire) != 0) {
-        pthread_mutex_lock(&comm->fuzzy_lock);
-        spc_fuzzy_settle(&comm->fuzzy);
-        pthread_mutex_unlock(&comm->fuzzy_lock);
-    }
-}
 
 /* Starts the operation, or continues the one that was left. */
 static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
@@ -96,13 +74,13 @@ static int start_or_resume(spc_comm_t *comm, const collective_call_t *call) {
 
 /* Its halves, after enter and before leave: starts an operation, or continues the same one that was left; waits until
  * all have entered it; returns its status. After the last half the caller ends it: pending.entered = false. */
-static int spc_comm_start_phase(spc_comm_t *comm, const spc_signature_t *signature, const void *value,
-                                uint64_t length_bytes) {
+static int start_phase(spc_comm_t *comm, const spc_signature_t *signature, const void *value,
+                       uint64_t length_bytes) {
     const collective_call_t call = {signature, NULL, value, length_bytes, NULL, SPC_NO_DEADLINE};
     return start_or_resume(comm, &call);
 }
 
-static int spc_comm_outcome(spc_comm_t *comm) {
+static int outcome_of_phase(spc_comm_t *comm) {
     atomic_store_explicit(&comm->last_phase, comm->pending.phase, memory_order_relaxed);
     return spc_reduce_finish(comm->reduce, comm->pending.phase, NULL, 0);
 }
@@ -137,12 +115,25 @@ static int doomed_phase(spc_node_wait_t *wait) {
     return doom_of_phase(wait->owner, *phase);
 }
 
+void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
+                             spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    spc_signature_t signature;
+    _Static_assert(sizeof(signature) == SPC_BOARD_CALL_BYTES, "a board has room for a signature");
+    spc_comm_describe(comm, kind, SPC_ANY_SOURCE, SPC_ANY_TAG, entry);
+    spc_comm_need_others(comm, pairs);
+    entry->phase = phase;
+    entry->lines_offset = spc_segment_offset(&comm->node->segment, spc_reduce_lines(comm->reduce, phase));
+    if (spc_reduce_signature(comm->reduce, phase, comm->rank, &signature)) {
+        memcpy(entry->call, &signature, sizeof(signature));
+    }
+}
+
 static void describe_phase(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     const uint64_t *phase = wait->argument;
     spc_comm_describe_phase(wait->owner, SPC_BOARD_PHASE, *phase, entry, pairs);
 }
 
-static int spc_comm_wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
+static int wait_for_phase(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) {
     if (spc_reduce_test(comm->reduce, phase)) {
         return SPC_OK;
     }
@@ -160,7 +151,7 @@ static int collect_inside(spc_comm_t *comm, void *argument) {
     int status = start_or_resume(comm, call);
     if (status == SPC_OK) {
         comm->waits = true;
-        status = spc_comm_wait_for_phase(comm, comm->pending.phase, call->deadline_ns);
+        status = wait_for_phase(comm, comm->pending.phase, call->deadline_ns);
         comm->waits = false;
     }
     return status == SPC_OK ? finish(comm, call) : status;
@@ -175,7 +166,7 @@ int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signatur
 int spc_comm_collective(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
                         const void *value, uint64_t length_bytes, void *result, uint64_t deadline_ns) {
     collective_call_t call = {signature, fields, value, length_bytes, result, deadline_ns};
-    return spc_comm_run_collective(comm, collect_inside, &call);
+    return run_collective(comm, collect_inside, &call);
 }
 
 int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,
@@ -193,7 +184,7 @@ int spc_comm_collective_poll(spc_comm_t *comm, const spc_signature_t *signature,
         spc_comm_leave(comm);
         return status;
     }
-    if (!spc_comm_poll_phase(comm)) {
+    if (!poll_phase(comm)) {
         return SPC_EAGAIN; /* still inside: this thread's spc_comm_collective continues */
     }
     status = finish(comm, &call);
@@ -222,15 +213,6 @@ bool spc_comm_mismatch(const spc_comm_t *comm, uint32_t rank, spc_signature_t *s
 /* Phases of different communicators are different operations. Not 0. */
 static uint64_t key_of(const spc_comm_t *comm, uint64_t phase) {
     return phase * SPC_COMMUNICATORS_MAX + comm->number;
-}
-
-void spc_comm_forget_call(const spc_comm_t *comm) {
-    spc_note_t note;
-    if (spc_note_read(comm->node->notes, SPC_NOTE_CALL, &note)
-        && note.key % SPC_COMMUNICATORS_MAX == comm->number) {
-        note.key = 0;
-        spc_note_write(comm->node->notes, SPC_NOTE_CALL, &note);
-    }
 }
 
 #define LOOK_NS UINT64_C(200000) /* interval between two looks for another node's note */
@@ -356,7 +338,7 @@ int spc_comm_fuzzy_wait(spc_comm_t *comm, uint64_t phase, uint64_t deadline_ns) 
     if (status == SPC_OK && spc_coordinated_is_open(comm->cycle.account)) {
         return SPC_ECYCLE;
     }
-    status = status != SPC_OK ? status : spc_comm_wait_for_phase(comm, phase, deadline_ns);
+    status = status != SPC_OK ? status : wait_for_phase(comm, phase, deadline_ns);
     return status == SPC_OK ? fuzzy_leave(comm, phase) : status;
 }
 
@@ -382,11 +364,11 @@ enum { /* the route of a payload */
        SPC_WAY_FAILURE, /* there is none; the reason follows the part */
 };
 
-static inline bool spc_gathering_is_for_each(const spc_gathering_t *call) {
+static bool is_for_each(const spc_gathering_t *call) {
     return call->operation == SPC_OPERATION_DATA_SCATTER || call->operation == SPC_OPERATION_DATA_ALLTOALL;
 }
 
-static inline bool spc_gathering_gives(const spc_gathering_t *call, uint32_t from, uint32_t to) {
+static bool gives(const spc_gathering_t *call, uint32_t from, uint32_t to) {
     switch (call->operation) {
     case SPC_OPERATION_DATA_BCAST:
     case SPC_OPERATION_DATA_SCATTER:
@@ -398,21 +380,19 @@ static inline bool spc_gathering_gives(const spc_gathering_t *call, uint32_t fro
     }
 }
 
-static inline bool spc_gathering_gives_to_others(const spc_comm_t *comm, const spc_gathering_t *call) {
+static bool gives_to_others(const spc_comm_t *comm, const spc_gathering_t *call) {
     return comm->size > 1
-           && (spc_gathering_gives(call, comm->rank, call->root)
-               || spc_gathering_gives(call, comm->rank, comm->rank == 0 ? 1 : 0));
+           && (gives(call, comm->rank, call->root) || gives(call, comm->rank, comm->rank == 0 ? 1 : 0));
 }
 
-static inline uint32_t spc_gathering_messages(const spc_comm_t *comm, const spc_gathering_t *call) {
+static uint32_t count_messages(const spc_comm_t *comm, const spc_gathering_t *call) {
     bool from_one =
         call->operation == SPC_OPERATION_DATA_BCAST || call->operation == SPC_OPERATION_DATA_SCATTER;
     return from_one ? 1 : comm->size;
 }
 
-static inline spc_message_t *spc_gathering_message(const spc_comm_t *comm, const spc_gathering_t *call,
-                                                   uint32_t rank) {
-    return &call->messages[spc_gathering_messages(comm, call) == 1 ? 0 : rank];
+static spc_message_t *message_from(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t rank) {
+    return &call->messages[count_messages(comm, call) == 1 ? 0 : rank];
 }
 
 #define TAG_BIT UINT64_C(0x40000000)
@@ -449,12 +429,11 @@ typedef struct part {
 _Static_assert(sizeof(part_t) == 24, "part_t lies in shared memory");
 
 /* Lists the receivers of this node's payload, as ranks of the segment; returns how many. */
-static uint32_t spc_gathering_members(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number,
-                                      int32_t members[]) {
+static uint32_t find_receivers(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number,
+                               int32_t members[]) {
     uint32_t count = 0;
     for (uint32_t rank = 0; rank < comm->size; rank++) {
-        if (spc_gathering_gives(call, comm->rank, rank)
-            && (!spc_gathering_is_for_each(call) || rank == number)) {
+        if (gives(call, comm->rank, rank) && (!is_for_each(call) || rank == number)) {
             members[count++] = (int32_t)spc_comm_member(comm, rank);
         }
     }
@@ -485,7 +464,7 @@ static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t n
     if (status != SPC_OK) {
         return false;
     }
-    part->receivers = spc_gathering_members(comm, call, number, members);
+    part->receivers = find_receivers(comm, call, number, members);
     spc_payload_fill(&call->payloads[number], part->receivers, spc_block_payload(block));
     give_away(node, block, members, part->receivers);
     part->offset = spc_segment_offset(&node->segment, block);
@@ -494,11 +473,11 @@ static bool fill_block(const spc_comm_t *comm, spc_gathering_t *call, uint32_t n
 }
 
 /* Frees the blocks of a phase that did not match, or never will be complete: no receiver takes them. */
-static void spc_gathering_take_back(const spc_comm_t *comm, spc_gathering_t *call) {
+static void take_back(const spc_comm_t *comm, spc_gathering_t *call) {
     int32_t members[SPC_NODES_MAX];
     for (uint32_t number = 0; number < call->payload_count; number++) {
         spc_block_shared_t *block = call->slots[number].block;
-        uint32_t count = block != NULL ? spc_gathering_members(comm, call, number, members) : 0;
+        uint32_t count = block != NULL ? find_receivers(comm, call, number, members) : 0;
         for (uint32_t i = 0; i < count; i++) {
             spc_block_unpin(block, (uint32_t)members[i]);
         }
@@ -524,8 +503,7 @@ static part_t describe_part(const spc_comm_t *comm, spc_gathering_t *call, uint3
     part_t part = {.length_bytes = payload->meta_bytes + payload->data_bytes,
                    .meta_bytes = payload->meta_bytes,
                    .format = payload->format};
-    bool is_given = spc_gathering_is_for_each(call) ? spc_gathering_gives(call, comm->rank, number)
-                                                    : spc_gathering_gives_to_others(comm, call);
+    bool is_given = is_for_each(call) ? gives(call, comm->rank, number) : gives_to_others(comm, call);
     if (!is_given) {
         part.way = SPC_WAY_NOTHING;
     } else if (part.length_bytes <= SHORT_BYTES && part.length_bytes <= room) {
@@ -540,18 +518,18 @@ static part_t describe_part(const spc_comm_t *comm, spc_gathering_t *call, uint3
 
 /* Before the phase. Chooses the route of each payload, copies long ones into blocks, and writes the contribution into
  * SPC_GATHERING_TOLD_BYTES: returns how many bytes. Without room for the parts it is empty, and all go as messages. */
-static uint64_t spc_gathering_tell(const spc_comm_t *comm, spc_gathering_t *call, unsigned char *told) {
+static uint64_t publish_parts(const spc_comm_t *comm, spc_gathering_t *call, unsigned char *told) {
     uint64_t room = comm->area.scratch_bytes < SPC_GATHERING_TOLD_BYTES ? comm->area.scratch_bytes
                                                                         : SPC_GATHERING_TOLD_BYTES;
     uint64_t at = call->payload_count * sizeof(part_t);
-    if (call->failure != NULL && spc_gathering_gives_to_others(comm, call)) {
+    if (call->failure != NULL && gives_to_others(comm, call)) {
         return tell_failure(call, room, told);
     }
     for (uint32_t i = 0; i < call->payload_count; i++) {
         if (call->payload_count * sizeof(part_t) > room) {
-            bool is_own = spc_gathering_is_for_each(call) && i == comm->rank;
+            bool is_own = is_for_each(call) && i == comm->rank;
             call->slots[i].way =
-                is_own || !spc_gathering_gives_to_others(comm, call) ? SPC_WAY_NOTHING : SPC_WAY_BY_MESSAGE;
+                is_own || !gives_to_others(comm, call) ? SPC_WAY_NOTHING : SPC_WAY_BY_MESSAGE;
             at = 0;
             continue;
         }
@@ -605,7 +583,7 @@ static part_t find_part(const spc_comm_t *comm, const spc_gathering_t *call, uin
     }
     memcpy(&part, told, sizeof(part));
     *bytes = (const unsigned char *)told + sizeof(part);
-    if (!spc_gathering_is_for_each(call) || part.way == SPC_WAY_FAILURE) {
+    if (!is_for_each(call) || part.way == SPC_WAY_FAILURE) {
         return part;
     }
     *bytes = (const unsigned char *)told + comm->size * sizeof(part);
@@ -618,10 +596,10 @@ static part_t find_part(const spc_comm_t *comm, const spc_gathering_t *call, uin
 }
 
 /* After a phase that matched: takes the message from `rank`, or notes that it is awaited. */
-static void spc_gathering_hear(const spc_comm_t *comm, spc_gathering_t *call, uint32_t rank) {
+static void hear(const spc_comm_t *comm, spc_gathering_t *call, uint32_t rank) {
     const unsigned char *bytes = NULL;
     const part_t part = find_part(comm, call, rank, &bytes);
-    spc_message_t *message = spc_gathering_message(comm, call, rank);
+    spc_message_t *message = message_from(comm, call, rank);
     if (part.way == SPC_WAY_BY_MESSAGE) {
         call->slots[rank].awaited = true;
         call->missing++;
@@ -644,11 +622,10 @@ static void spc_gathering_hear(const spc_comm_t *comm, spc_gathering_t *call, ui
 /* ---- entering */
 
 static bool is_valid(const spc_comm_t *comm, const spc_gathering_t *call) {
-    uint32_t count = spc_gathering_is_for_each(call) ? comm->size : 1;
+    uint32_t count = is_for_each(call) ? comm->size : 1;
     return call->operation >= SPC_OPERATION_DATA_BCAST && call->operation <= SPC_OPERATION_DATA_ALLTOALL
            && call->root < comm->size && (call->payload_count == 0 || call->payload_count == count)
-           && (call->payload_count != 0 || call->failure != NULL
-               || !spc_gathering_gives_to_others(comm, call));
+           && (call->payload_count != 0 || call->failure != NULL || !gives_to_others(comm, call));
 }
 
 static int prepare(const spc_comm_t *comm, spc_gathering_t *call) {
@@ -656,7 +633,7 @@ static int prepare(const spc_comm_t *comm, spc_gathering_t *call) {
         return SPC_EINVAL;
     }
     call->failed = -1;
-    const uint32_t messages = spc_gathering_messages(comm, call);
+    const uint32_t messages = count_messages(comm, call);
     if (call->slots == NULL) {
         call->slots = comm->size <= SPC_GATHERING_FEW ? call->few : calloc(comm->size, sizeof(*call->slots));
     }
@@ -673,12 +650,12 @@ static int enter_first(spc_comm_t *comm, spc_gathering_t *call, const spc_signat
     if (status != SPC_OK) {
         return status;
     }
-    uint64_t length = spc_gathering_tell(comm, call, told);
-    status = spc_comm_start_phase(comm, signature, told, length);
+    uint64_t length = publish_parts(comm, call, told);
+    status = start_phase(comm, signature, told, length);
     if (status == SPC_OK) {
         call->stage = ENTERED;
     } else {
-        spc_gathering_take_back(comm, call);
+        take_back(comm, call);
     }
     return status;
 }
@@ -695,19 +672,19 @@ static int enter_phase(spc_comm_t *comm, spc_gathering_t *call) {
     if (call->stage == OVER || !spc_comm_is_pending(comm)) {
         return SPC_EINVAL;
     }
-    return spc_comm_start_phase(comm, &signature, NULL, 0);
+    return start_phase(comm, &signature, NULL, 0);
 }
 
 /* After all nodes have entered. */
 static int leave_phase(spc_comm_t *comm, spc_gathering_t *call) {
-    int status = spc_comm_outcome(comm);
+    int status = outcome_of_phase(comm);
     if (status != SPC_OK) {
-        spc_gathering_take_back(comm, call);
+        take_back(comm, call);
         return status;
     }
     for (uint32_t rank = 0; rank < comm->size; rank++) {
-        if (spc_gathering_gives(call, rank, comm->rank)) {
-            spc_gathering_hear(comm, call, rank);
+        if (gives(call, rank, comm->rank)) {
+            hear(comm, call, rank);
         }
     }
     call->stage = MOVING;
@@ -723,7 +700,7 @@ static int32_t tag_of(const spc_comm_t *comm) {
 static int send_payload(const spc_comm_t *comm, const spc_gathering_t *call, uint32_t number) {
     int32_t members[SPC_NODES_MAX];
     spc_send_call_t send = {.destinations = members,
-                            .destination_count = spc_gathering_members(comm, call, number, members),
+                            .destination_count = find_receivers(comm, call, number, members),
                             .context = spc_comm_context(comm, SPC_CONTEXT_INTERNAL),
                             .tag = tag_of(comm),
                             .payload = &call->payloads[number]};
@@ -753,7 +730,7 @@ static void take_rest(const spc_comm_t *comm, spc_gathering_t *call) {
         if (!call->slots[rank].awaited) {
             continue;
         }
-        spc_message_t *message = spc_gathering_message(comm, call, rank);
+        spc_message_t *message = message_from(comm, call, rank);
         match.source = (int32_t)spc_comm_member(comm, rank);
         int status = spc_inbox_take(node->inbox, &match, message);
         if (status != SPC_EAGAIN) {
@@ -797,6 +774,18 @@ static int doomed_move(spc_node_wait_t *wait) {
     return status;
 }
 
+/* In a collective that moves data, after all have entered it: `source` has not sent its part; SPC_ANY_SOURCE: this
+ * node's own data have no room. */
+static void describe_gathering(const spc_comm_t *comm, int32_t source, int32_t tag, spc_board_entry_t *entry,
+                               spc_board_pair_t *pairs) {
+    bool receives = source != SPC_ANY_SOURCE;
+    spc_comm_describe(comm, receives ? SPC_BOARD_GATHERING : SPC_BOARD_SEND, source, tag, entry);
+    if (receives) {
+        spc_comm_need(comm, (uint32_t)source, pairs);
+    }
+    memcpy(entry->call, &comm->pending.signature, sizeof(comm->pending.signature));
+}
+
 static void describe_move(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     const spc_comm_t *comm = wait->owner;
     const spc_gathering_t *call = wait->argument;
@@ -804,7 +793,7 @@ static void describe_move(const spc_node_wait_t *wait, spc_board_entry_t *entry,
     for (uint32_t rank = 0; rank < comm->size && source == SPC_ANY_SOURCE; rank++) {
         source = call->slots[rank].awaited ? (int32_t)rank : SPC_ANY_SOURCE;
     }
-    spc_comm_describe_gathering(comm, source, tag_of(comm), entry, pairs);
+    describe_gathering(comm, source, tag_of(comm), entry, pairs);
 }
 
 static int move(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns) {
@@ -831,9 +820,9 @@ static int conclude(spc_comm_t *comm, spc_gathering_t *call, int status) {
 static int wait_inside(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns) {
     int status = SPC_OK;
     if (call->stage == ENTERED) {
-        status = spc_comm_wait_for_phase(comm, comm->pending.phase, deadline_ns);
+        status = wait_for_phase(comm, comm->pending.phase, deadline_ns);
         if (status == SPC_ELOST || status == SPC_EFINISHED) {
-            spc_gathering_take_back(comm, call); /* some node has not arrived, and never will */
+            take_back(comm, call); /* some node has not arrived, and never will */
         }
         if (status == SPC_OK && (status = leave_phase(comm, call)) != SPC_OK) {
             return conclude(comm, call, status);
@@ -860,7 +849,7 @@ static int gather_inside(spc_comm_t *comm, void *argument) {
 
 int spc_comm_gathering(spc_comm_t *comm, spc_gathering_t *call, uint64_t deadline_ns) {
     timed_call_t timed = {call, deadline_ns};
-    return spc_comm_run_collective(comm, gather_inside, &timed);
+    return run_collective(comm, gather_inside, &timed);
 }
 
 int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
@@ -874,7 +863,7 @@ int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
     status = enter_phase(comm, call);
     if (status == SPC_OK) {
         if (call->stage == ENTERED) {
-            status = spc_comm_poll_phase(comm) ? leave_phase(comm, call) : SPC_EAGAIN;
+            status = poll_phase(comm) ? leave_phase(comm, call) : SPC_EAGAIN;
         }
         if (status == SPC_EAGAIN || (status == SPC_OK && !has_moved(comm, call))) {
             return SPC_EAGAIN; /* still inside: this thread's spc_comm_gathering continues */
@@ -886,7 +875,7 @@ int spc_comm_gathering_poll(spc_comm_t *comm, spc_gathering_t *call) {
 }
 
 void spc_comm_gathering_end(spc_comm_t *comm, spc_gathering_t *call) {
-    for (uint32_t i = 0; call->messages != NULL && i < spc_gathering_messages(comm, call); i++) {
+    for (uint32_t i = 0; call->messages != NULL && i < count_messages(comm, call); i++) {
         spc_message_release(comm, &call->messages[i]);
     }
     if (call->slots != call->few) {

@@ -27,7 +27,43 @@ static inline bool spc_comm_is_perturbed(const spc_comm_t *comm) {
     return (comm->config->perturb & SPC_PERTURB_SCHEDULE) != 0;
 }
 
-void spc_comm_perturb_before(spc_comm_t *comm);
+/* ---- choices */
+
+/* The subject of a choice: one call makes several. */
+enum {
+    SPC_ABOUT_PACE = 1,
+    SPC_ABOUT_BEFORE,
+    SPC_ABOUT_AFTER,
+    SPC_ABOUT_BLINDNESS,
+    SPC_ABOUT_LINGERING,
+    SPC_ABOUT_SOURCE = 256, /* and one more for each source */
+};
+
+enum { SPC_LIVELY_CALLS = 1024 }; /* after these, long runs continue with few delays */
+
+/* A number for this call, from which its choices follow. */
+static inline uint64_t spc_comm_perturb_number(spc_comm_t *comm) {
+    /* Relaxed: only choices follow from it. */
+    return atomic_fetch_add_explicit(&comm->node->perturbed_calls, 1, memory_order_relaxed);
+}
+
+uint64_t spc_comm_perturb_choose(const spc_comm_t *comm, uint64_t number, uint32_t about);
+
+/* ---- delays */
+
+static inline void spc_comm_perturb_sleep(const spc_comm_t *comm, uint64_t duration_ns) {
+    _Atomic uint32_t nobody_wakes = 0;
+    spc_platform_sleep(comm->config->features, &nobody_wakes, 0, duration_ns);
+}
+
+/* Sleeps, yields or does nothing, with a number of its own. */
+void spc_comm_perturb_delay(spc_comm_t *comm, uint32_t about);
+
+static inline void spc_comm_perturb_before(spc_comm_t *comm) {
+    if (spc_comm_is_perturbed(comm)) {
+        spc_comm_perturb_delay(comm, SPC_ABOUT_BEFORE);
+    }
+}
 
 /* The status of check_callable, in a call that may take its time: SPC_PERTURBED becomes SPC_OK, after a delay. Another
  * status stays. */
@@ -40,24 +76,16 @@ static inline int spc_comm_perturb(spc_comm_t *comm, int status) {
 }
 
 /* Called after such a call has done its work. */
-void spc_comm_perturb_after(spc_comm_t *comm);
+static inline void spc_comm_perturb_after(spc_comm_t *comm) {
+    if (spc_comm_is_perturbed(comm)) {
+        spc_comm_perturb_delay(comm, SPC_ABOUT_AFTER);
+    }
+}
 
 /* In a call that never waits: true if it must find nothing this time. */
-bool spc_comm_perturb_blinds(spc_comm_t *comm);
-
-/* Called when a node joins: nodes begin at different times. */
-void spc_comm_perturb_start(spc_comm_t *comm);
-
-/* ---- receives from ANY */
-
-/* A number for this call, from which its choices follow. */
-uint64_t spc_comm_perturb_number(spc_comm_t *comm);
-
-/* This call's preference for that sender: it takes from the sender with the highest one. Never 0. */
-uint64_t spc_comm_perturb_liking(const spc_comm_t *comm, uint64_t number, uint32_t rank);
-
-/* The sleep once the first message is there, so that other senders may be chosen; 0: none. */
-uint64_t spc_comm_perturb_lingering_ns(const spc_comm_t *comm, uint64_t number);
-void spc_comm_perturb_sleep(const spc_comm_t *comm, uint64_t duration_ns);
+static inline bool spc_comm_perturb_blinds(spc_comm_t *comm) {
+    return spc_comm_is_perturbed(comm)
+           && spc_comm_perturb_choose(comm, spc_comm_perturb_number(comm), SPC_ABOUT_BLINDNESS) % 4 == 0;
+}
 
 #endif

@@ -119,11 +119,24 @@ static inline const spc_note_shared_t *spc_comm_notes(const spc_comm_t *comm, ui
 }
 
 /* Whether `rank` has ended, or closed this communicator. */
-bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank);
+static inline bool spc_comm_has_left(const spc_comm_t *comm, uint32_t rank) {
+    if (spc_node_has_ended(comm->node, spc_comm_member(comm, rank))) {
+        return true;
+    }
+    /* Pairs with close_split. */
+    return comm->area.left != NULL && atomic_load_explicit(&comm->area.left[rank], memory_order_acquire) != 0;
+}
 
 /* Records that `rank` made a call fail; returns the status to return. SPC_EDISCONNECTED if the connection to a box is
  * lost: `rank` has ended because of that. */
-int spc_comm_blame(spc_comm_t *comm, uint32_t rank);
+static inline int spc_comm_blame(spc_comm_t *comm, uint32_t rank) {
+    if (spc_node_is_disconnected(comm->node)) {
+        return SPC_EDISCONNECTED;
+    }
+    atomic_store_explicit(&comm->culprit, (int32_t)rank, memory_order_relaxed);
+    bool died = spc_status_state(comm->node->status, spc_comm_member(comm, rank)) == SPC_NODE_DIED;
+    return died ? SPC_ELOST : SPC_EFINISHED;
+}
 
 /* The context of its messages of this kind. */
 static inline uint16_t spc_comm_context(const spc_comm_t *comm, uint16_t kind) {
@@ -191,8 +204,22 @@ typedef struct spc_synchronous_call {
 /* Whether the message has been taken. Without the lock. */
 bool spc_comm_is_taken(const spc_comm_t *comm, const spc_awaited_t *awaited);
 
-/* Checks a receive, and determines its match for the inbox; or SPC_PERTURBED. */
-int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match);
+/* Checks a receive, and determines its match for the inbox; or SPC_PERTURBED. Inline, because every receive begins with
+ * it. */
+static inline int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind,
+                                 spc_match_t *match) {
+    if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
+        return SPC_ERANK;
+    }
+    match->source = source;
+    match->tag = tag;
+    match->context = spc_comm_context(comm, kind);
+    match->posted = NULL;
+    if (comm->members != NULL && source != SPC_ANY_SOURCE) {
+        match->source = (int32_t)comm->members[source];
+    }
+    return spc_comm_check_callable(comm);
+}
 
 /* For spc_node_wait_t.doomed: whether a message that matches may still come. */
 int spc_comm_doomed_match(spc_comm_t *comm, const spc_match_t *match);
@@ -205,19 +232,36 @@ static inline int spc_comm_name_source(const spc_comm_t *comm, int status, spc_m
     return status;
 }
 
-/* With the node's lock: no note of a former communicator of this number is taken for one of this one. */
-void spc_comm_forget_call(const spc_comm_t *comm);
+/* ---- descriptions of waits: for spc_node_wait_t.describe, with the node's lock ---- */
 
-/* ---- descriptions of waits ---- */
+static inline void spc_comm_describe(const spc_comm_t *comm, spc_board_kind_t kind, int32_t source,
+                                     int32_t tag, spc_board_entry_t *entry) {
+    entry->kind = kind;
+    entry->communicator = comm->number;
+    entry->rank = comm->rank;
+    entry->size = comm->size;
+    entry->source = source;
+    entry->tag = tag;
+}
 
-/* For spc_node_wait_t.describe: with the node's lock. */
+static inline void spc_comm_need(const spc_comm_t *comm, uint32_t rank, spc_board_pair_t *pairs) {
+    pairs[spc_comm_member(comm, rank)].needed = rank + 1;
+}
+
+static inline void spc_comm_need_others(const spc_comm_t *comm, spc_board_pair_t *pairs) {
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        if (rank != comm->rank) {
+            spc_comm_need(comm, rank, pairs);
+        }
+    }
+}
+
+static inline int32_t spc_comm_rank_of(const spc_comm_t *comm, int32_t member) {
+    return member < 0 || comm->rank_of == NULL ? member : comm->rank_of[member];
+}
+
 void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, spc_board_entry_t *entry,
                              spc_board_pair_t *pairs);
-void spc_comm_describe_send(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry);
-void spc_comm_describe_gathering(const spc_comm_t *comm, int32_t source, int32_t tag,
-                                 spc_board_entry_t *entry, spc_board_pair_t *pairs);
-void spc_comm_describe_grouping(const spc_comm_t *comm, uint32_t source, spc_board_entry_t *entry,
-                                spc_board_pair_t *pairs);
 void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
                                spc_board_entry_t *entry, spc_board_pair_t *pairs);
 void spc_comm_describe_phase(const spc_comm_t *comm, spc_board_kind_t kind, uint64_t phase,
@@ -230,12 +274,29 @@ static inline bool spc_comm_is_pending(const spc_comm_t *comm) {
 }
 
 /* Before a phase is entered: settles open fuzzy barriers whose bank it may need. */
-void spc_comm_settle_fuzzy(spc_comm_t *comm);
+static inline void spc_comm_settle_fuzzy(spc_comm_t *comm) {
+    /* Acquire pairs with the release in fuzzy_leave; barriers are only opened by the thread that is inside. */
+    if (atomic_load_explicit(&comm->fuzzy_open, memory_order_acquire) != 0) {
+        pthread_mutex_lock(&comm->fuzzy_lock);
+        spc_fuzzy_settle(&comm->fuzzy);
+        pthread_mutex_unlock(&comm->fuzzy_lock);
+    }
+}
 
 /* True if this thread may continue: it has entered now, or was inside already (after a poll that was not over). False
  * in functions that a wait of this thread calls. */
-bool spc_comm_enter(spc_comm_t *comm);
-void spc_comm_leave(spc_comm_t *comm);
+static inline bool spc_comm_enter(spc_comm_t *comm) {
+    uintptr_t nobody = 0;
+    uintptr_t self = spc_node_this_thread();
+    /* Acquire pairs with the release in leave: the last thread's changes to the reducer are visible. */
+    return atomic_compare_exchange_strong_explicit(&comm->collective, &nobody, self, memory_order_acquire,
+                                                   memory_order_relaxed)
+           || (nobody == self && !comm->waits);
+}
+
+static inline void spc_comm_leave(spc_comm_t *comm) { /* pairs with enter */
+    atomic_store_explicit(&comm->collective, 0, memory_order_release);
+}
 
 /* spc_comm_collective, after enter and before leave. */
 int spc_comm_collective_inside(spc_comm_t *comm, const spc_signature_t *signature, const spc_field_t *fields,

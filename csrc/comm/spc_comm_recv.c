@@ -75,6 +75,24 @@ int spc_comm_doomed_match(spc_comm_t *comm, const spc_match_t *match) {
     return spc_comm_has_left(comm, source) ? spc_comm_blame(comm, source) : SPC_OK;
 }
 
+void spc_comm_describe_match(const spc_comm_t *comm, const spc_match_t *match, spc_board_entry_t *entry,
+                             spc_board_pair_t *pairs) {
+    spc_comm_describe(comm, SPC_BOARD_RECEIVE, spc_comm_rank_of(comm, match->source), match->tag, entry);
+    if (match->source == SPC_ANY_SOURCE) {
+        spc_comm_need_others(comm, pairs);
+    } else {
+        spc_comm_need(comm, (uint32_t)entry->source, pairs);
+    }
+    entry->near_count = spc_inbox_near(comm->node->inbox, match, 0, &entry->near_source, &entry->near_tag);
+    entry->near_source = entry->near_count != 0 ? spc_comm_rank_of(comm, entry->near_source) : 0;
+    entry->flags &= ~(uint32_t)SPC_BOARD_ELSEWHERE;
+    if (entry->near_count == 0) {
+        entry->near_count = spc_inbox_near(comm->node->inbox, match, SPC_CONTEXT_KINDS, &entry->near_source,
+                                           &entry->near_tag);
+        entry->flags |= entry->near_count != 0 ? SPC_BOARD_ELSEWHERE : 0;
+    }
+}
+
 /* The argument of a receive and of a probe begins with its match, where the source is a rank of the segment. */
 static int doomed_by_source(spc_node_wait_t *wait) {
     return spc_comm_doomed_match(wait->owner, wait->argument);
@@ -96,29 +114,9 @@ static int wait_until(spc_comm_t *comm, bool (*test)(spc_node_wait_t *wait), voi
     return spc_node_test_or_wait(&wait, deadline_ns);
 }
 
-/* SPC_PERTURBED: the perturber has a part in the receive. Inline, because every receive begins with it. */
-static inline int find_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind,
-                             spc_match_t *match) {
-    if (source != SPC_ANY_SOURCE && (uint32_t)source >= comm->size) {
-        return SPC_ERANK;
-    }
-    match->source = source;
-    match->tag = tag;
-    match->context = spc_comm_context(comm, kind);
-    match->posted = NULL;
-    if (comm->members != NULL && source != SPC_ANY_SOURCE) {
-        match->source = (int32_t)comm->members[source];
-    }
-    return spc_comm_check_callable(comm);
-}
-
-int spc_comm_match(const spc_comm_t *comm, int32_t source, int32_t tag, uint16_t kind, spc_match_t *match) {
-    return find_match(comm, source, tag, kind, match);
-}
-
 static inline int prepare(const spc_comm_t *comm, uint16_t kind, int32_t source, int32_t tag,
                           spc_recv_call_t *call) {
-    const int status = find_match(comm, source, tag, kind, &call->match);
+    const int status = spc_comm_match(comm, source, tag, kind, &call->match);
     call->perturbed = status == SPC_PERTURBED;
     return call->perturbed ? SPC_OK : status;
 }
@@ -142,7 +140,7 @@ static int choose_source(spc_comm_t *comm, const shuffled_call_t *call, spc_matc
         if (spc_inbox_peek(comm->node->inbox, &one, &source, &tag, &length) != SPC_OK) {
             continue;
         }
-        uint64_t liking = spc_comm_perturb_liking(comm, call->number, rank);
+        uint64_t liking = spc_comm_perturb_choose(comm, call->number, SPC_ABOUT_SOURCE + rank) | 1;
         if (liking > best) {
             best = liking;
             *match = one;
@@ -185,12 +183,21 @@ static bool test_arrived(spc_node_wait_t *wait) {
     return wait->status != SPC_EAGAIN;
 }
 
+#define LINGERING_NS 2000000 /* the longest */
+
+/* The sleep once the first message is there, so that other senders may be chosen; 0: none. */
+static uint64_t lingering_ns(const spc_comm_t *comm, uint64_t number) {
+    const uint64_t chosen = spc_comm_perturb_choose(comm, number, SPC_ABOUT_LINGERING);
+    const bool lively = number < SPC_LIVELY_CALLS;
+    return chosen % (lively ? 2 : 32) != 0 ? 0 : 1 + (chosen >> 16) % LINGERING_NS;
+}
+
 /* Once the first message has come, waits for others that might be chosen instead. */
 static int linger(spc_comm_t *comm, shuffled_call_t *call, uint64_t deadline_ns) {
     if (!spc_comm_is_perturbed(comm) || call->recv.match.source != SPC_ANY_SOURCE) {
         return SPC_OK;
     }
-    const uint64_t duration_ns = spc_comm_perturb_lingering_ns(comm, call->number);
+    const uint64_t duration_ns = lingering_ns(comm, call->number);
     if (duration_ns == 0) {
         return SPC_OK;
     }
@@ -249,7 +256,7 @@ static inline int try_to_take(spc_comm_t *comm, const spc_recv_call_t *call, uin
 int spc_comm_try_recv(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag,
                       spc_message_t *message) {
     spc_recv_call_t call = {.message = message};
-    int status = find_match(comm, source, tag, context, &call.match);
+    int status = spc_comm_match(comm, source, tag, context, &call.match);
     if (status == SPC_OK) {
         status = try_to_take(comm, &call, 1);
     } else if (status == SPC_PERTURBED) {
@@ -414,7 +421,7 @@ static void give_found(const spc_comm_t *comm, const probe_call_t *call, int32_t
 int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, uint64_t deadline_ns,
                    int32_t *found_source, int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
-    int status = spc_comm_perturb(comm, find_match(comm, source, tag, context, &call.match));
+    int status = spc_comm_perturb(comm, spc_comm_match(comm, source, tag, context, &call.match));
     if (status != SPC_OK) {
         return status;
     }
@@ -428,7 +435,7 @@ int spc_comm_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t t
 int spc_comm_try_probe(spc_comm_t *comm, uint16_t context, int32_t source, int32_t tag, int32_t *found_source,
                        int32_t *found_tag, uint64_t *length_bytes) {
     probe_call_t call = {.source = 0};
-    int status = find_match(comm, source, tag, context, &call.match);
+    int status = spc_comm_match(comm, source, tag, context, &call.match);
     if (status == SPC_PERTURBED) {
         status = spc_comm_perturb_blinds(comm) ? SPC_EAGAIN : SPC_OK;
     }

@@ -271,9 +271,17 @@ static bool test_send(spc_node_wait_t *wait) {
     return wait->status != SPC_EAGAIN;
 }
 
+static void describe_message(const spc_comm_t *comm, const spc_send_call_t *call, spc_board_entry_t *entry) {
+    int32_t destination =
+        call->destination_count == 1 ? spc_comm_rank_of(comm, call->destinations[0]) : SPC_ANY_SOURCE;
+    spc_comm_describe(comm, SPC_BOARD_SEND, destination, call->tag, entry);
+    entry->phase =
+        spc_outbox_limit_for(comm->node->outbox, call->payload->meta_bytes + call->payload->data_bytes);
+}
+
 static void describe_send(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     (void)pairs; /* the queued messages show whose progress it needs */
-    spc_comm_describe_send(wait->owner, wait->argument, entry);
+    describe_message(wait->owner, wait->argument, entry);
 }
 
 /* ---- sends that wait for the receiver */
@@ -352,6 +360,17 @@ static int doomed_synchronous(spc_node_wait_t *wait) {
     return spc_comm_has_left(comm, rank) ? spc_comm_blame(comm, rank) : SPC_OK;
 }
 
+void spc_comm_describe_receipt(const spc_comm_t *comm, const spc_synchronous_call_t *call,
+                               spc_board_entry_t *entry, spc_board_pair_t *pairs) {
+    const spc_awaited_t *awaited = &call->awaited[call->next];
+    spc_comm_describe(comm, SPC_BOARD_RECEIPT, (int32_t)awaited->rank, call->send->tag, entry);
+    spc_comm_need(comm, awaited->rank, pairs);
+    entry->flags |= call->content ? SPC_BOARD_RENDEZVOUS : 0;
+    entry->phase = awaited->number;
+    entry->lines_offset = spc_segment_offset(&comm->node->segment,
+                                             spc_receipts_row(comm->node->receipts, awaited->destination));
+}
+
 /* A receipt that is given while this node sleeps is visible only to a reader of its bit: the board names the
  * receipt. */
 static void describe_synchronous(const spc_node_wait_t *wait, spc_board_entry_t *entry,
@@ -360,7 +379,7 @@ static void describe_synchronous(const spc_node_wait_t *wait, spc_board_entry_t 
     if (call->sent && call->next < call->count) {
         spc_comm_describe_receipt(wait->owner, call, entry, pairs);
     } else {
-        spc_comm_describe_send(wait->owner, call->send, entry);
+        describe_message(wait->owner, call->send, entry);
     }
 }
 

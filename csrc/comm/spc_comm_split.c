@@ -19,7 +19,7 @@
 /* ---- making: the number */
 
 /* With the lock: frees the reserved number, which the members have not agreed on. */
-static void spc_making_give_back(spc_comm_t *comm, spc_splitting_t *splitting) {
+static void give_back_number(spc_comm_t *comm, spc_splitting_t *splitting) {
     if (splitting->reserved != 0 && splitting->reserved < SPC_COMMUNICATORS_MAX) {
         spc_numbers_give_back(comm->node->numbers, splitting->reserved);
     }
@@ -29,7 +29,7 @@ static void spc_making_give_back(spc_comm_t *comm, spc_splitting_t *splitting) {
 /* ---- making: the memory, of which the first member of a box takes care */
 
 /* That member, as a rank of the parent. */
-static uint32_t spc_making_first_here(const spc_comm_t *comm, const spc_splitting_t *splitting) {
+static uint32_t find_first_here(const spc_comm_t *comm, const spc_splitting_t *splitting) {
     uint32_t i = 0;
     while (!spc_comm_is_here(comm, splitting->members[i])) {
         i++;
@@ -38,8 +38,8 @@ static uint32_t spc_making_first_here(const spc_comm_t *comm, const spc_splittin
 }
 
 /* The members in this box, as ranks of the parent. */
-static uint32_t spc_making_members_here(const spc_comm_t *comm, const spc_splitting_t *splitting,
-                                        int32_t ranks[SPC_NODES_MAX]) {
+static uint32_t find_members_here(const spc_comm_t *comm, const spc_splitting_t *splitting,
+                                  int32_t ranks[SPC_NODES_MAX]) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < splitting->size; i++) {
         if (spc_comm_is_here(comm, splitting->members[i])) {
@@ -52,7 +52,7 @@ static uint32_t spc_making_members_here(const spc_comm_t *comm, const spc_splitt
 /* Receivers of the block: the members in this box, as ranks of the segment, and the gateway. */
 static uint32_t find_receivers(const spc_comm_t *comm, const spc_splitting_t *splitting,
                                int32_t receivers[SPC_NODES_MAX + 1]) {
-    uint32_t count = spc_making_members_here(comm, splitting, receivers);
+    uint32_t count = find_members_here(comm, splitting, receivers);
     for (uint32_t i = 0; i < count; i++) {
         receivers[i] = (int32_t)spc_comm_member(comm, (uint32_t)receivers[i]);
     }
@@ -63,9 +63,9 @@ static uint32_t find_receivers(const spc_comm_t *comm, const spc_splitting_t *sp
 }
 
 /* The message that brings the memory, without its content. */
-static spc_payload_t spc_making_payload(const spc_comm_t *comm, const spc_splitting_t *splitting) {
+static spc_payload_t describe_memory(const spc_comm_t *comm, const spc_splitting_t *splitting) {
     int32_t here[SPC_NODES_MAX];
-    const bool spans = spc_making_members_here(comm, splitting, here) != splitting->size;
+    const bool spans = find_members_here(comm, splitting, here) != splitting->size;
     return (spc_payload_t){.format = SPC_FORMAT_RAW,
                            .meta_bytes = spans ? (uint16_t)spc_comm_table_bytes(splitting->size) : 0,
                            .data_bytes = spc_comm_area_bytes(comm->config, splitting->size)};
@@ -80,8 +80,8 @@ static void write_table(const spc_comm_t *comm, const spc_splitting_t *splitting
 }
 
 /* Writes it. Needs no lock. */
-static void spc_making_fill(const spc_comm_t *comm, const spc_splitting_t *splitting,
-                            const spc_payload_t *payload, spc_block_shared_t *block) {
+static void fill_memory(const spc_comm_t *comm, const spc_splitting_t *splitting,
+                        const spc_payload_t *payload, spc_block_shared_t *block) {
     memset(spc_block_payload(block), 0, payload->meta_bytes + payload->data_bytes);
     if (payload->meta_bytes != 0) {
         write_table(comm, splitting, spc_block_payload(block));
@@ -90,8 +90,8 @@ static void spc_making_fill(const spc_comm_t *comm, const spc_splitting_t *split
 
 /* With the lock: sends the filled block to the members here, and to the gateway if it is to know them. SPC_ENOMEM.
  * Straight through the outbox, which knows ranks of the segment: a send would copy the zeros. */
-static int spc_making_send_block(spc_comm_t *comm, const spc_splitting_t *splitting,
-                                 const spc_payload_t *payload, spc_block_shared_t *block) {
+static int hand_out_block(spc_comm_t *comm, const spc_splitting_t *splitting, const spc_payload_t *payload,
+                          spc_block_shared_t *block) {
     int32_t receivers[SPC_NODES_MAX + 1];
     const uint32_t count = find_receivers(comm, splitting, receivers);
     return spc_outbox_send_block(comm->node->outbox, receivers, count,
@@ -100,7 +100,7 @@ static int spc_making_send_block(spc_comm_t *comm, const spc_splitting_t *splitt
 }
 
 /* The message has come: it is moved to splitting->block. One without a block reports that there is no room. */
-static void spc_making_take_block(spc_splitting_t *splitting, spc_message_t *message) {
+static void keep_block(spc_splitting_t *splitting, spc_message_t *message) {
     spc_message_move(&splitting->block, message);
     message->handle = NULL; /* releasing it does nothing */
     splitting->received = true;
@@ -124,11 +124,22 @@ static int make_tables(spc_comm_t *part, const spc_comm_t *parent, const spc_spl
     return SPC_OK;
 }
 
+/* With the lock: no note of a former communicator of this number is taken for one of this one. Notes have the keys of
+ * spc_comm_collective.c. */
+static void forget_call(const spc_comm_t *comm) {
+    spc_note_t note;
+    if (spc_note_read(comm->node->notes, SPC_NOTE_CALL, &note)
+        && note.key % SPC_COMMUNICATORS_MAX == comm->number) {
+        note.key = 0;
+        spc_note_write(comm->node->notes, SPC_NOTE_CALL, &note);
+    }
+}
+
 static void take_number(spc_comm_t *part) {
     spc_node_t *node = part->node;
     pthread_mutex_lock(&node->lock);
     spc_numbers_note_made(node->numbers, part->number, part->size);
-    spc_comm_forget_call(part);
+    forget_call(part);
     pthread_mutex_unlock(&node->lock);
 }
 
@@ -161,21 +172,21 @@ static int make_half(spc_comm_t *parent, spc_splitting_t *splitting, spc_comm_t 
 
 static int make_nothing(spc_comm_t *comm, spc_splitting_t *splitting) {
     pthread_mutex_lock(&comm->node->lock);
-    spc_making_give_back(comm, splitting);
+    give_back_number(comm, splitting);
     pthread_mutex_unlock(&comm->node->lock);
     return splitting->memory;
 }
 
 /* Makes this node's half, which then has the block; or nothing, because this node belongs to no part or there is no
  * room: the status says so. Without the lock. */
-static int spc_making_part(spc_comm_t *parent, spc_splitting_t *splitting, spc_comm_t **part) {
+static int make_part(spc_comm_t *parent, spc_splitting_t *splitting, spc_comm_t **part) {
     *part = NULL;
     return splitting->size == 0 || splitting->memory != SPC_OK ? make_nothing(parent, splitting)
                                                                : make_half(parent, splitting, part);
 }
 
 /* Frees what the making still has, and zeroes it. */
-static void spc_making_settle(spc_comm_t *comm, spc_splitting_t *splitting) {
+static void settle(spc_comm_t *comm, spc_splitting_t *splitting) {
     if (splitting->received) {
         spc_message_release(comm, &splitting->block);
     }
@@ -233,7 +244,7 @@ static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t numbe
     pthread_mutex_lock(&node->lock);
     spc_outbox_flush(node->outbox);
     (void)spc_inbox_drain(node->inbox); /* last messages that make numbers free */
-    spc_making_give_back(comm, splitting);
+    give_back_number(comm, splitting);
     splitting->reserved = spc_numbers_reserve(node->numbers, number != 0 ? number : node->numbers->next);
     splitting->generation = node->numbers->generation;
     spc_node_unlock(node);
@@ -242,7 +253,7 @@ static void reserve(spc_comm_t *comm, spc_splitting_t *splitting, uint32_t numbe
 /* No node will send this one a message with the number that it has reserved. */
 static void forget_number(spc_comm_t *comm, spc_splitting_t *splitting) {
     pthread_mutex_lock(&comm->node->lock);
-    spc_making_give_back(comm, splitting);
+    give_back_number(comm, splitting);
     pthread_mutex_unlock(&comm->node->lock);
 }
 
@@ -359,9 +370,9 @@ static int send_block(spc_comm_t *comm, const spc_splitting_t *splitting, const 
     if (status != SPC_OK) {
         return status;
     }
-    spc_making_fill(comm, splitting, payload, block);
+    fill_memory(comm, splitting, payload, block);
     pthread_mutex_lock(&node->lock);
-    status = spc_making_send_block(comm, splitting, payload, block);
+    status = hand_out_block(comm, splitting, payload, block);
     pthread_mutex_unlock(&node->lock);
     return status;
 }
@@ -369,19 +380,19 @@ static int send_block(spc_comm_t *comm, const spc_splitting_t *splitting, const 
 /* Called by the first member in this box. If there is no room, an empty message reports it to the others. */
 static int announce_memory(spc_comm_t *comm, const spc_splitting_t *splitting, uint64_t deadline_ns) {
     int32_t members[SPC_NODES_MAX];
-    const spc_payload_t payload = spc_making_payload(comm, splitting);
+    const spc_payload_t payload = describe_memory(comm, splitting);
     const spc_payload_t nothing = {.format = SPC_FORMAT_RAW};
     if (send_block(comm, splitting, &payload) == SPC_OK) {
         return SPC_OK;
     }
-    const uint32_t count = spc_making_members_here(comm, splitting, members);
+    const uint32_t count = find_members_here(comm, splitting, members);
     return spc_comm_send(comm, members, count, SPC_CONTEXT_INTERNAL, (int32_t)splitting->number, &nothing,
                          deadline_ns);
 }
 
 /* Receives into splitting->block, once; splitting->memory records whether there was room. */
 static int receive_memory(spc_comm_t *comm, spc_splitting_t *splitting, uint64_t deadline_ns) {
-    const uint32_t first = spc_making_first_here(comm, splitting);
+    const uint32_t first = find_first_here(comm, splitting);
     if (first == comm->rank && !splitting->announced) {
         int status = announce_memory(comm, splitting, deadline_ns);
         if (status != SPC_OK) {
@@ -393,7 +404,7 @@ static int receive_memory(spc_comm_t *comm, spc_splitting_t *splitting, uint64_t
     int status = spc_comm_recv(comm, SPC_CONTEXT_INTERNAL, (int32_t)first, (int32_t)splitting->number,
                                deadline_ns, &message);
     if (status == SPC_OK) {
-        spc_making_take_block(splitting, &message);
+        keep_block(splitting, &message);
     }
     return status;
 }
@@ -432,10 +443,10 @@ static int split_inside(spc_comm_t *comm, split_call_t *call, uint64_t deadline_
         status = confirm_split(comm, splitting, call->color, deadline_ns);
     }
     if (status == SPC_OK) {
-        status = spc_making_part(comm, splitting, part);
+        status = make_part(comm, splitting, part);
     }
     if (!may_go_on(status)) {
-        spc_making_settle(comm, splitting);
+        settle(comm, splitting);
     }
     return status;
 }
@@ -488,9 +499,18 @@ static int doomed_offer(spc_node_wait_t *wait) {
                : status;
 }
 
+/* In spc_comm_create_group: `source` has not taken its part in it yet. */
+static void describe_grouping(const spc_comm_t *comm, uint32_t source, spc_board_entry_t *entry,
+                              spc_board_pair_t *pairs) {
+    const spc_signature_t signature = {.operation = SPC_OPERATION_CREATE_GROUP};
+    spc_comm_describe(comm, SPC_BOARD_GATHERING, (int32_t)source, 0, entry);
+    spc_comm_need(comm, source, pairs);
+    memcpy(entry->call, &signature, sizeof(signature));
+}
+
 static void describe_offer(const spc_node_wait_t *wait, spc_board_entry_t *entry, spc_board_pair_t *pairs) {
     const offer_wait_t *call = wait->argument;
-    spc_comm_describe_grouping(wait->owner, call->source, entry, pairs);
+    describe_grouping(wait->owner, call->source, entry, pairs);
 }
 
 static int recv_offer(spc_comm_t *comm, const spc_grouping_t *grouping, uint32_t source, spc_offer_t *offer,
@@ -641,7 +661,7 @@ static int group_inside(spc_comm_t *comm, spc_grouping_t *grouping, uint64_t dea
     if (status == SPC_OK && comm->config->boxes > 1) {
         status = confirm_group(comm, grouping, deadline_ns);
     }
-    return status == SPC_OK ? spc_making_part(comm, splitting, made) : status;
+    return status == SPC_OK ? make_part(comm, splitting, made) : status;
 }
 
 int spc_comm_create_group(spc_comm_t *comm, const uint32_t *members, uint32_t count, uint32_t tag,
@@ -663,7 +683,7 @@ int spc_comm_create_group(spc_comm_t *comm, const uint32_t *members, uint32_t co
         comm->groupings = grouping;
         pthread_mutex_unlock(&comm->node->lock);
     } else {
-        spc_making_settle(comm, &grouping->splitting);
+        settle(comm, &grouping->splitting);
         free(grouping);
     }
     return status;
@@ -764,18 +784,18 @@ static void read_message(const spc_message_t *message, void *to, size_t bytes) {
 static void send_memory(spc_duplicate_t *duplicate) {
     spc_comm_t *comm = duplicate->comm;
     const spc_splitting_t *splitting = &duplicate->splitting;
-    const spc_payload_t payload = spc_making_payload(comm, splitting);
+    const spc_payload_t payload = describe_memory(comm, splitting);
     const spc_payload_t nothing = {.format = SPC_FORMAT_RAW};
     spc_outbox_t *outbox = comm->node->outbox;
     spc_block_shared_t *block;
     int status = spc_outbox_take_block(outbox, payload.meta_bytes + payload.data_bytes, &block);
     if (status == SPC_OK) {
-        spc_making_fill(comm, splitting, &payload, block);
-        status = spc_making_send_block(comm, splitting, &payload, block);
+        fill_memory(comm, splitting, &payload, block);
+        status = hand_out_block(comm, splitting, &payload, block);
     }
     if (status != SPC_OK) {
         int32_t members[SPC_NODES_MAX];
-        const uint32_t count = spc_making_members_here(comm, splitting, members);
+        const uint32_t count = find_members_here(comm, splitting, members);
         for (uint32_t i = 0; i < count; i++) {
             members[i] = (int32_t)spc_comm_member(comm, (uint32_t)members[i]);
         }
@@ -787,7 +807,7 @@ static void send_memory(spc_duplicate_t *duplicate) {
 
 static void begin_memory(spc_duplicate_t *duplicate) {
     spc_splitting_t *splitting = &duplicate->splitting;
-    const uint32_t first = spc_making_first_here(duplicate->comm, splitting);
+    const uint32_t first = find_first_here(duplicate->comm, splitting);
     splitting->number = splitting->reserved;
     duplicate->stage = MEMORY;
     if (first == duplicate->comm->rank) {
@@ -830,7 +850,7 @@ static void fill_offer(const spc_duplicate_t *duplicate, offer_t *offer) {
 static void try_number(spc_duplicate_t *duplicate, uint32_t number) {
     spc_splitting_t *splitting = &duplicate->splitting;
     if (number != 0 && number != splitting->reserved) {
-        spc_making_give_back(duplicate->comm, splitting);
+        give_back_number(duplicate->comm, splitting);
         splitting->reserved =
             spc_numbers_take(duplicate->comm->node->numbers, number) ? number : splitting->reserved;
     }
@@ -838,7 +858,7 @@ static void try_number(spc_duplicate_t *duplicate, uint32_t number) {
 }
 
 static void give_up(spc_duplicate_t *duplicate) {
-    spc_making_give_back(duplicate->comm, &duplicate->splitting);
+    give_back_number(duplicate->comm, &duplicate->splitting);
     duplicate->status = SPC_ELIMIT;
 }
 
@@ -963,7 +983,7 @@ static void take_number_message(spc_duplicate_t *duplicate, const spc_message_t 
 }
 
 static void take_memory(spc_duplicate_t *duplicate, spc_message_t *message) {
-    spc_making_take_block(&duplicate->splitting, message);
+    keep_block(&duplicate->splitting, message);
     if (duplicate->comm->config->boxes > 1) {
         begin_confirmation(duplicate);
     }
@@ -1071,7 +1091,7 @@ spc_request_t *spc_duplicate_request(spc_duplicate_t *duplicate) {
 int spc_duplicate_finish(spc_duplicate_t *duplicate, spc_comm_t **made) {
     *made = NULL;
     return duplicate->status != SPC_OK ? duplicate->status
-                                       : spc_making_part(duplicate->comm, &duplicate->splitting, made);
+                                       : make_part(duplicate->comm, &duplicate->splitting, made);
 }
 
 /* The number of one that is not done stays reserved: the others may still agree on it. */
@@ -1080,6 +1100,6 @@ void spc_duplicate_end(spc_duplicate_t *duplicate) {
         return;
     }
     spc_request_end(&duplicate->request);
-    spc_making_settle(duplicate->comm, &duplicate->splitting);
+    settle(duplicate->comm, &duplicate->splitting);
     free(duplicate);
 }
