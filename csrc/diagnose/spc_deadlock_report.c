@@ -26,12 +26,12 @@ static void spc_call_text_write_number(int32_t number, FILE *out) {
     }
 }
 
-void spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out) {
+int spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out) {
     uint32_t count = 0;
     for (uint32_t rank = 0; rank < nodes; rank++) {
         count += chosen[rank];
     }
-    fprintf(out, count == 1 ? "%s " : "%ss ", word);
+    int written = fprintf(out, count == 1 ? "%s " : "%ss ", word);
     const char *between = "";
     for (uint32_t rank = 0; rank < nodes; rank++) {
         uint32_t end = rank;
@@ -39,11 +39,12 @@ void spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t no
             end++;
         }
         if (end > rank) {
-            fprintf(out, end > rank + 1 ? "%s%u-%u" : "%s%u", between, rank, end - 1);
+            written += fprintf(out, end > rank + 1 ? "%s%u-%u" : "%s%u", between, rank, end - 1);
             between = ", ";
             rank = end;
         }
     }
+    return written;
 }
 
 /* ---- texts of calls: reductions */
@@ -1252,12 +1253,47 @@ static uint64_t waited_s(const spc_waits_t *waits) {
     return now_ns > since_ns ? (now_ns - since_ns) / UINT64_C(1000000000) : 0;
 }
 
+/* A board may change while it is read, for its node wakes now and then and sleeps again: then it is read again. */
+enum {
+    TRIES = 100,
+    REST_NS = 100000,
+};
+
+static bool read_patiently(const spc_segment_t *segment, uint32_t rank, spc_waits_t *waits) {
+    bool *needed = &waits->needed[(uint64_t)rank * waits->nodes];
+    for (int i = 0; i < TRIES; i++) {
+        if (spc_waits_read_board(segment, rank, &waits->entry[rank], needed)) {
+            return true;
+        }
+        spc_clock_sleep_ns(REST_NS);
+    }
+    return false;
+}
+
+/* Called after a look that has proven a deadlock. SPC_OK; SPC_EAGAIN: no board could be read; SPC_ENOMEM. */
+static int read_waits(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits) {
+    uint32_t nodes = segment->config->nodes;
+    int status = spc_waits_create(nodes, waits);
+    if (status != SPC_OK) {
+        return status;
+    }
+    for (uint32_t rank = 0; rank < nodes; rank++) {
+        waits->known[rank] = spc_deadlock_has(deadlock, rank) && read_patiently(segment, rank, waits);
+        waits->known_count += waits->known[rank];
+    }
+    if (waits->known_count == 0) {
+        spc_waits_free(waits);
+        return SPC_EAGAIN;
+    }
+    return SPC_OK;
+}
+
 char *spc_deadlock_report_text(const spc_segment_t *segment, const spc_deadlock_t *found, uint64_t least_s,
                                size_t *bytes) {
     spc_deadlock_report_options_t options = {0};
     spc_waits_t waits;
     char *text = NULL;
-    if (spc_waits_read(segment, found, &waits) != SPC_OK) {
+    if (read_waits(segment, found, &waits) != SPC_OK) {
         return NULL; /* the nodes wait on: the next look finds them again */
     }
     options.waited_s = least_s != 0 ? waited_s(&waits) : 0;

@@ -3,14 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/spc_clock.h"
 #include "base/spc_error.h"
 #include "reduce/spc_reduce.h"
-
-enum {
-    TRIES = 100, /* at reading a board whose node is just waking, */
-    REST_NS = 100000,
-};
 
 bool spc_waits_read_board(const spc_segment_t *segment, uint32_t rank, spc_board_entry_t *entry,
                           bool needed[]) {
@@ -31,17 +25,6 @@ bool spc_waits_read_board(const spc_segment_t *segment, uint32_t rank, spc_board
     return spc_board_stuck(board) == stuck;
 }
 
-static bool read_patiently(const spc_segment_t *segment, uint32_t rank, spc_waits_t *waits) {
-    bool *needed = &waits->needed[(uint64_t)rank * waits->nodes];
-    for (int i = 0; i < TRIES; i++) {
-        if (spc_waits_read_board(segment, rank, &waits->entry[rank], needed)) {
-            return true;
-        }
-        spc_clock_sleep_ns(REST_NS);
-    }
-    return false;
-}
-
 int spc_waits_create(uint32_t nodes, spc_waits_t *waits) {
     *waits = (spc_waits_t){.nodes = nodes,
                            .known = calloc(nodes, sizeof *waits->known),
@@ -50,23 +33,6 @@ int spc_waits_create(uint32_t nodes, spc_waits_t *waits) {
     if (waits->known == NULL || waits->entry == NULL || waits->needed == NULL) {
         spc_waits_free(waits);
         return SPC_ENOMEM;
-    }
-    return SPC_OK;
-}
-
-int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits) {
-    uint32_t nodes = segment->config->nodes;
-    int status = spc_waits_create(nodes, waits);
-    if (status != SPC_OK) {
-        return status;
-    }
-    for (uint32_t rank = 0; rank < nodes; rank++) {
-        waits->known[rank] = spc_deadlock_has(deadlock, rank) && read_patiently(segment, rank, waits);
-        waits->known_count += waits->known[rank];
-    }
-    if (waits->known_count == 0) {
-        spc_waits_free(waits);
-        return SPC_EAGAIN;
     }
     return SPC_OK;
 }

@@ -2,8 +2,7 @@
 /*
  * spc_waits: waits of the nodes that are proven to wait for ever, copied from their status boards.
  *
- * For reports (spc_deadlock_report). A board may change while it is read, for its node wakes now and then and sleeps
- * again: then it is read again. Private to the caller; 937 bytes a node, and a byte for each pair.
+ * For reports (spc_deadlock_report). Private to the caller; 937 bytes a node, and a byte for each pair.
  */
 #ifndef SPC_WAITS_H
 #define SPC_WAITS_H
@@ -11,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "diagnose/spc_deadlock.h"
 #include "segment/spc_board.h"
 #include "segment/spc_segment.h"
 
@@ -31,8 +29,6 @@ int spc_waits_create(uint32_t nodes, spc_waits_t *waits);
 bool spc_waits_read_board(const spc_segment_t *segment, uint32_t rank, spc_board_entry_t *entry,
                           bool needed[]);
 
-/* Called after a look that has proven a deadlock. SPC_OK; SPC_EAGAIN: no board could be read; SPC_ENOMEM. */
-int spc_waits_read(const spc_segment_t *segment, const spc_deadlock_t *deadlock, spc_waits_t *waits);
 void spc_waits_free(spc_waits_t *waits);
 
 /* Whether this node waits for that one. For SEND: whether that node keeps messages of this one, beyond its share. */

@@ -12,6 +12,7 @@
 #include "base/spc_cgroup.h"
 #include "base/spc_error.h"
 #include "base/spc_process.h"
+#include "diagnose/spc_deadlock_report.h"
 
 enum { SPC_TEXT_KEPT = 1 << 20 };
 
@@ -106,7 +107,9 @@ int spc_failures_code(const spc_failures_t *failures) {
 
 /* ---- words */
 
-static uint32_t how_many(const spc_failures_t *failures, spc_failures_chosen_t chosen, const void *argument) {
+typedef bool chosen_t(const spc_failures_t *failures, uint32_t rank, const void *argument);
+
+static uint32_t how_many(const spc_failures_t *failures, chosen_t chosen, const void *argument) {
     uint32_t found = 0;
     for (uint32_t rank = 0; rank < failures->nodes; rank++) {
         found += chosen(failures, rank, argument);
@@ -114,23 +117,13 @@ static uint32_t how_many(const spc_failures_t *failures, spc_failures_chosen_t c
     return found;
 }
 
-int spc_failures_write_ranks(const spc_failures_t *failures, spc_failures_chosen_t chosen,
-                             const void *argument, FILE *out) {
-    bool several = how_many(failures, chosen, argument) > 1;
-    int written = fprintf(out, several ? "nodes " : "node ");
-    const char *between = "";
+/* "node 3", "nodes 0-2, 5": those that are chosen; returns the number of characters. */
+static int write_ranks(const spc_failures_t *failures, chosen_t choose, const void *argument, FILE *out) {
+    bool chosen[SPC_NODES_MAX];
     for (uint32_t rank = 0; rank < failures->nodes; rank++) {
-        uint32_t end = rank;
-        while (end < failures->nodes && chosen(failures, end, argument)) {
-            end++;
-        }
-        if (end > rank) {
-            written += fprintf(out, end > rank + 1 ? "%s%u-%u" : "%s%u", between, rank, end - 1);
-            between = ", ";
-            rank = end;
-        }
+        chosen[rank] = choose(failures, rank, argument);
     }
-    return written;
+    return spc_call_text_write_ranks("node", chosen, failures->nodes, out);
 }
 
 static void write_failure(const spc_failures_t *failures, FILE *out) {
@@ -196,7 +189,7 @@ static void write_victims(const spc_failures_t *failures, FILE *out) {
         }
         if (is_new) {
             fprintf(out, "; ");
-            spc_failures_write_ranks(failures, is_victim_by, name, out);
+            write_ranks(failures, is_victim_by, name, out);
             fprintf(out, " raised %s because of it", name);
         }
     }
@@ -206,7 +199,7 @@ void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out) {
     write_failure(failures, out);
     if (how_many(failures, is_same, NULL) > 0) {
         fprintf(out, "; ");
-        spc_failures_write_ranks(failures, is_same, NULL, out);
+        write_ranks(failures, is_same, NULL, out);
         fprintf(out, " failed in the same way");
     }
     write_victims(failures, out);
@@ -215,7 +208,7 @@ void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out) {
         fprintf(out, stopped > 1 ? "; the other nodes were stopped" : "; the other node was stopped");
     } else if (stopped > 0) {
         fprintf(out, "; ");
-        spc_failures_write_ranks(failures, was_stopped, NULL, out);
+        write_ranks(failures, was_stopped, NULL, out);
         fprintf(out, stopped > 1 ? " were stopped" : " was stopped");
     }
 }
@@ -281,7 +274,7 @@ void spc_failures_write_places(const spc_failures_t *failures, FILE *out) {
         }
         if (is_new) {
             fprintf(out, "  ");
-            int width = spc_failures_write_ranks(failures, is_there, place(failures, rank), out);
+            int width = write_ranks(failures, is_there, place(failures, rank), out);
             fprintf(out, "%*s%s\n", width < 12 ? 12 - width : 2, "", place(failures, rank));
         }
     }

@@ -70,12 +70,6 @@ void spc_failures_settle(spc_failures_t *failures);
 /* The exit code of a run whose first failure this is. */
 int spc_failures_code(const spc_failures_t *failures);
 
-typedef bool (*spc_failures_chosen_t)(const spc_failures_t *failures, uint32_t rank, const void *argument);
-
-/* "node 3", "nodes 0-2, 5": those that are chosen; returns the number of characters. */
-int spc_failures_write_ranks(const spc_failures_t *failures, spc_failures_chosen_t chosen,
-                             const void *argument, FILE *out);
-
 /* The tracebacks worth showing, the first failure's last. `interrupted`: Ctrl-C explains those of KeyboardInterrupt. */
 void spc_failures_write_texts(const spc_failures_t *failures, bool labels, bool interrupted, FILE *out);
 

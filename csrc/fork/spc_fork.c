@@ -265,10 +265,42 @@ static int settle(spc_fork_t *fork, pipes_t *pipes) {
     return SPC_OK;
 }
 
+static void kill_others(const spc_fork_t *fork_, const spc_fork_node_t *nodes, uint32_t count) {
+    for (uint32_t i = 1; i < count; i++) {
+        kill(nodes[fork_->ranks[i]].process, SIGKILL);
+        (void)waitpid(nodes[fork_->ranks[i]].process, NULL, 0);
+    }
+}
+
+/* Forks the other nodes of this box. Returns in each of them, with its rank set, and in the supervisor with node 0's
+ * rank, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
+static int fork_others(spc_fork_t *fork_, spc_fork_node_t *nodes) {
+    struct sigaction child = {.sa_handler = SIG_DFL}, before;
+    sigaction(SIGCHLD, &child, &before); /* if it were ignored, children would vanish unreaped */
+    spc_process_adopt_orphans(); /* of nodes that end at once, too */
+    nodes[fork_->ranks[0]] = (spc_fork_node_t){.process = fork_->caller, .is_caller = true};
+    for (uint32_t i = 1; i < fork_->local_nodes; i++) {
+        pid_t made = fork();
+        if (made < 0) {
+            int error = errno;
+            kill_others(fork_, nodes, i);
+            errno = error;
+            return SPC_ESYSTEM;
+        }
+        if (made == 0) {
+            fork_->rank = fork_->ranks[i];
+            sigaction(SIGCHLD, &before, NULL);
+            return SPC_OK;
+        }
+        nodes[fork_->ranks[i]] = (spc_fork_node_t){.process = made};
+    }
+    return SPC_OK;
+}
+
 /* Returns in nodes 1 to n-1 only. */
 static int become_supervisor(spc_fork_t *fork, spc_fork_node_t *nodes, pipes_t *pipes) {
     fork->supervisor = getpid();
-    int status = spc_fork_supervisor_start(fork, nodes);
+    int status = fork_others(fork, nodes);
     if (!spc_fork_is_caller(fork)) {
         return settle(fork, pipes);
     }

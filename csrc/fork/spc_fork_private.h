@@ -78,10 +78,6 @@ typedef struct spc_fork_node {
     bool is_unseen;
 } spc_fork_node_t;
 
-/* The supervisor's start: forks the other nodes of this box. Returns in each of them, with fork->rank set, and in the
- * supervisor with node 0's rank, SPC_OK or SPC_ESYSTEM (the nodes made so far are gone then). */
-int spc_fork_supervisor_start(spc_fork_t *fork, spc_fork_node_t *nodes);
-
 /* Watches over the run until it is over. `report` is the reading, fork->life the writing end. */
 _Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, spc_fork_node_t *nodes);
 

@@ -205,36 +205,6 @@ typedef struct spc_fork_supervisor {
 
 /* ---- start */
 
-static void undo(const spc_fork_t *fork_, const spc_fork_node_t *nodes, uint32_t count) {
-    for (uint32_t i = 1; i < count; i++) {
-        kill(nodes[fork_->ranks[i]].process, SIGKILL);
-        (void)waitpid(nodes[fork_->ranks[i]].process, NULL, 0);
-    }
-}
-
-int spc_fork_supervisor_start(spc_fork_t *fork_, spc_fork_node_t *nodes) {
-    struct sigaction child = {.sa_handler = SIG_DFL}, before;
-    sigaction(SIGCHLD, &child, &before); /* if it were ignored, children would vanish unreaped */
-    spc_process_adopt_orphans(); /* of nodes that end at once, too */
-    nodes[fork_->ranks[0]] = (spc_fork_node_t){.process = fork_->caller, .is_caller = true};
-    for (uint32_t i = 1; i < fork_->local_nodes; i++) {
-        pid_t made = fork();
-        if (made < 0) {
-            int error = errno;
-            undo(fork_, nodes, i);
-            errno = error;
-            return SPC_ESYSTEM;
-        }
-        if (made == 0) {
-            fork_->rank = fork_->ranks[i];
-            sigaction(SIGCHLD, &before, NULL);
-            return SPC_OK;
-        }
-        nodes[fork_->ranks[i]] = (spc_fork_node_t){.process = made};
-    }
-    return SPC_OK;
-}
-
 /* A pidfd above the descriptors of the streams, which may be closed; else there is none. */
 static int watch(pid_t process) {
     int found = -1;
@@ -316,17 +286,19 @@ static void signal_nodes(const spc_fork_supervisor_t *supervisor, int number, in
 
 /* ---- messages to the box process */
 
-static bool is_missing(const spc_failures_t *failures, uint32_t rank, const void *supervisor) {
-    const spc_fork_node_t *node = &((const spc_fork_supervisor_t *)supervisor)->node[rank];
-    (void)failures;
-    return node->is_caller && !node->has_joined;
+static void write_missing(const spc_fork_supervisor_t *supervisor, FILE *out) {
+    bool missing[SPC_NODES_MAX];
+    for (uint32_t rank = 0; rank < supervisor->failures.nodes; rank++) {
+        missing[rank] = supervisor->node[rank].is_caller && !supervisor->node[rank].has_joined;
+    }
+    (void)spc_call_text_write_ranks("node", missing, supervisor->failures.nodes, out);
 }
 
 /* Why this box ends the run: a sentence. */
 static void write_reason(const spc_fork_supervisor_t *supervisor, FILE *out) {
     char name[24];
     if (supervisor->is_late) {
-        (void)spc_failures_write_ranks(&supervisor->failures, is_missing, supervisor, out);
+        write_missing(supervisor, out);
         fprintf(out,
                 " %s not called startup() within 30 s; every process that %s starts has to (exit code 125)",
                 supervisor->missing > 1 ? "have" : "has", supervisor->fork->place->launcher);

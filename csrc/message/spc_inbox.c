@@ -538,11 +538,18 @@ static inline void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
     }
 }
 
+/* Sends the receipt for a message of this context. SPC_ENOMEM. */
+static int send_answer(spc_outbox_t *outbox, uint32_t sender, uint16_t context, uint64_t number) {
+    const uint16_t internal = (uint16_t)(context - context % SPC_CONTEXT_KINDS + SPC_CONTEXT_INTERNAL);
+    const spc_payload_t payload = {.data = &number, .data_bytes = sizeof(number), .format = SPC_FORMAT_RAW};
+    return spc_outbox_send(outbox, &(int32_t){(int32_t)sender}, 1, internal, SPC_RECEIPT_TAG, &payload);
+}
+
 /* Notifies the sender that its message of this number and context is taken. SPC_ENOMEM: it must not be taken. */
 __attribute__((noinline)) static int give_receipt(spc_inbox_t *inbox, uint32_t sender, uint16_t context,
                                                   uint64_t number) {
     if (spc_receipt_is_answer(number)) {
-        return spc_receipt_send_answer(inbox->options.outbox, sender, context, number);
+        return send_answer(inbox->options.outbox, sender, context, number);
     }
     spc_receipt_give(inbox->row[sender].reader.row, (uint32_t)number);
     spc_inbox_notify_sender(inbox, sender);

@@ -164,12 +164,6 @@ void spc_receipts_settle(spc_receipts_t *receipts, uint32_t destination, uint64_
     }
 }
 
-int spc_receipt_send_answer(spc_outbox_t *outbox, uint32_t sender, uint16_t context, uint64_t number) {
-    const uint16_t internal = (uint16_t)(context - context % SPC_CONTEXT_KINDS + SPC_CONTEXT_INTERNAL);
-    const spc_payload_t payload = {.data = &number, .data_bytes = sizeof(number), .format = SPC_FORMAT_RAW};
-    return spc_outbox_send(outbox, &(int32_t){(int32_t)sender}, 1, internal, SPC_RECEIPT_TAG, &payload);
-}
-
 void spc_receipt_give(spc_row_shared_t *row, uint32_t number) {
     _Atomic uint32_t *word = &row->receipt[word_of(number)];
     /* The only writer. seq_cst: between the bit and the caller's load of `sleeping`; release, so that the sender sees

@@ -31,7 +31,6 @@
 #include <stdint.h>
 
 #include "message/spc_mailbox.h"
-#include "message/spc_outbox.h"
 #include "segment/spc_segment.h"
 
 #define SPC_RECEIPTS_MAX (32 * SPC_RECEIPT_WORDS) /* bits of one pair of nodes */
@@ -83,9 +82,6 @@ static inline void spc_asked_count(spc_asked_t *asked, uint8_t flags) {
     asked->answers += (flags & SPC_SLOT_ANSWER) != 0;
     asked->bits += (flags & SPC_SLOT_ANSWER) == 0;
 }
-
-/* Sends the receipt for a message of this context. SPC_ENOMEM. */
-int spc_receipt_send_answer(spc_outbox_t *outbox, uint32_t sender, uint16_t context, uint64_t number);
 
 /* Records that message `number` of this row has been taken. The caller notifies the sender's event
  * next. */
