@@ -542,7 +542,7 @@ static part_t part_of(const spc_collect_t *collect, uint32_t rank, uint32_t roun
 static const void *held_by(const spc_collect_t *collect, uint32_t rank, uint32_t round, uint64_t element) {
     for (uint32_t earlier = 0; earlier < round; earlier++) {
         if (spc_tree_turn(rank, earlier, collect->size).role != SPC_TREE_WAITS) {
-            return spc_collect_result_of(collect, rank, element);
+            return result_of(collect, rank, element);
         }
     }
     if (rank == collect->rank) {
