@@ -106,7 +106,7 @@ class Watchdog:
             self._warn(core.report(waits, group.size, self._of(group), in_vain=True))
 
     def proven(self, number: int, rows: list, in_vain: bool) -> None:
-        """Handle a proof by the gateways of a group: these of its nodes wait (`diagnose.packed`) for ever, or in vain."""
+        """Handle a proof by the gateways of a group: these nodes (`diagnose.packed`) wait for ever, or in vain."""
         from spcomm._core import diagnose
 
         group = self._run_processes.group_numbered(number)
