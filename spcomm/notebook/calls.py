@@ -359,15 +359,7 @@ class Call:
 
     def unmatched(self) -> str:
         """Warnings of messages never received, and of barriers never waited for."""
-        group = self._nodes.group
-        if not any(segment.has_left() for segment in group.segments):
-            return ""
-        from spcomm.diagnose import unmatched
-
-        here = [box for box, segment in enumerate(group.segments) if segment.fd >= 0]
-        boxes = [(group.segments[box].fd, group.ranks(box)) for box in here]
-        far = [segment.left() for segment in group.segments if segment.fd < 0]
-        return unmatched.report(boxes, "", True, far)[0]  # a cell has no --strict that would show lines
+        return self._nodes.group.unmatched("", True)[0]  # a cell has no --strict that would show lines
 
     def tracebacks(self) -> str:
         """Tracebacks of all nodes, the first failure's last."""

@@ -60,6 +60,16 @@ class Group:
         """Return the nodes of this box."""
         return [rank for rank in range(self.size) if self.box(rank) == box]
 
+    def unmatched(self, where: str, strict: bool) -> "tuple[str, dict[str, list[int]]]":
+        """Return the warnings of what its nodes have left, which have ended: see `diagnose.unmatched.report`."""
+        if not any(segment.has_left() for segment in self.segments):
+            return "", {}
+        from spcomm.diagnose import unmatched
+
+        here = [(segment.fd, self.ranks(box)) for box, segment in enumerate(self.segments) if segment.fd >= 0]
+        far = [segment.left() for segment in self.segments if segment.fd < 0]
+        return unmatched.report(here, where, strict, far)
+
     def rank(self, index: int) -> int:
         return index - self.first
 

@@ -41,11 +41,6 @@ class RunProcesses:
         return len(self._fork_clients) == 1
 
     @property
-    def plans(self) -> "list[Plan]":
-        """The programs, those of each machine by themselves."""
-        return [plan for fork_client in self._fork_clients for plan in fork_client.plans]
-
-    @property
     def ready(self) -> bool:
         """Whether all have finished their imports."""
         return all(fork_client.ready for fork_client in self._fork_clients)

@@ -53,13 +53,11 @@ def enter(options: "Options", plans: "list[Plan]", signals: int) -> "tuple[Sessi
         )
         packed, sent_from = folder.pack(path), path
     key = join_code.key(prompt.code(_COMMAND, prompt.spelt(where), signals))
-    session = Session(where, key, packed, signals)
-    session.sent_from = sent_from
+    session = Session(where, key, packed, signals, files=files, sent_from=sent_from)
     try:
         options = session.ask(options)
         if files is not None:
             files.expect(options.hosts or [])
-            session.files = files
     except connect.EntryError as error:
         session.close()
         raise UsageError(f"{_COMMAND}: {error}") from None
@@ -86,8 +84,13 @@ class Session:
         packed: "BinaryIO | None",
         signals: int = -1,
         cluster: bool = False,
+        files: "RoomFiles | None" = None,
+        sent_from: "str | None" = None,
     ) -> None:
-        """`signals`: a descriptor that can be read when there is a signal; -1: signals raise exceptions."""
+        """`signals`: a descriptor that can be read when there is a signal; -1: signals raise exceptions.
+
+        `files`: that nodes will have written. `sent_from`: the folder in `packed`.
+        """
         self.where = where
         self.key = key
         self.packed = packed
@@ -98,8 +101,8 @@ class Session:
         if signals >= 0:
             self._loop.add(signals, lambda: prompt.interrupted(_COMMAND, signals))
         self._is_cluster = cluster
-        self.files: RoomFiles | None = None
-        self.sent_from: str | None = None  # the folder in `packed`
+        self.files = files
+        self.sent_from = sent_from
         self.link: ClientLink | None = None
 
     def ask(self, options: "Options", say: "Callable[[str], object]" = complain) -> "Options":

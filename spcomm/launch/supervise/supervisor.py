@@ -42,33 +42,26 @@ class Supervisor:
     """Owns the whole state of a running run. Call `run` once."""
 
     def __init__(self, run: Run) -> None:
-        options, run_processes, display = run.options, run.processes, run.display
-        self._run_processes, self._display, self._stdin = run_processes, display, run.stdin
-        self._transports = run.transports
-        self._cpus = run.cpus
-        self._at_prompt = run.at_prompt
-        self._files = run.room_files
-        self._timeout = options.timeout
-        self._grace = options.grace
-        self._link_timeout = options.link_timeout
+        self._options, self._run_processes, self._display = run.options, run.processes, run.display
+        self._stdin, self._transports = run.stdin, run.transports
+        self._cpus, self._at_prompt, self._files = run.cpus, run.at_prompt, run.room_files
         self._stats: Stats | None = None
-        if options.stats:
+        if run.options.stats:
             from spcomm.launch.supervise import stats
 
-            self._stats = stats.Stats(run_processes, run.transports if options.stats == "all" else None)
-        self._strict, self._is_traced = options.strict, options.is_traced
+            self._stats = stats.Stats(run.processes, run.transports if run.options.stats == "all" else None)
         self._warned: dict[str, list[int]] = {}  # unmatched operations that count as errors: code → nodes
         self._loop = Loop()
-        self._failures = Failures(run_processes.names)
-        self._forwarder = Forwarder(self._loop, run_processes.size == 1, display, self._cannot_write)
+        self._failures = Failures(run.processes.names)
+        self._forwarder = Forwarder(self._loop, run.processes.size == 1, run.display, self._cannot_write)
         self._watchdog = Watchdog(
-            run_processes,
+            run.processes,
             self._loop,
-            options.stall or 0.0,
+            run.options.stall or 0.0,
             self._deadlocked,
             self._forwarder.write_text,
             self._hear,
-            options.strict,
+            run.options.strict,
         )
         self._ended: dict[int, int] = {}  # node → wait status
         self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
@@ -89,9 +82,9 @@ class Supervisor:
             self._run_processes, self._loop, self._reported, self._cpus, self._stats is not None
         )
         self._listen()
-        if self._timeout is not None:
-            self._loop.at("timeout", self._timeout, self._timed_out)
-        self._watchdog.start(self._reports.replies, self._ended, self._is_traced)
+        if self._options.timeout is not None:
+            self._loop.at("timeout", self._options.timeout, self._timed_out)
+        self._watchdog.start(self._reports.replies, self._ended, self._options.is_traced)
         self._display.start(self._loop, self._ended, self._stdin, self._pane_closed)
         self._start_more()
         while not self._run_processes.gone:
@@ -347,7 +340,7 @@ class Supervisor:
         """Finish after all nodes have ended. Their messages are still carried, if the run went well."""
         if self._transports is None:
             return
-        self._loop.at("carrying", _TRANSPORT_END_S + self._link_timeout, self._carried_too_long)
+        self._loop.at("carrying", _TRANSPORT_END_S + self._options.link_timeout, self._carried_too_long)
         while not self._reason and not self._transports.over:
             self._loop.turn()
             self._forwarder.flush()
@@ -411,12 +404,13 @@ class Supervisor:
         self._stdin.release(self._run_processes)
         self._loop.forget("settle")
         self._loop.at("part", parting, lambda: self._run_processes.end(number, spared))
-        self._loop.at("kill", parting + self._grace, self._run_processes.kill)
+        self._loop.at("kill", parting + self._options.grace, self._run_processes.kill)
 
     def _timed_out(self) -> None:
         self._locate()
+        seconds = f"{self._options.timeout:g} s"
         self._sentence = (
-            f"the run took longer than --timeout {self._timeout:g} s; the nodes were stopped (exit code 124)"
+            f"the run took longer than --timeout {seconds}; the nodes were stopped (exit code 124)"
         )
         self._end("timeout", _signal.SIGTERM, 124)
 
@@ -553,17 +547,11 @@ class Supervisor:
     def _report_unmatched(self) -> None:
         """Check whether a successful run has left messages that were never received, or barriers never waited for."""
         for group in self._run_processes.groups:
-            if any(segment.has_left() for segment in group.segments):
-                from spcomm.diagnose import unmatched
-
-                where = "" if len(self._run_processes.groups) == 1 else f" of group {group.number}"
-                here = [box for box, segment in enumerate(group.segments) if segment.fd >= 0]
-                boxes = [(group.segments[box].fd, group.ranks(box)) for box in here]
-                far = [segment.left() for segment in group.segments if segment.fd < 0]
-                text, found = unmatched.report(boxes, where, self._strict, far)
-                self._report += text
-                for code, ranks in found.items() if self._strict else ():
-                    self._warned.setdefault(code, []).extend(group.index(rank) for rank in ranks)
+            where = "" if len(self._run_processes.groups) == 1 else f" of group {group.number}"
+            text, found = group.unmatched(where, self._options.strict)
+            self._report += text
+            for code, ranks in found.items() if self._options.strict else ():
+                self._warned.setdefault(code, []).extend(map(group.index, ranks))
 
     def _strict_sentence(self) -> str:
         from spcomm.diagnose import unmatched
