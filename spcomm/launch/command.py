@@ -22,9 +22,10 @@ if TYPE_CHECKING:  # the launcher does without importing typing
     from spcomm.argument_parser import ArgumentParser
     from spcomm.launch.cmdline.groups import Group, Placement
     from spcomm.launch.cmdline.options import Part
-    from spcomm.launch.local.contract import Starter
     from spcomm.launch.local.display import Display
+    from spcomm.launch.local.node_contract import Starter
     from spcomm.launch.local.run_processes import RunProcesses
+    from spcomm.launch.remote.transport_contract import Transports
 
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 _SIGNALS = (*_ENDING, _signal.SIGTSTP, _signal.SIGUSR1, _signal.SIGUSR2)
@@ -240,7 +241,7 @@ def _processes(fork_clients: "list[Starter]", placement: "Placement") -> "RunPro
 
 def _transports(
     options: Options, placement: "Placement", session: "Any", listen: "str | None", link: "Any"
-) -> "Any":
+) -> "Transports | None":
     """Start the processes that carry messages between boxes, and tell the boxes elsewhere how to reach them."""
     groups, transports = placement.groups, None
     if session is not None:

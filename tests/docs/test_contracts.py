@@ -11,14 +11,23 @@ from checkout import ROOT
 # The types that the callers of each contract are given.
 GIVEN = """
 from spcomm.launch.local.fork_client import ForkClient
-from spcomm.launch.local.contract import RemoteStarter, Starter
+from spcomm.launch.local.node_contract import RemoteStarter, Starter
+from spcomm.launch.remote.transport_contract import Transport, Transports
 from spcomm.launch.remote.hosts import RemoteForkClient
+from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
+from spcomm.launch.room.client import Server, ServerTransport
 
 def starters(here: ForkClient, there: RemoteForkClient) -> "list[Starter]":
     return [here, there]
 
 def remote_starters(there: RemoteForkClient) -> "list[RemoteStarter]":
     return [there]
+
+def transports(process: TransportProcess, server: Server) -> "list[Transport]":
+    return [process, server]
+
+def of_a_run(processes: TransportProcesses, server: ServerTransport) -> "list[Transports]":
+    return [processes, server]
 """
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spcomm.launch.cmdline.plan import Plan
-    from spcomm.launch.local.contract import Starter
     from spcomm.launch.local.keyboard import Keyboard
+    from spcomm.launch.local.node_contract import Starter
 
 
 class RunProcesses:

@@ -3,6 +3,7 @@
 
 =====================  =====================================================================================
 `transport_processes`  the server and the gateways between boxes; `transport_main` has their main loops
+`transport_contract`   what the supervisor of a run expects of these, and of a server that runs already
 `handshake`            admission to the server; `tls` encrypts traffic that crosses a network
 `peers`                connections between gateways
 `hosts`                the launcher's view of boxes on other machines; `versions` must agree

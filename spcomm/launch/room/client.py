@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spcomm.launch.cmdline.options import Options, Part
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.remote.hosts import Host
-    from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
+    from spcomm.launch.remote.transport_contract import Transport, Transports
     from spcomm.launch.room.fetch import RoomFiles
     from spcomm.launch.room.room_link import ClientLink
 
@@ -148,9 +148,7 @@ class Session:
         member.session = self
         return member
 
-    def begin(
-        self, groups: "list[Group]", options: "Options"
-    ) -> "TransportProcesses | ServerTransport | None":
+    def begin(self, groups: "list[Group]", options: "Options") -> "Transports":
         """Give the server a job for each group, and each member a box. Return the object that the launcher watches."""
         told = [{"places": group.places, "boxes": group.boxes_of_run} for group in groups]
         self.link.send(["begin", {"groups": told, "boxes": options.hosts or []}])
@@ -236,7 +234,7 @@ def _member_class() -> "Any":
 
 
 class Server:
-    """The server, as the launcher sees it: quacks like a `TransportProcess`."""
+    """The server, as the launcher sees it: keeps the contract of `Transport`."""
 
     box, group = -1, None
 
@@ -296,8 +294,8 @@ class ServerTransport:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def __iter__(self) -> "Iterator[TransportProcess]":
-        return iter((self._server,))  # type: ignore[arg-type]
+    def __iter__(self) -> "Iterator[Transport]":
+        return iter((self._server,))
 
     @property
     def over(self) -> bool:
@@ -311,9 +309,9 @@ class ServerTransport:
     def left(self) -> str:
         return self._server.name
 
-    def between(self) -> "dict[tuple[int, str], dict[str, Any]]":
+    def between(self) -> "dict[tuple[int, str], dict[str, Any] | None]":
         """There are no links between gateways."""
         return {}
 
-    def close(self, _patience: float = 0.0) -> None:
+    def close(self, patience: float = 0.0) -> None:
         self._server.close()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spcomm.launch.base.loop import Loop
-    from spcomm.launch.local.contract import RemoteStarter, Starter
+    from spcomm.launch.local.node_contract import RemoteStarter, Starter
     from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.remote.box_proxy import RemoteBox
 

@@ -9,7 +9,7 @@ from spcomm.launch.local.stdin import Stdin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spcomm.launch.remote.transport_processes import TransportProcesses
+    from spcomm.launch.remote.transport_contract import Transports
     from spcomm.launch.room.fetch import RoomFiles
 
 
@@ -21,7 +21,7 @@ class Run:
     processes: RunProcesses
     stdin: Stdin
     display: Display
-    transports: "TransportProcesses | None"  # between boxes
+    transports: "Transports | None"  # between boxes
     cpus: "list[tuple[int, ...]] | None"  # the processors of nodes, in turn
     at_prompt: "int | None"  # the node whose debugger has the standard input
     room_files: "RoomFiles | None"  # that nodes of a room wrote

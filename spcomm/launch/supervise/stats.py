@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.local.run_processes import RunProcesses
-    from spcomm.launch.remote.transport_processes import TransportProcesses
+    from spcomm.launch.remote.transport_contract import Transports
 
 _TIMES = ("node", "starting", "computing", "waiting for a core", "waiting", "ended")
 _COUNTS = ("node", "sent", "received", "MB sent", "MB received", "collectives")
@@ -104,7 +104,7 @@ def times_of(group: "Group") -> "list[dict[str, int] | None]":
 class Stats:
     """Collects the times of the nodes as they end."""
 
-    def __init__(self, run_processes: "RunProcesses", transports: "TransportProcesses | None" = None) -> None:
+    def __init__(self, run_processes: "RunProcesses", transports: "Transports | None" = None) -> None:
         self._run_processes = run_processes
         self._transports = transports
         self._lives: dict[int, tuple[int, int, int]] = {}

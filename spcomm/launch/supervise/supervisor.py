@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spcomm.launch.local.contract import Starter
-    from spcomm.launch.remote.transport_processes import TransportProcess
+    from spcomm.launch.local.node_contract import Starter
+    from spcomm.launch.remote.transport_contract import Transport
     from spcomm.launch.room.fetch import RoomFiles
     from spcomm.launch.supervise.stats import Stats
 
@@ -292,7 +292,7 @@ class Supervisor:
 
     # Transport processes
 
-    def _hear_transport(self, transport: "TransportProcess") -> None:
+    def _hear_transport(self, transport: "Transport") -> None:
         message = transport.receive()
         if message is None:
             transport.leave(self._loop)

@@ -18,7 +18,7 @@ from spcomm.launch.supervise.inquiry import ANSWER_S, Inquiry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core.diagnose import Wait
-    from spcomm.launch.local.contract import Starter
+    from spcomm.launch.local.node_contract import Starter
 
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 _STALL_LOOK_S = 1.0  # between two looks for a stall
