@@ -108,7 +108,7 @@ cdef struct tls_channel_t:
     PyObject *encrypted
     const char *unwritten
     size_t unwritten_bytes
-    bint has_unread  # the session may have decrypted more than the buffer held
+    bint has_unread  # the session may have more than the buffer held, at first what came with the end of the handshake
     bint is_damaged  # the data were altered, or the peer ended TLS
     char[TLS_RAW_BYTES] raw
     char[TLS_BYTES] plain
@@ -273,6 +273,7 @@ cdef spc_channel_t *new_channel(int descriptor, session) except NULL:
         raise MemoryError
     Py_INCREF(session)
     tls.channel.methods, tls.below, tls.session = &tls_methods, below, <PyObject *>session
+    tls.has_unread = True
     return &tls.channel
 
 

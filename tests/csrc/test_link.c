@@ -649,4 +649,54 @@ TEST(what_a_channel_holds_is_written) {
     spc_link_destroy(link);
 }
 
+/* ---- a channel that has read more than anybody has asked for, as one with TLS */
+
+typedef struct eager {
+    spc_channel_t channel;
+    spc_channel_t *below;
+} eager_t;
+
+static spc_channel_t *below(const spc_channel_t *channel) {
+    return ((const eager_t *)channel)->below;
+}
+
+static int eager_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) {
+    return spc_channel_read(below(channel), buffer, room_bytes, got_bytes);
+}
+
+static int eager_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
+                       size_t *taken_bytes) {
+    return spc_channel_write(below(channel), pieces, count, taken_bytes);
+}
+
+static int eager_descriptor(const spc_channel_t *channel) {
+    return spc_channel_descriptor(below(channel));
+}
+
+static void eager_destroy(spc_channel_t *channel) {
+    spc_channel_destroy(below(channel));
+}
+
+static int eager_has_unread(const spc_channel_t *channel) {
+    uint64_t next_ns;
+    return spc_channel_fake_coming(below(channel), &next_ns) > 0;
+}
+
+TEST(what_a_channel_has_read_is_taken_at_once) {
+    static const spc_channel_methods_t methods = {eager_read,    eager_write, eager_descriptor,
+                                                  eager_destroy, NULL,        eager_has_unread};
+    pair_t pair;
+    make_pair(&pair, 11);
+    spc_link_t *link = pair.ends[0].link;
+    CHECK_OK(spc_channel_fake_create(&pair.faults, pair.channels));
+    eager_t eager = {{&methods}, pair.channels[0]};
+    CHECK_OK(spc_link_attach(pair.ends[1].link, pair.channels[1])); /* its greeting comes first */
+    CHECK_OK(spc_link_attach(link, &eager.channel));
+    CHECK_EQ(spc_link_state(link), SPC_LINK_GREETING);
+    CHECK_EQ_U(spc_link_deadline_ns(link), 0);
+    CHECK_EQ(spc_link_tick(link, clock_ns), SPC_LINK_UP);
+    CHECK(spc_link_deadline_ns(link) > clock_ns);
+    free_pair(&pair);
+}
+
 TEST_MAIN()

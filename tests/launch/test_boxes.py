@@ -2,9 +2,11 @@
 """Several boxes on one machine: who is where, what they share (nothing), and how such a run ends."""
 
 import contextlib
+import hashlib
 import os
 import queue
 import re
+import select
 import signal
 import socket
 import textwrap
@@ -616,6 +618,7 @@ def knock(door, box):
     from spcomm.launch.remote import handshake
 
     sock, session = handshake.enter(door.address, bytes([box]) * 32, 5, box)
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)  # HELLO waits for no acknowledgement
     sock.close()
     assert (session is not None) == door.encrypts
 
@@ -652,22 +655,31 @@ def test_a_box_that_has_ended_is_closed_and_others_get_in(door):
 
 
 class Interceptor(threading.Thread):
-    """Somebody on the way to a door, who hands on the handshake, perhaps changed, and then does what `then` does."""
+    """Somebody on the way to a door, with a certificate of his own, who hands on all messages, perhaps changed."""
 
-    def __init__(self, door, change=lambda number, message: message, then=lambda client, server: None):
+    def __init__(self, door, change):
         super().__init__()
         self.listener = socket.create_server((door.address[0], 0))
         self.address = self.listener.getsockname()
-        self.door, self.change, self.then = door, change, then
+        self.door, self.change = door, change
 
     def run(self):
+        from spcomm.launch.remote import tls
+
+        context, certificate = tls.server_identity.__wrapped__()
         client, _address = self.listener.accept()
         server = socket.create_connection(self.door.address)
         with self.listener, client, server, contextlib.suppress(OSError):
-            for number, (source, target) in enumerate([(client, server), (server, client)] * 2):
+            to_server = tls._client_context().wrap_socket(server)
+            to_client = context.wrap_socket(client, server_side=True)
+            prints = [hashlib.sha256(one).digest() for one in (to_server.getpeercert(True), certificate)]
+            for number in range(4):
+                source, target = (to_server, to_client) if number % 2 else (to_client, to_server)
                 source.settimeout(60)
-                target.sendall(self.change(number, source.recv(64, socket.MSG_WAITALL)))
-            self.then(client, server)
+                message = bytearray(source.recv(64))
+                self.change(message, prints[:: -1 if number % 2 else 1])
+                target.sendall(message)
+            assert to_client.recv(64) == b""  # the client has left
 
 
 @pytest.fixture
@@ -677,40 +689,80 @@ def network():
     made.close()
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["HELLO", "CHALLENGE"])
-def test_nobody_on_the_way_can_leave_encryption_out(network, number):
+def marked(message, prints):
+    """Have both ends see the mark of the certificate that they know."""
+    message[18:32] = prints[0][:14]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(lambda _message, _prints: None, "is intercepted"), (marked, "do not know the same secret")],
+    ids=["passed on", "marks exchanged"],
+)
+def test_nobody_on_the_way_can_be_the_other_end_of_tls(network, change, why):
+    """He hands on all that both ends say inside TLS, and knows it."""
     from spcomm.launch.remote import handshake
 
-    def downgrade(at, message):
-        return message[:7] + b"\0" + message[8:] if at == number else message
-
-    between = Interceptor(network, downgrade)
+    between = Interceptor(network, change)
     between.start()
-    with pytest.raises((spcomm.AuthenticationError, ConnectionError)):
+    with pytest.raises(spcomm.AuthenticationError, match=why):
         handshake.enter(between.address, b"\1" * 32, 5, 1)
     between.join()
     assert network.admitted.empty()
 
 
-def test_nobody_on_the_way_can_be_the_other_end_of_tls(network):
-    """He has a certificate of his own, and knows all that both ends have said in the clear."""
-    from spcomm.launch.remote import handshake, tls
+def test_nobody_on_the_way_can_leave_tls_out(network):
+    """A client that sees a network says nothing without TLS, and a server that sees one hears nothing else."""
+    from spcomm.launch.remote import handshake
 
-    def sit_between(client, server):
-        context, _certificate = tls.server_identity.__wrapped__()
-        with (
-            context.wrap_socket(client, server_side=True) as to_client,
-            tls._client_context().wrap_socket(server) as to_server,
-        ):
-            to_client.sendall(to_server.recv(32))
-            assert to_client.recv(32) == b""  # the client has left
+    with socket.create_server(("127.0.0.2", 0)) as between:
+        heard = []
 
-    between = Interceptor(network, then=sit_between)
-    between.start()
-    with pytest.raises(spcomm.AuthenticationError, match="is intercepted"):
-        handshake.enter(between.address, b"\1" * 32, 5, 1)
-    between.join()
-    assert network.admitted.empty()
+        def answer():
+            client, _address = between.accept()
+            with client:
+                heard.append(client.recv(4096))
+                client.sendall(b"spch\5\x09".ljust(64, b"\0"))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ConnectionError, match="has ended the handshake"):
+            handshake.enter(between.getsockname(), b"\1" * 32, 5, 1)
+        thread.join()
+    assert heard[0][0] == 0x16 and b"spch" not in heard[0]
+    with socket.create_connection(network.address) as plain:
+        talk = handshake.HandshakeExchange(plain, False, lambda _box: b"\1" * 32, job=5, box=1)
+        talk._has_tls = False
+        while not talk.go_on():
+            pass
+    assert talk.outcome == handshake.NEEDS_TLS and network.admitted.empty()
+
+
+def test_a_port_that_is_forwarded(network):
+    """The client sees 127.0.0.1 only, and is told that it needs TLS."""
+    from spcomm.launch.remote import handshake
+
+    def forward():
+        for _time in range(2):
+            client, _address = listener.accept()
+            with client, socket.create_connection(network.address) as server:
+                ends = {client: server, server: client}
+                while all(carry(one, ends[one]) for one in select.select(list(ends), [], [])[0]):
+                    pass
+
+    def carry(one, other):
+        with contextlib.suppress(OSError):
+            data = one.recv(4096)
+            other.sendall(data)
+            return bool(data)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=forward)
+        thread.start()
+        sock, session = handshake.enter(listener.getsockname(), b"\1" * 32, 5, 1)
+        sock.close()
+        thread.join()
+    assert session is not None and network.next() == (5, 1, True)
 
 
 def test_strangers_harm_nobody(door):

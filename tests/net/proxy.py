@@ -35,6 +35,8 @@ class Connection:
 
 
 class Proxy:
+    host = "127.0.0.1"  # of its ports
+
     def __init__(self, faults=0, seed=0, every=30_000, kinds=KINDS, done=lambda: None):
         self.chance = random.Random(seed)
         self.left, self.every, self.kinds, self.done = faults, every, kinds, done
@@ -81,7 +83,7 @@ class Proxy:
     # ---- connections
 
     def listen(self, call):
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = socket.create_server((self.host, 0))
         listener.setblocking(False)
         self.selector.register(listener, selectors.EVENT_READ, call)
         return listener

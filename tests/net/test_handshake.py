@@ -237,8 +237,10 @@ def test_verdicts_and_their_moments():
             return verdict if verdict in credible else hs.STRANGER
 
         same, other = words(verdict, VERSION), words(verdict, VERSION - 1)
-        assert hear(end(CLIENT), same) == expected(hs.REFUSED, hs.FULL)
-        assert hear(end(CLIENT), other) == expected(hs.REFUSED, hs.FULL, hs.OTHER_VERSION)
+        always = hs.REFUSED, hs.FULL
+        assert hear(end(CLIENT), same) == expected(*always, hs.NEEDS_TLS)
+        assert hear(end(CLIENT, fingerprint=PRINT), same) == expected(*always)
+        assert hear(end(CLIENT), other) == expected(*always, hs.NEEDS_TLS, hs.OTHER_VERSION)
         assert hear(end(SERVER), same) == hs.STRANGER
         assert hear(end(SERVER), hello + same) == expected(hs.REFUSED)
 
@@ -261,15 +263,58 @@ def test_zeros_are_zeros(who):
         assert hear(end(who), change(said()[not who], at, 16)) == hs.STRANGER
 
 
-@pytest.mark.parametrize(("by_client", "by_server"), list(itertools.product((False, True), repeat=2)))
-def test_encryption(by_client, by_server):
-    pair = Pair(end(CLIENT, encrypted=by_client), end(SERVER, encrypted=by_server))
+# ---- inside TLS
+
+PRINT, OTHER_PRINT = b"\x11" * 32, b"\x22" * 32
+MARK = slice(18, 32)
+
+
+def test_both_ends_sign_the_fingerprint():
+    pair = Pair(end(CLIENT, fingerprint=PRINT), end(SERVER, fingerprint=PRINT))
     assert pair.run() == (hs.ACCEPTED, hs.ACCEPTED)
-    assert {one.encrypted for one in pair.ends.values()} == {by_client or by_server}
+    first = pair.said[CLIENT][:64], pair.said[SERVER][:64]
+    assert [message[MARK] for message in first] == [PRINT[:14]] * 2
+    for who, role in ((CLIENT, b"spcomm client"), (SERVER, b"spcomm server")):
+        mac = hmac.digest(SECRET, role.ljust(16, b"\0") + b"".join(first) + PRINT, "sha256")
+        assert pair.said[who][64 + RANDOM :] == mac
+        assert pair.ends[who].transcript == b"".join(first) + PRINT
 
 
-def test_no_answer_takes_encryption_back():
-    assert hear(end(CLIENT, encrypted=True), said()[SERVER]) == hs.STRANGER
+def relay(mark=None):
+    """Somebody between two ends of TLS, each of which sees another certificate."""
+
+    def change(who, at, piece):
+        if mark is None:
+            return piece
+        return piece[: MARK.start] + mark[who] + piece[MARK.stop :]
+
+    pair = Pair(end(CLIENT, fingerprint=PRINT), end(SERVER, fingerprint=OTHER_PRINT))
+    return pair, pair.run(MESSAGE_BYTES, change)
+
+
+def test_a_man_in_the_middle_has_nothing_to_relay():
+    pair, outcomes = relay()
+    assert outcomes == (hs.INTERCEPTED, hs.CLOSED) and len(pair.said[CLIENT]) == MESSAGE_BYTES
+    pair, outcomes = relay({CLIENT: OTHER_PRINT[:14], SERVER: PRINT[:14]})  # he lies about the mark
+    assert outcomes == (hs.REFUSED, hs.REFUSED)
+
+
+def test_proofs_of_another_certificate_are_refused():
+    """Also if its mark is the same."""
+    twin = PRINT[:14] + bytes(18)
+    pair = Pair(end(CLIENT, fingerprint=PRINT), end(SERVER, fingerprint=twin))
+    assert pair.run() == (hs.REFUSED, hs.REFUSED)
+
+
+def test_one_end_without_tls():
+    assert Pair(end(CLIENT, fingerprint=PRINT)).run()[0] not in (hs.OPEN, hs.ACCEPTED)
+    assert Pair(server=end(SERVER, fingerprint=PRINT)).run()[0] not in (hs.OPEN, hs.ACCEPTED)
+
+
+def test_a_server_that_needs_tls():
+    assert Pair(server=end(SERVER, needs_tls=True)).run() == (hs.NEEDS_TLS, hs.NEEDS_TLS)
+    client = end(CLIENT, fingerprint=PRINT)  # which has it, and does not believe that
+    assert Pair(client, end(SERVER, needs_tls=True, fingerprint=PRINT)).run()[0] == hs.STRANGER
 
 
 @pytest.mark.parametrize("who", ENDS)

@@ -7,6 +7,7 @@ import os
 import resource
 import select
 import socket
+import ssl
 import threading
 
 import pytest
@@ -16,7 +17,7 @@ from rooming import CODE, HOST, OTHER_CODE, read_until
 from spcomm import VersionError
 from spcomm._core import net
 from spcomm.launch.base.loop import Loop
-from spcomm.launch.remote import handshake, versions
+from spcomm.launch.remote import handshake, tls, versions
 from spcomm.launch.room import connect, join_code, room_link
 from spcomm.launch.room.room_link import ClientLink
 
@@ -83,6 +84,19 @@ def rest(sock):
     return found
 
 
+def tls_hello():
+    """The first bytes of a client of TLS."""
+    coming, going = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls._client_context().wrap_bio(coming, going).do_handshake()
+    return going.read()
+
+
+def inside(stranger):
+    """The same connection, in TLS."""
+    return tls._client_context().wrap_socket(stranger, do_handshake_on_connect=True)
+
+
 # ---- who does not know the code
 
 
@@ -99,29 +113,52 @@ def test_a_thousand_connections(busy):
 def test_a_thousand_that_have_begun_to_speak(busy):
     with connections(busy, 1000) as strangers:
         for number, stranger in enumerate(strangers):
+            said = tls_hello() if number % 2 else message(HELLO, random=os.urandom(32))
             with contextlib.suppress(ConnectionError):
-                stranger.send(message(HELLO, random=os.urandom(32))[: number % 65])
+                stranger.send(said[: number % (len(said) + 1)])
         result = busy("doctor", busy.place)
         assert result.code == 0, result
-        assert all(len(rest(stranger)) in (0, 64) for stranger in strangers)  # nothing, or a challenge
+        assert all(len(rest(stranger)) < 2048 for stranger in strangers)  # a verdict, a certificate, nothing
 
 
 @pytest.mark.slow
 def test_garbage_and_floods(busy):
-    for head in (b"", message(HELLO, random=os.urandom(32)), b"GET / HTTP/1.1\r\n\r\n"):
+    hello = tls_hello()
+    for head in (
+        b"",
+        message(HELLO, random=os.urandom(32)),
+        b"GET / HTTP/1.1\r\n\r\n",
+        hello,
+        hello[:99],
+        b"\x16\3\1\x40\0\1\0\xff\xff",
+    ):
         with connections(busy, 20) as strangers:
             for stranger in strangers:
                 stranger.settimeout(60)
                 with contextlib.suppress(ConnectionError):
                     stranger.sendall(head + os.urandom(1 << 20))
             for stranger in strangers:
-                assert len(rest(stranger)) <= 128
+                assert len(rest(stranger)) < 2048
+
+
+@pytest.mark.slow
+def test_floods_inside_tls(busy):
+    for head in (b"", message(HELLO, random=os.urandom(32))):
+        with connections(busy, 5) as strangers:
+            for number, stranger in enumerate(strangers):
+                strangers[number] = stranger = inside(stranger)
+                stranger.settimeout(60)
+                with contextlib.suppress(OSError):
+                    stranger.sendall(head + os.urandom(1 << 20))
+            for stranger in strangers:
+                with contextlib.suppress(ssl.SSLError):
+                    assert len(rest(stranger)) <= 128
 
 
 def recorded(room):
     """All that somebody who knows the code sends: to join, by a wire on which another one listens."""
     heard = []
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server((HOST, 0))
 
     def listen():
         client, _address = listener.accept()
@@ -148,12 +185,31 @@ def recorded(room):
 
 
 @pytest.mark.slow
-def test_a_handshake_that_is_played_again(busy):
+def test_a_connection_that_is_played_again(busy):
     said = recorded(busy)
-    assert len(said) > 128  # HELLO, PROOF, and what it was for
+    assert len(said) > 500  # TLS, HELLO, PROOF, and what it was for
     with connections(busy, 5) as strangers:
         for stranger in strangers:
-            stranger.sendall(said[:128])
+            stranger.sendall(said)
+        for stranger in strangers:
+            assert len(rest(stranger)) < 2048  # the server's part of TLS, with another key
+
+
+@pytest.mark.slow
+def test_a_handshake_that_is_played_again(busy, monkeypatch):
+    """Inside TLS, by somebody who had been its end."""
+    said, send = [], tls.Session.send
+    monkeypatch.setattr(
+        tls.Session, "send", lambda session, sock, data: (said.append(data), send(session, sock, data))
+    )
+    guest(busy).close()
+    monkeypatch.undo()
+    assert [len(one) for one in said] == [64, 64]  # HELLO, PROOF
+    with connections(busy, 5) as strangers:
+        for number, stranger in enumerate(strangers):
+            strangers[number] = stranger = inside(stranger)
+            for one in said:
+                stranger.sendall(one)
         for stranger in strangers:
             answer = rest(stranger)
             assert len(answer) == 128 and answer[64 + 4 : 64 + 6] == bytes([5, 2]), answer  # VERDICT: REFUSED
@@ -174,10 +230,12 @@ def test_wrong_codes_over_and_over(busy):
 @pytest.mark.slow
 def test_another_version_is_told_so(busy):
     for head, verdict in (({"version": net.VERSION - 1}, 3), ({"version": 99}, 3), ({"order": 3 - ORDER}, 4)):
-        with connections(busy, 1) as [stranger]:
-            stranger.sendall(message(HELLO, random=os.urandom(32), **head))
-            answer = rest(stranger)
-            assert len(answer) == 64 and answer[4:6] == bytes([5, verdict]), answer
+        for is_inside in (False, True):
+            with connections(busy, 1) as strangers:
+                (stranger,) = strangers[:] = map(inside, strangers) if is_inside else strangers
+                stranger.sendall(message(HELLO, random=os.urandom(32), **head))
+                answer = rest(stranger)
+                assert len(answer) == 64 and answer[4:6] == bytes([5, verdict]), answer
 
 
 def test_an_older_server_is_refused_in_one_sentence():

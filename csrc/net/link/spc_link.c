@@ -714,6 +714,10 @@ int spc_link_read(spc_link_t *link) {
 
 /* ---- time */
 
+static bool has_unread(const spc_link_t *link) {
+    return link->channel != NULL && spc_channel_has_unread(link->channel);
+}
+
 /* When silence starts to count against the channel. */
 static uint64_t silent_since_ns(const spc_link_t *link) {
     return link->heard_ns > link->attached_ns ? link->heard_ns : link->attached_ns;
@@ -745,8 +749,8 @@ static void judge_silence(spc_link_t *link, uint64_t now_ns) {
 }
 
 spc_link_state_t spc_link_tick(spc_link_t *link, uint64_t now_ns) {
-    if (link->channel != NULL && now_ns >= end_of_silence_ns(link)) {
-        spc_link_read(link); /* this end may have slept for long, and received bytes wait to be read */
+    if (link->channel != NULL && (has_unread(link) || now_ns >= end_of_silence_ns(link))) {
+        spc_link_read(link); /* no descriptor shows unread bytes; or this end has slept, while others came */
     }
     if (!link->is_dead) {
         judge_silence(link, now_ns);
@@ -766,7 +770,7 @@ uint64_t spc_link_deadline_ns(const spc_link_t *link) {
     if (link->is_dead || !link->has_started) {
         return SPC_NO_DEADLINE;
     }
-    uint64_t deadline_ns = end_of_silence_ns(link);
+    uint64_t deadline_ns = has_unread(link) ? 0 : end_of_silence_ns(link);
     if (link->is_greeted && !link->is_full) {
         lower(&deadline_ns, link->wrote_ns + link->options.limits.heartbeat_ns);
         if (link->untold_frames > 0) {

@@ -11,8 +11,8 @@
  * No function here waits, or reads any clock but the one given. The owner calls spc_link_read when the channel's
  * descriptor is readable, spc_link_write when it is writable and spc_link_wants_write, and spc_link_tick at
  * spc_link_deadline_ns or later; after each it may look at spc_link_state. One thread at a time for each link (the
- * owner has a lock); `deliver` runs inside spc_link_read and, after a long silence, spc_link_tick; it may call
- * spc_link_send and spc_link_queue, of this link too.
+ * owner has a lock); `deliver` runs inside spc_link_read and, where the channel has unread bytes or after a long
+ * silence, spc_link_tick; it may call spc_link_send and spc_link_queue, of this link too.
  *
  * Channels belong to the link from spc_link_attach on. A link that is down keeps frames to send, up to its limit.
  */

@@ -1,29 +1,31 @@
 # SPDX-License-Identifier: MIT
 """Admission to a run: both ends of a new connection prove to each other that they know the secret of their box.
 
-::
+A connection that crosses a network, as either end sees it, begins with TLS (tls.py); one from 127.0.0.1 to 127.0.0.1
+has none. Then, inside TLS or not, and before anything else::
 
     client                                            server
-      HELLO      version, byte order, job, box, nonce    ->
-      <-   CHALLENGE  version, byte order, job, box, nonce
-      PROOF      MAC("client", HELLO, CHALLENGE)         ->
-      <-   PROOF      MAC("server", HELLO, CHALLENGE)            or, in place of any answer, VERDICT: why not
+      HELLO      version, byte order, job, box, mark, nonce         ->
+      <-   CHALLENGE  version, byte order, job, box, mark, nonce
+      PROOF      MAC("client", HELLO, CHALLENGE, fingerprint)       ->
+      <-   PROOF      MAC("server", HELLO, CHALLENGE, fingerprint)     or, in place of any answer, VERDICT: why not
 
 Each message is 64 bytes in one layout, which stays the same in all versions, so that different versions can recognise
-each other. Both MACs (HMAC-SHA-256, under the secret) are of all bytes of the first two messages, and of the role of
-the signer:
+each other. Both MACs (HMAC-SHA-256, under the secret) are of all bytes of the first two messages, of the fingerprint of
+the server's certificate (SHA-256; without TLS nothing), and of the role of the signer:
 
+- Man in the middle: he has a certificate of his own, so the two ends sign different fingerprints, and neither proof
+  fits. The mark, the beginning of the fingerprint as the sender sees it, tells the client that this is the reason; he
+  may change it, and then only looks like a server with another secret.
 - Replay: each end signs a fresh random nonce, so a proof of another connection never fits this one.
 - Reflection: the roles are signed, so no end can be made to prove for the other; and only a client signs as a client.
   A nonce that is our own is refused besides.
 - Change on the way: if one bit of HELLO or CHALLENGE changes, neither proof fits; in a PROOF, nothing may differ.
-- The client proves first. A stranger that connects gets 2 seconds, 128 bytes, and no bytes made with the secret. A job
-  that does not exist is refused at the same point, and in the same words, as a wrong secret.
+- Downgrade: a client that sees a network says nothing without TLS. A server that sees one, where the client sees none
+  (a port that is forwarded), answers a HELLO without TLS by a VERDICT, and the client comes back with TLS.
+- The client proves first. A stranger that connects gets 2 seconds, 128 bytes (in TLS, if there is any), and no bytes
+  made with the secret. A job that does not exist is refused at the same point, in the same words, as a wrong secret.
 - A VERDICT is not signed, and never means ACCEPTED. A stranger on the way can end a handshake, or cut a wire.
-
-That authenticates the ends when the connection is made. Both also declare, and sign, whether the connection crosses a
-network, as they see it: unless it runs from 127.0.0.1 to 127.0.0.1 for both of them, TLS follows (tls.py), and binds
-itself to this handshake. No stranger on the way can remove the declaration.
 """
 
 import _socket
@@ -35,6 +37,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from spcomm._core import net
 from spcomm._core.errors import AuthenticationError, SpcommError, VersionError
@@ -44,13 +47,13 @@ from spcomm.launch.base.usage import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
 
     from spcomm.launch.remote.tls import Session
 
 # Outcomes. A VERDICT can carry the first ones, whose numbers stay the same in all versions. STRANGER: the other end
 # does not speak this protocol. The last two: an intermediary was found; TLS failed.
-OPEN, ACCEPTED, REFUSED, OTHER_VERSION, OTHER_BYTE_ORDER, FULL, STRANGER, LATE, CLOSED = range(9)
+OPEN, ACCEPTED, REFUSED, OTHER_VERSION, OTHER_BYTE_ORDER, FULL, STRANGER, LATE, CLOSED, NEEDS_TLS = range(10)
 INTERCEPTED, NO_TLS = -1, -2
 
 MESSAGE_BYTES = 64
@@ -58,8 +61,11 @@ NONCE_BYTES = SECRET_BYTES = 32
 TIMEOUT_S = 2.0
 ROOM = 0  # the job of clients of the server itself (room.broker); their box is 0, too
 
-# Magic, kind, verdict, byte order, "crosses a network", version, job, box, zeros; then a nonce, a MAC, or zeros.
+_TLS = b"\x16"  # how a client of TLS begins
+
+# Magic, kind, verdict, byte order, zero, version, job, box, mark; then a nonce, a MAC, or zeros.
 _LAYOUT = struct.Struct("<4sBBBBIIH14s32s")
+_MARK_BYTES = 14
 _MAGIC = b"spch"
 _HELLO, _CHALLENGE, _CLIENT_PROOF, _SERVER_PROOF, _VERDICT = range(1, 6)
 _DECLARED = slice(5, 32)  # the fields that a PROOF repeats
@@ -98,28 +104,29 @@ class Handshake:
         job: int = 0,
         box: int = 0,
         full: bool = False,
-        encrypted: bool = False,
+        fingerprint: bytes = b"",
+        needs_tls: bool = False,
         version: int = net.VERSION,
         byte_order: int = _BYTE_ORDER,
     ) -> None:
         """`nonce`: random, for this connection alone. `secret_of((job, box))`; None: there is no such box.
 
-        A server has `job` and `box` from the client; `full`: it answers each HELLO by FULL. `encrypted`: the
-        connection crosses a network, as this end sees it.
+        A server has `job` and `box` from the client; `full` and `needs_tls`: it answers each HELLO by that.
+        `fingerprint`: of the certificate, as this end sees it; none without TLS.
         """
         self.outcome = OPEN
         self.output = b""
         self.wants = 0
         # The other end's version, job and box, to be trusted once it is accepted; version 0: not known yet.
         self.peer = 0, job, box
-        self.encrypted = encrypted  # one of the ends declares it
         self.secret = _NOBODYS
         self.transcript = b""  # the bytes that both ends sign, unique to this connection
         self._server = server
         self._nonce = nonce
         self._secret_of = secret_of
-        self._full = full
-        self._declares = encrypted
+        self._refusal = FULL if full else NEEDS_TLS if needs_tls else OPEN
+        self._fingerprint = fingerprint
+        self._mark = fingerprint[:_MARK_BYTES].ljust(_MARK_BYTES, b"\0")
         self._version = version
         self._byte_order = byte_order
         self._incoming = b""
@@ -206,13 +213,13 @@ class Handshake:
     def _message(self, kind: int, random: bytes = b"", verdict: int = 0) -> bytes:
         _version, job, box = self.peer
         return _LAYOUT.pack(
-            _MAGIC, kind, verdict, self._byte_order, self._declares, self._version, job, box, b"", random
+            _MAGIC, kind, verdict, self._byte_order, 0, self._version, job, box, self._mark, random
         )
 
     def _find_secret(self, transcript: bytes) -> bool:
-        """Find the secret that signs these bytes; return whether there is one."""
+        """Find the secret that signs these bytes and the fingerprint; return whether there is one."""
         secret = self._secret_of(self.peer[1:])
-        self.transcript = transcript
+        self.transcript = transcript + self._fingerprint
         self.secret = _NOBODYS if secret is None else secret
         return secret is not None
 
@@ -239,11 +246,12 @@ class Handshake:
 
         A peer that claims a difference in version or byte order, but shows none, is not to be believed.
         """
-        _magic, _kind, _verdict, byte_order, _crosses, version, *_others = _LAYOUT.unpack(message)
+        _magic, _kind, _verdict, byte_order, _zero, version, *_others = _LAYOUT.unpack(message)
         self.peer = version, *self.peer[1:]
         is_credible = {
             REFUSED: True,
             FULL: not self._server,
+            NEEDS_TLS: not self._server and not self._fingerprint,
             OTHER_VERSION: version != self._version,
             OTHER_BYTE_ORDER: byte_order != self._byte_order,
         }
@@ -252,22 +260,22 @@ class Handshake:
     def _check_first(self, message: bytes, kind: int) -> None:
         """Check HELLO or CHALLENGE. In a message of another version, only the version is looked at."""
         self._check_kind(message, kind)
-        _magic, _kind, verdict, byte_order, crosses, version, job, box, zeros, nonce = _LAYOUT.unpack(message)
+        _magic, _kind, verdict, byte_order, zero, version, job, box, mark, nonce = _LAYOUT.unpack(message)
         self.peer = version, *self.peer[1:]
         if version != self._version:
             raise _RefusalError(OTHER_VERSION, is_told=True)
-        if verdict or crosses > 1 or any(zeros):
+        if verdict or zero or (any(mark) and not self._fingerprint):
             raise _RefusalError(STRANGER)
         if byte_order != self._byte_order:
             raise _RefusalError(OTHER_BYTE_ORDER, is_told=True)
-        if self._server:
+        if self._server:  # it goes on whatever the mark is: its own shows the client why
             self.peer = version, job, box
-            self._declares = self._declares or bool(crosses)
-        elif self.peer[1:] != (job, box) or (self._declares and not crosses):
+        elif self.peer[1:] != (job, box):
             raise _RefusalError(STRANGER)
-        self.encrypted = self._declares or bool(crosses)
-        if self._full:
-            raise _RefusalError(FULL, is_told=True)
+        elif mark != self._mark:
+            raise _RefusalError(INTERCEPTED)
+        if self._refusal:
+            raise _RefusalError(self._refusal, is_told=True)
         if nonce == self._nonce:
             raise _RefusalError(REFUSED, is_told=True)
 
@@ -304,82 +312,105 @@ def crosses_network(sock: "_socket.socket") -> bool:
 
 
 class HandshakeExchange:
-    """The handshake of one connection, as far as it goes without waiting."""
+    """The beginning of one connection, as far as it goes without waiting: TLS, if it has it, and the handshake."""
 
     def __init__(
         self,
         sock: "_socket.socket",
         server: bool,
         secret_of: "Callable[[tuple[int, int]], bytes | None]",
+        *,
+        encrypted: bool = False,
         **options: int,
     ) -> None:
-        """`secret_of` and `options`: those of `Handshake`."""
+        """`secret_of` and `options`: those of `Handshake`. `encrypted`: with TLS, even if it leaves no machine."""
+        # Else the end of TLS's own handshake and HELLO, sent one after the other, wait for an acknowledgement between.
+        sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         self._sock = sock
         self._server = server
+        self._new = lambda **more: Handshake(server, os.urandom(NONCE_BYTES), secret_of, **options, **more)
         self._ends = time.monotonic() + TIMEOUT_S
-        self._establishing: Iterator[None] | None = None
-        self._failure: tuple[int, str] | None = None  # of TLS: the outcome and the reason
-        self.handshake = Handshake(
-            server, os.urandom(NONCE_BYTES), secret_of, encrypted=crosses_network(sock), **options
-        )
-        self.session: Session | None = None  # of TLS, if the connection needs it
+        self._crosses = crosses_network(sock)
+        self._has_tls = not server and (encrypted or self._crosses)  # a server looks how the client begins
+        self._failure = OPEN  # the outcome, if there is no handshake
+        self.handshake: Handshake | None = None
+        self.session: Session | None = None  # of TLS
+        self.trouble = ""  # the reason of NO_TLS
         self.holds = False  # it is about to refuse: continue later
 
     @property
     def outcome(self) -> int:
-        """The outcome: also that of TLS, if the connection needs it."""
-        return self.handshake.outcome if self._failure is None else self._failure[0]
+        return self._failure if self.handshake is None else self.handshake.outcome
 
     @property
-    def trouble(self) -> str:
-        """The reason of `NO_TLS`."""
-        return self._failure[1] if self._failure is not None else ""
+    def peer(self) -> "tuple[int, int, int]":
+        """The other end's version, job and box, as `Handshake` has them."""
+        return (0, 0, 0) if self.handshake is None else self.handshake.peer
 
     @property
     def binding(self) -> bytes:
         """Bytes that both ends have for this connection only: both nonces and, with TLS, the certificate."""
-        return self.handshake.transcript + (self.session.certificate if self.session is not None else b"")
+        return b"" if self.handshake is None else self.handshake.transcript
 
     def go_on(self) -> bool:
         """Continue; return True when it is over. `OSError`: the connection is."""
-        handshake = self.handshake
-        while handshake.outcome == OPEN:
-            if time.monotonic() >= self._ends:
-                handshake.end(LATE)
-            elif handshake.refuses and not self.holds:
-                self.holds = True
-                return False
-            elif handshake.output:
-                handshake.sent(self._sock.send(handshake.output, getattr(_socket, "MSG_NOSIGNAL", 0)))
-            else:
-                try:
-                    handshake.feed(self._sock.recv(handshake.wants))
-                except BlockingIOError:
+        try:
+            if self.handshake is None:
+                self._begin()
+            while self.outcome == OPEN and self.handshake is not None:
+                if self.handshake.refuses and not self.holds:
+                    self.holds = True
                     return False
-        return handshake.outcome != ACCEPTED or not handshake.encrypted or self._encrypt()
+                self._move(self.handshake)
+        except BlockingIOError:
+            if time.monotonic() >= self._ends:
+                self._end_late()
+        return self.outcome != OPEN
 
-    def _encrypt(self) -> bool:
+    def _end_late(self) -> None:
+        if self.handshake is None:
+            self._failure = LATE
+        else:
+            self.handshake.end(LATE)
+
+    def _move(self, handshake: Handshake) -> None:
+        flags = getattr(_socket, "MSG_NOSIGNAL", 0)
+        if not handshake.output:
+            receive = self._sock.recv if self.session is None else partial(self.session.receive, self._sock)
+            handshake.feed(receive(handshake.wants))
+        elif self.session is None:
+            handshake.sent(self._sock.send(handshake.output, flags))
+        else:
+            self.session.send(self._sock, handshake.output)
+            handshake.sent(len(handshake.output))
+
+    def _begin(self) -> None:
+        """Begin the handshake, after TLS, if the connection has it. `BlockingIOError`: not yet."""
+        if self._server and not self._has_tls:
+            self._has_tls = self._sock.recv(1, _socket.MSG_PEEK) == _TLS
+        if self._has_tls and not self._open_tls():
+            return
+        fingerprint = b"" if self.session is None else self.session.fingerprint
+        needs_tls = self._server and self._crosses and self.session is None
+        self.handshake = self._new(fingerprint=fingerprint, needs_tls=needs_tls)
+
+    def _open_tls(self) -> bool:
         try:
             from spcomm.launch.remote import tls
+
+            self.session = self.session or tls.Session(self._server)
+            self.session.begin(self._sock)
         except ImportError as error:
-            self._failure = NO_TLS, f"this Python has no module {error.name}"
-            return True
-        try:
-            if self._establishing is None:
-                self.session = tls.Session(self._server, self._mac)
-                self._establishing = self.session.establish(self._sock)
-            return next(self._establishing, self) is self
-        except tls.InterceptedError:
-            self._failure = INTERCEPTED, ""
+            return self._fail(NO_TLS, f"this Python has no module {error.name}")
+        except tls.StrangerError as error:
+            return self._fail(STRANGER, str(error))
         except tls.TlsError as error:
-            self._failure = NO_TLS, str(error)
-        except ImportError as error:
-            self._failure = NO_TLS, f"this Python has no module {error.name}"
+            return self._fail(NO_TLS, str(error))
         return True
 
-    def _mac(self, role: str, certificate: bytes) -> bytes:
-        signed = f"spcomm tls {role}".encode() + self.handshake.transcript + certificate
-        return hmac.digest(self.handshake.secret, signed, "sha256")
+    def _fail(self, outcome: int, trouble: str) -> bool:
+        self._failure, self.trouble = outcome, trouble
+        return False
 
 
 class Gate:
@@ -441,7 +472,7 @@ class Gate:
 
         def rank(fd: int) -> "tuple[int, bool]":
             _guest, talk, address = self._guests[fd]
-            return counts[address], not talk.handshake.peer[0]
+            return counts[address], not talk.peer[0]
 
         return max(self._guests, key=rank)  # of equals the first, which is the oldest
 
@@ -460,7 +491,7 @@ class Gate:
         if not accepted:
             guest.close()
             return
-        _version, job, box = talk.handshake.peer
+        _version, job, box = talk.peer
         if job == ROOM and self._welcome is not None:
             self._welcome(guest, talk.session, talk.binding)
             return
@@ -501,6 +532,17 @@ def meet(
     address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = TIMEOUT_S
 ) -> "tuple[_socket.socket, HandshakeExchange]":
     """Connect in the same way, and leave the outcome to the caller, which also owns the socket."""
+    call = partial(_meet, address, lambda _box: secret, connect_s, job=job, box=box)
+    sock, talk = call()
+    if talk.outcome == NEEDS_TLS:
+        sock.close()
+        sock, talk = call(encrypted=True)
+    return sock, talk
+
+
+def _meet(
+    address: "tuple[str, int]", secret_of: "Callable[..., bytes]", connect_s: float, **options: int
+) -> "tuple[_socket.socket, HandshakeExchange]":
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
         os.set_inheritable(sock.fileno(), False)
@@ -510,14 +552,10 @@ def meet(
         ends = time.monotonic() + TIMEOUT_S + _MORE_S
         poll = select.poll()
         poll.register(sock, select.POLLIN)
-        talk = HandshakeExchange(sock, False, lambda _box: secret, job=job, box=box)
+        talk = HandshakeExchange(sock, False, secret_of, **options)
         while not talk.go_on():
-            left = max(0.0, ends - time.monotonic())
-            # There is no reason to delay a refusal here.
-            if talk.holds or poll.poll(left * 1000):
-                continue
-            if talk.session is not None:
-                raise TimeoutError("TLS takes too long")
+            if not talk.holds:  # there is no reason to delay a refusal here
+                poll.poll(max(0.0, ends - time.monotonic()) * 1000)
         return sock, talk
     except BaseException:
         sock.close()

@@ -103,13 +103,11 @@ class Peers:
 
     def _number(self, box: int, sock: "_socket.socket", session: "Session | None") -> None:
         try:
-            data = sock.recv(_NUMBER_BYTES) if session is None else session.receive(sock)
+            data = sock.recv(_NUMBER_BYTES) if session is None else session.receive(sock, _NUMBER_BYTES)
         except BlockingIOError:
             return
         except OSError:
             self._dismiss(sock)
-            return
-        if session is not None and not data:  # its record is not complete
             return
         if len(data) != _NUMBER_BYTES:
             self._dismiss(sock)

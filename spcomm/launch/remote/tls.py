@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: MIT
 """TLS 1.3 for connections that cross a network, from Python's `ssl`.
 
-The handshake proves the identity of both ends, and TLS protects the traffic that follows. Each listening end makes
-its own certificate, which proves nothing by itself. So both ends then send, inside TLS, a MAC of the handshake's
-transcript and of that certificate: an intermediary, which must use another certificate, has no MAC for it.
-
-The server sends its MAC first, as one TLS record, so that the client, where the user is, can report the error.
+Each listening end makes its own certificate, which proves nothing by itself. The handshake that follows inside TLS
+(handshake.py) proves both ends, and signs the certificate's fingerprint: an intermediary, which must use another
+certificate, has nothing to relay.
 """
 
+import _socket
 import functools
-import hmac
+import hashlib
 import ssl
 import tempfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
-    from collections.abc import Callable, Iterator
     from typing import TypeVar
 
     _Read = TypeVar("_Read", bytes, int)
 
-_HEAD_BYTES = 5  # of a record; the last two are the length of the rest
+_PROTOCOL = "spcomm"  # as ALPN has it; its version follows inside
 _RECORD_BYTES = 1 << 14  # of data, at most
+_MOST_BYTES = 1 << 16  # until both ends are proven, and a few more
 _DAYS = 3650  # no end checks the expiry of a certificate; this only has to be later than now
 
 
@@ -30,8 +28,8 @@ class TlsError(ConnectionError):
     """TLS with the other end is impossible; the text gives the reason."""
 
 
-class InterceptedError(TlsError):
-    """The other end of TLS is not the other end of the handshake."""
+class StrangerError(TlsError):
+    """The other end does not speak TLS, or not for spcomm."""
 
 
 @functools.cache
@@ -74,90 +72,89 @@ def server_identity() -> "tuple[ssl.SSLContext, bytes]":
 def _client_context() -> ssl.SSLContext:
     """Return the context of a connecting end."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the MACs verify the certificate
+    context.check_hostname, context.verify_mode = (
+        False,
+        ssl.CERT_NONE,
+    )  # the handshake inside verifies the certificate
     return context
 
 
 def _context(protocol: int) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_alpn_protocols([_PROTOCOL])
     return context
 
 
 class Session:
-    """TLS over one connection, without its socket: `establish`, then `encrypt` and `decrypt`, one thread at a time."""
+    """TLS over one connection, without its socket: `begin`, then `encrypt` and `decrypt`, one thread at a time.
 
-    def __init__(self, server: bool, mac: "Callable[[str, bytes], bytes]") -> None:
-        """`mac(role, certificate)` returns the MAC of the end with that role, "client" or "server"."""
-        self._server = server
-        self._mac = mac
+    What it has read and nobody has asked for stays in it: whoever goes on with it asks first.
+    """
+
+    def __init__(self, server: bool) -> None:
         self._coming, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
         context, self._certificate = server_identity() if server else (_client_context(), b"")
         self._tls = context.wrap_bio(self._coming, self._going, server_side=server)
-        self._record = b""  # as much of it as `receive` has read
+        self._left_bytes = _MOST_BYTES
 
     @property
-    def certificate(self) -> bytes:
-        """The server's certificate (DER), as this end sees it."""
-        return self._certificate
+    def fingerprint(self) -> bytes:
+        """That of the server's certificate, as this end sees it."""
+        return hashlib.sha256(self._certificate or self._tls.getpeercert(True) or b"").digest()
 
-    def establish(self, sock: "_socket.socket") -> "Iterator[None]":
-        """Continue until the other end must send, if the socket does not wait. Raises `TlsError`, `OSError`.
+    def begin(self, sock: "_socket.socket") -> None:
+        """Go on with TLS's own handshake, and return when it is over. `BlockingIOError`: the other end must send.
 
-        Reads nothing that comes after the other end's MAC.
+        Raises `TlsError` and `OSError`, too.
         """
-        try:
-            while not self._shake_hands():
-                self._send(sock, self._going.read())
-                while not (record := self._next_record(sock)):
-                    yield
-                self._coming.write(record)
-            self._send(sock, self._going.read())
-            if self._server:
-                self._send(sock, self.encrypt(self._mac("server", self._certificate)))
-            else:
-                self._certificate = self._tls.getpeercert(True) or b""
-            while not (shown := self.receive(sock)):
-                yield
-            wanted = self._mac("client" if self._server else "server", self._certificate)
-            if not hmac.compare_digest(shown, wanted):
-                raise InterceptedError
-            if not self._server:
-                self._send(sock, self.encrypt(self._mac("client", self._certificate)))
-        except ssl.SSLError as error:
-            raise TlsError(str(error)) from None
+        while not self._shake_hands(sock):
+            self._pull(sock)
+        if self._tls.selected_alpn_protocol() != _PROTOCOL:
+            raise StrangerError("the other end does not name spcomm")
 
-    def _shake_hands(self) -> bool:
+    def _shake_hands(self, sock: "_socket.socket") -> bool:
         try:
             self._tls.do_handshake()
+            return True
         except ssl.SSLWantReadError:
             return False
-        return True
-
-    def _send(self, sock: "_socket.socket", data: bytes) -> None:
-        """Write the first bytes, so few that a socket always has room for them."""
-        if data and sock.send(data) != len(data):
-            raise TlsError("the other end does not read")
-
-    def receive(self, sock: "_socket.socket") -> bytes:
-        """Return the data of the next record, and read no more; empty: it is incomplete. Raises like `establish`."""
-        record = self._next_record(sock)
-        try:
-            return self.decrypt(record) if record else b""
         except ssl.SSLError as error:
             raise TlsError(str(error)) from None
+        finally:
+            self._flush(sock)
 
-    def _next_record(self, sock: "_socket.socket") -> bytes:
-        while (missing := _missing(self._record)) > 0:
+    def _flush(self, sock: "_socket.socket") -> None:
+        """Write the first bytes, so few that a socket always has room for them."""
+        data = self._going.read()
+        if data and sock.send(data, getattr(_socket, "MSG_NOSIGNAL", 0)) != len(data):
+            raise TlsError("the other end does not read")
+
+    def _pull(self, sock: "_socket.socket") -> None:
+        data = sock.recv(_RECORD_BYTES)
+        if not data:
+            raise ConnectionResetError("the other end has closed the connection")
+        if self._left_bytes == _MOST_BYTES and not b"\x14" <= data[:1] <= b"\x17":  # the types of records
+            raise StrangerError("the other end does not speak TLS")
+        self._left_bytes -= len(data)
+        if self._left_bytes < 0:
+            raise TlsError("the other end sends too much")
+        self._coming.write(data)
+
+    def send(self, sock: "_socket.socket", data: bytes) -> None:
+        """Send a few bytes. Raises like `begin`."""
+        self._tls.write(data)
+        self._flush(sock)
+
+    def receive(self, sock: "_socket.socket", most: int) -> bytes:
+        """Return at most so many bytes. Raises like `begin`."""
+        while True:
             try:
-                data = sock.recv(missing)
-            except BlockingIOError:
-                return b""
-            if not data:
-                raise ConnectionResetError("the other end has closed the connection")
-            self._record += data
-        record, self._record = self._record, b""
-        return record
+                return self._some(self._tls.read(most))
+            except ssl.SSLWantReadError:
+                self._pull(sock)
+            except ssl.SSLError as error:
+                raise TlsError(str(error)) from None
 
     def encrypt(self, data: "bytes | memoryview") -> bytes:
         """Return the encrypted bytes for this data, which must not be empty."""
@@ -200,9 +197,3 @@ class Session:
     def _has_unread(self) -> bool:
         """Whether received bytes are still encrypted, or decrypted and unread."""
         return self._coming.pending > 0 or self._tls.pending() > 0
-
-
-def _missing(record: bytes) -> int:
-    """Return the number of bytes that complete a record, or its head."""
-    rest = int.from_bytes(record[3:_HEAD_BYTES], "big") if len(record) >= _HEAD_BYTES else 0
-    return _HEAD_BYTES + rest - len(record)

@@ -185,7 +185,7 @@ def refusal(place: "tuple[str, int]", talk: handshake.HandshakeExchange) -> str:
             f"the server at {where} does not know that code; check all six words against those that it shows"
         )
     if outcome == handshake.OTHER_VERSION:
-        version = talk.handshake.peer[0]
+        version = talk.peer[0]
         return (
             f"the server at {where} speaks version {version} of the protocol between machines, and this machine "
             f"version {net.VERSION}; install the same spcomm on both"

@@ -4,6 +4,7 @@ out, repeated or reordered ends the connection."""
 
 import os
 import ssl
+from contextlib import suppress
 
 from spcomm.launch.remote.framing import FrameError, Frames, take_frame
 
@@ -28,6 +29,8 @@ class MacFrames(Frames):
         super().__init__(sock.detach(), writing, True)
         self._session = session
         self.binding = binding
+        with suppress(FrameError):  # which the next read finds again
+            self._came += self.unwrap(b"")  # what came with the end of the handshake
         self._unread: list[list] = []
 
     def next_message(self) -> "list | None":
