@@ -19,7 +19,7 @@ from spcomm.launch.remote.control_link import ControlLink, LinkError
 from spcomm.launch.remote.framing import FrameError, encode, take_frame
 from spcomm.launch.room import join_code
 from spcomm.launch.room.broker import Broker
-from spcomm.launch.room.mac_framing import MacFrames
+from spcomm.launch.room.room_framing import RoomFrames
 
 CODE = " ".join(map(join_code.word, (1, 22, 333, 4444, 5555, 7000)))
 OTHER_CODE = " ".join(map(join_code.word, (1, 22, 333, 4444, 5555, 7001)))
@@ -158,7 +158,7 @@ class Guest:
     """A connection, and once the room has said so, a link over it."""
 
     def __init__(self, client):
-        self.frames = MacFrames(client, None)
+        self.frames = RoomFrames(client, None)
         self.link = None
         self.close = self.frames.close
 
@@ -187,7 +187,7 @@ class Guest:
             pytest.fail("the room says what makes no sense")
 
     def _heard_first(self):
-        message = self.frames.first_message()
+        message = self.frames.message()
         if not message:
             return message
         if message[0] not in ("linked", "resumed"):

@@ -20,7 +20,6 @@ from spcomm.launch.remote import hosts, relay, versions
 from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
 from spcomm.launch.remote.framing import NONSENSE, FrameError
 from spcomm.launch.room import room_relay
-from spcomm.launch.room.connect import hello
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
 ROUNDS = 60
@@ -167,7 +166,7 @@ def test_what_is_said_to_a_room():
                 else:
                     known(messages, told)
         honest = site.guest()
-        hello(honest.frames, "look", {})
+        honest.frames.send(["hello", "look", versions.mine(), {}])
         site.serve()
         assert honest.heard()[0][0] == "welcome", seed
         assert all(text.isprintable() for text in site.said), seed

@@ -20,7 +20,7 @@ from spcomm.launch.remote.framing import FrameError
 from spcomm.launch.room import folder, join_code, prompt
 from spcomm.launch.room.broker import Broker
 from spcomm.launch.room.client import _spread
-from spcomm.launch.room.mac_framing import MacFrames
+from spcomm.launch.room.room_framing import RoomFrames
 from spcomm.launch.room.room_link import proof
 
 # ---- codes
@@ -74,7 +74,7 @@ def ends():
     listener = socket.create_server(("127.0.0.1", 0))
     sessions, made, wires = session_pair(), [], []
     for session in sessions:
-        made.append(MacFrames(socket.create_connection(listener.getsockname()), session))
+        made.append(RoomFrames(socket.create_connection(listener.getsockname()), session))
         wires.append(listener.accept()[0])
         wires[-1].settimeout(60)
     listener.close()

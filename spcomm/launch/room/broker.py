@@ -27,8 +27,8 @@ from spcomm.launch.remote.control_link import LinkError
 from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.connect import EINVAL, EVERSION, differ, keep_alive
-from spcomm.launch.room.mac_framing import MacFrames
 from spcomm.launch.room.meeting import Meeting, Seat, elsewhere
+from spcomm.launch.room.room_framing import RoomFrames
 from spcomm.launch.room.room_link import RoomLink, proof
 from spcomm.text import counted
 
@@ -135,7 +135,7 @@ class Broker:
         self._about = about
         self._say = say
         self.connections: dict[str, Connection] = {}  # by the number of the link
-        self._guests: dict[int, MacFrames] = {}  # that have not sent their purpose
+        self._guests: dict[int, RoomFrames] = {}  # that have not sent their purpose
         self._members: dict[str, Connection] = {}
         self._away: dict[str, Connection] = {}  # members that may come back, by the number of the link
         self._runs: dict[str, Run] = {}
@@ -159,7 +159,7 @@ class Broker:
         """Accept one more connection that has proved that it knows the code."""
         try:
             keep_alive(sock)
-            frames = MacFrames(sock, session, binding)
+            frames = RoomFrames(sock, session, binding)
         except OSError:  # it is gone again
             sock.close()
             return
@@ -168,9 +168,9 @@ class Broker:
         self._loop.add(fd, lambda: self._hear_guest(frames))
         self._loop.at(f"hello {fd}", _HELLO_S, lambda: self._dismiss(frames))
 
-    def _hear_guest(self, frames: MacFrames) -> None:
+    def _hear_guest(self, frames: RoomFrames) -> None:
         try:
-            message = frames.first_message()
+            message = frames.message()
             if message is None:
                 self._dismiss(frames)
             elif message:
@@ -178,7 +178,7 @@ class Broker:
         except (FrameError, LinkError, SpcommError, *NONSENSE):
             self._dismiss(frames)  # it knows the code, and does not speak our language
 
-    def _first(self, frames: MacFrames, message: list) -> None:
+    def _first(self, frames: RoomFrames, message: list) -> None:
         if message[0] == "resume":
             _resume, number, shown, received = message
             self._resume(frames, str(number), str(shown), int(received))
@@ -214,7 +214,7 @@ class Broker:
         link.listen(self._loop, lambda: self._hear(connection))
         self._offer_again(connection)
 
-    def _resume(self, frames: MacFrames, number: str, shown: str, received: int) -> None:
+    def _resume(self, frames: RoomFrames, number: str, shown: str, received: int) -> None:
         """Carry a link on over this connection; give up the link's old connection if it still exists."""
         connection = self.connections.get(number)
         if connection is None:
@@ -234,7 +234,7 @@ class Broker:
             return
         self._offer_again(connection)
 
-    def _gone(self, frames: MacFrames, number: str, shown: str) -> None:
+    def _gone(self, frames: RoomFrames, number: str, shown: str) -> None:
         """The process of a link was killed; a child of it reports that."""
         connection = self.connections.get(number)
         if connection is None or not hmac.compare_digest(
@@ -244,7 +244,7 @@ class Broker:
         self._answer(frames, "", ["known"])
         self._leave(connection)
 
-    def _away_before(self, frames: MacFrames, of: dict) -> "Connection | None":
+    def _away_before(self, frames: RoomFrames, of: dict) -> "Connection | None":
         """The member that is back, if it was away and can prove that."""
         number, shown = of.get("was") or ("", "")
         found = self._away.get(str(number))
@@ -254,17 +254,17 @@ class Broker:
             return None
         return found
 
-    def _answer(self, frames: MacFrames, why: str, message: list, status: int = EINVAL) -> None:
+    def _answer(self, frames: RoomFrames, why: str, message: list, status: int = EINVAL) -> None:
         """Send a guest its last message."""
         frames.send(["refused", why, status] if why else message)
         self._dismiss(frames)
 
-    def _forget_guest(self, frames: MacFrames) -> None:
+    def _forget_guest(self, frames: RoomFrames) -> None:
         del self._guests[frames.reading]
         self._loop.forget(f"hello {frames.reading}")
         self._loop.remove(frames.reading)
 
-    def _dismiss(self, frames: MacFrames) -> None:
+    def _dismiss(self, frames: RoomFrames) -> None:
         if self._guests.get(frames.reading) is frames:
             self._forget_guest(frames)
             frames.close()

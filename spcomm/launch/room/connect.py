@@ -2,18 +2,15 @@
 """The way into a room: connect, prove that the code is known, send the purpose. All its error sentences are here."""
 
 import _socket
+import select
 import time
 
 from spcomm._core import net
 from spcomm.launch.base import loopback
 from spcomm.launch.remote import handshake, versions
 from spcomm.launch.remote.framing import FrameError, one_line
-from spcomm.launch.room.mac_framing import MacFrames
 from spcomm.launch.room.prompt import PORT, spelt
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from spcomm.launch.room.room_framing import RoomFrames
 
 EINVAL, ESYSTEM, ETIMEDOUT, EVERSION, EDISCONNECTED = -1, -3, -5, -17, -21  # of csrc/base/spc_error.h
 CONNECT_S = 5.0
@@ -58,7 +55,7 @@ class FinalError(EntryError):
         self.status = status
 
 
-def enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
+def enter(place: "tuple[str, int]", key: bytes) -> RoomFrames:
     """Connect to a server and prove that we know its code. Waits for some seconds. Raises `EntryError`.
 
     A server with very many connection attempts closes some of them, so this function tries again.
@@ -71,7 +68,7 @@ def enter(place: "tuple[str, int]", key: bytes) -> MacFrames:
     return enter_once(place, key)
 
 
-def enter_once(place: "tuple[str, int]", key: bytes) -> MacFrames:
+def enter_once(place: "tuple[str, int]", key: bytes) -> RoomFrames:
     """The same, with one try."""
     try:
         sock, talk = handshake.meet(place, key, handshake.ROOM, 0, CONNECT_S)
@@ -91,50 +88,31 @@ def enter_once(place: "tuple[str, int]", key: bytes) -> MacFrames:
         raise errors.get(talk.outcome, EntryError)(why)
     try:
         keep_alive(sock)
-        return MacFrames(sock, talk.session, talk.binding)
+        return RoomFrames(sock, talk.session, talk.binding)
     except OSError as error:  # it is gone again
         sock.close()
         raise EntryError(unreachable(place, error)) from None
 
 
-def hello(frames: MacFrames, purpose: str, about: dict) -> None:
-    """Send the purpose of the connection."""
-    frames.send(["hello", purpose, versions.mine(), about])
-
-
-def following(frames: MacFrames, place: "tuple[str, int]", wait: "Callable[[], object]") -> "list":
-    """The next message; `wait` waits until something can be read. Raises `EntryError`."""
-    while True:
-        frames.flush()
-        if not frames.has_more:
-            wait()
-        message = next_message(frames, place)
-        if message is not None:
-            return message
-
-
-def next_message(frames: MacFrames, place: "tuple[str, int]") -> "list | None":
-    """The next message; None: it is not complete yet. Raises `EntryError`."""
-    return _checked(frames.next_message, place)
-
-
-def first_message(frames: MacFrames, place: "tuple[str, int]") -> "list | None":
-    """The first message of the server; None: it is not complete yet. Raises `EntryError`."""
-    return _checked(frames.first_message, place)
-
-
-def _checked(receive: "Callable[[], list | None]", place: "tuple[str, int]") -> "list | None":
-    try:
-        found = receive()
-    except FrameError as error:
-        raise ClosedError(f"what listens at {spelt(place)} {error}") from None
-    if found is None:
-        raise ClosedError(f"the server at {spelt(place)} has ended, or the network between has")
-    if found == []:
-        return None
-    if found[0] == "refused":
-        raise FinalError(one_line(found[1]), EVERSION if found[2:] == [EVERSION] else EINVAL)
-    return found
+def ask(frames: RoomFrames, message: list, place: "tuple[str, int]") -> list:
+    """Send a message and return the server's answer. Waits for some seconds. Raises `EntryError`."""
+    frames.send(message)
+    poll = select.poll()
+    poll.register(frames.reading, select.POLLIN)
+    ends = time.monotonic() + CONNECT_S
+    while (left := ends - time.monotonic()) > 0:
+        poll.poll(left * 1000)
+        try:
+            found = frames.message()
+        except FrameError as error:
+            raise ClosedError(f"what listens at {spelt(place)} {error}") from None
+        if found is None:
+            raise ClosedError(f"the server at {spelt(place)} has ended, or the network between has")
+        if found and found[0] == "refused":
+            raise FinalError(one_line(found[1]), EVERSION if found[2:] == [EVERSION] else EINVAL)
+        if found:
+            return found
+    raise ClosedError(f"the server at {spelt(place)} does not answer")
 
 
 def keep_alive(sock: "_socket.socket") -> None:

@@ -157,8 +157,7 @@ def _code(where: _Place, address: _Place, asks: bool) -> "tuple[_Place, str]":
             str(error), "the code once more, or a new one: spcomm serve shows one when it starts"
         ) from None
     try:
-        connect.hello(frames, "look", {})
-        _welcome, theirs, about = connect.following(frames, address, lambda: _wait(frames.reading))
+        _welcome, theirs, about = connect.ask(frames, ["hello", "look", versions.mine(), {}], address)
     except connect.EntryError as error:
         raise _HopFailed(str(error), "a new code: spcomm serve shows one when it starts") from None
     finally:
@@ -171,11 +170,3 @@ def _code(where: _Place, address: _Place, asks: bool) -> "tuple[_Place, str]":
     return address, f"is right, and the versions are the same; it is {what}" + (
         f": {', '.join(there)}" if there else ""
     )
-
-
-def _wait(fd: int) -> None:
-    import select
-
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    poll.poll(10_000)

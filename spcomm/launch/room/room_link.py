@@ -22,7 +22,6 @@ and no proof is valid for another connection.
 import _thread
 import hmac
 import os
-import select
 import time
 from collections import deque
 
@@ -33,8 +32,8 @@ from spcomm.launch.remote.control_link import ControlLink, LinkError
 from spcomm.launch.remote.framing import NONSENSE, FrameError, encode, take_frame
 from spcomm.launch.room import connect
 from spcomm.launch.room.connect import CONNECT_S, EntryError
-from spcomm.launch.room.mac_framing import MacFrames
 from spcomm.launch.room.prompt import spelt
+from spcomm.launch.room.room_framing import RoomFrames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class RoomLink:
     def __init__(self, loop: Loop, timeout_s: float) -> None:
         self._loop = loop
         self._core = ControlLink(timeout_s, time.monotonic())
-        self._frames: MacFrames | None = None
+        self._frames: RoomFrames | None = None
         self._messages: deque[bytes] = deque()
         self._call: Callable[[], None] = nothing
         self.is_gone = False  # it is over, and not because the other end has finished
@@ -181,7 +180,7 @@ class RoomLink:
     def is_up(self) -> bool:
         return self._frames is not None
 
-    def attach(self, frames: MacFrames, received: int) -> None:
+    def attach(self, frames: RoomFrames, received: int) -> None:
         """Go on over this connection; its other end has received so many messages. `LinkError`: it cannot be."""
         self._drop()
         self._core.attach(received, time.monotonic())
@@ -279,7 +278,7 @@ class ClientLink(RoomLink):
         self._was_closed = False  # the last connection, by the server's machine
         self._nobody_since: float | None = None  # since then its machine refuses connections
         self._dialling = -1  # readable when a thread has finished that
-        self._result: tuple[MacFrames, int, float] | Exception | None = None
+        self._result: tuple[RoomFrames, int, float] | Exception | None = None
         self.why = f"the server at {spelt(place)} has ended, or the network between has"
         self._attach_first(loop)
 
@@ -336,7 +335,7 @@ class ClientLink(RoomLink):
         super().close()
         self._leave_loop()
 
-    def _attach_dialled(self, frames: MacFrames, received: int, timeout_s: float) -> None:
+    def _attach_dialled(self, frames: RoomFrames, received: int, timeout_s: float) -> None:
         if self._is_new:
             self._core = ControlLink(timeout_s, time.monotonic())
         self._attempts, self._is_new, self._nobody_since = 0, False, None
@@ -426,11 +425,13 @@ class ClientLink(RoomLink):
         at most, and succeeds only if the server can be reached."""
         try:
             frames = connect.enter_once(self._place, self._key)
-            self._ask(frames, ["gone", self._number, proof(self._ticket, "gone", frames.binding)])
+            connect.ask(
+                frames, ["gone", self._number, proof(self._ticket, "gone", frames.binding)], self._place
+            )
         except EntryError:
             pass  # the server notices by the silence
 
-    def _dial(self) -> "tuple[MacFrames, int, float]":
+    def _dial(self) -> "tuple[RoomFrames, int, float]":
         """Connect, and resume the link, or open it. Raises `EntryError`.
 
         Returns the connection, the number of messages that the other end has received, and the link timeout.
@@ -440,7 +441,7 @@ class ClientLink(RoomLink):
             if self._is_asked_for:
                 received = 0 if self._is_new else self.acknowledging
                 shown = proof(self._ticket, "client", frames.binding)
-                reply = self._ask(frames, ["resume", self._number, shown, received])
+                reply = connect.ask(frames, ["resume", self._number, shown, received], self._place)
                 wanted = proof(self._ticket, "server", frames.binding)
                 if reply[0] == "resumed" and hmac.compare_digest(str(reply[1]), wanted):
                     return frames, int(reply[2]), float(reply[3])
@@ -452,7 +453,9 @@ class ClientLink(RoomLink):
             if self._was is not None:
                 of["was"] = [self._was[0], proof(self._was[1], "client", frames.binding)]
             self._is_asked_for = True
-            reply = self._ask(frames, ["hello", self._purpose, versions.mine(), self._about, of])
+            reply = connect.ask(
+                frames, ["hello", self._purpose, versions.mine(), self._about, of], self._place
+            )
             return frames, 0, float(reply[1])
         except NONSENSE:
             frames.close()
@@ -472,18 +475,6 @@ class ClientLink(RoomLink):
         self._was = self._number, self._ticket
         self._number, self._ticket = os.urandom(16).hex(), os.urandom(_TICKET_BYTES)
         self._is_new = True
-
-    def _ask(self, frames: MacFrames, message: list) -> list:
-        frames.send(message)
-        poll = select.poll()
-        poll.register(frames.reading, select.POLLIN)
-        ends = time.monotonic() + CONNECT_S
-        while (left := ends - time.monotonic()) > 0:
-            poll.poll(left * 1000)
-            reply = connect.first_message(frames, self._place)
-            if reply is not None:
-                return reply
-        raise connect.ClosedError(f"the server at {spelt(self._place)} does not answer")
 
     # For owners that have no loop of their own yet
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spcomm.launch.remote.tls import Session
 
 
-class MacFrames(Frames):
+class RoomFrames(Frames):
     """One end."""
 
     def __init__(self, sock: "_socket.socket", session: "Session | None", binding: bytes = b"") -> None:
@@ -31,19 +31,9 @@ class MacFrames(Frames):
         self.binding = binding
         with suppress(FrameError):  # which the next read finds again
             self._came += self.unwrap(b"")  # what came with the end of the handshake
-        self._unread: list[list] = []
 
-    def next_message(self) -> "list | None":
-        """One message, without waiting; empty: it has not come yet. None at the end. Not together with `receive`."""
-        if not self._unread:
-            found = self.receive()
-            if found is None:
-                return None
-            self._unread += [message for message, _data in found]
-        return self._unread.pop(0) if self._unread else []
-
-    def first_message(self) -> "list | None":
-        """Work as `next_message`, but leave later bytes for `rest`."""
+    def message(self) -> "list | None":
+        """One message, without waiting; empty: it has not come yet. None at the end. Later bytes stay for `rest`."""
         data = self.read()
         if data is None:
             return None
@@ -52,15 +42,10 @@ class MacFrames(Frames):
         return frame[0] if frame is not None else []
 
     def rest(self) -> bytes:
-        """Return the bytes that came behind the first message, once."""
+        """Return the bytes that came behind the messages, once."""
         rest = bytes(self._came)
         self._came.clear()
         return rest
-
-    @property
-    def has_more(self) -> bool:
-        """Whether `next_message` has one that was read before."""
-        return bool(self._unread)
 
     def wrap(self, frame: bytes) -> bytes:
         return frame if self._session is None else self._session.encrypt(frame)
