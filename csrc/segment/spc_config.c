@@ -18,6 +18,7 @@ enum {
 
 /* Memory that is reserved at once should not be memory that hardly any run touches. */
 #define SPC_RESERVED_ARENA_BYTES (UINT64_C(8) << 20)
+#define SPC_LEAST_ARENA_BYTES (UINT64_C(1) << 20)
 
 static bool is_allowed(uint64_t value, uint64_t minimum, uint64_t maximum) {
     return value == 0 || (value >= minimum && value <= maximum);
@@ -64,10 +65,11 @@ static uint64_t queues_bytes(const spc_config_t *config) {
     return 2 * (uint64_t)config->nodes * config->queue_limit_bytes;
 }
 
-/* Shrinks the next number that the user left open: first those that only speed up large messages. */
+/* Shrinks the next number that the user left open: first those that only speed up large messages. Communicators lie in
+ * arenas, so that one goes only when nothing else is left to shrink. */
 static bool shrink(spc_config_t *config, const spc_config_t *asked) {
-    if (asked->arena_bytes == 0 && config->arena_bytes > 0) {
-        config->arena_bytes = config->arena_bytes > UINT64_C(1) << 20 ? config->arena_bytes / 2 : 0;
+    if (asked->arena_bytes == 0 && config->arena_bytes > SPC_LEAST_ARENA_BYTES) {
+        config->arena_bytes /= 2;
     } else if (asked->ring_bytes == 0 && config->ring_bytes > UINT64_C(65536)) {
         config->ring_bytes /= 2;
     } else if (asked->scratch_bytes == 0 && config->scratch_bytes > 4096) {
@@ -76,6 +78,8 @@ static bool shrink(spc_config_t *config, const spc_config_t *asked) {
         config->slots /= 2;
     } else if (asked->ring_bytes == 0 && config->ring_bytes > 4096) {
         config->ring_bytes /= 2;
+    } else if (asked->arena_bytes == 0 && config->arena_bytes > 0) {
+        config->arena_bytes = 0;
     } else {
         return false;
     }

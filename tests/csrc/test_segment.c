@@ -48,6 +48,16 @@ TEST(all_buffers_fit_a_quarter_of_the_memory) {
     }
 }
 
+/* Without an arena there is no split: rows of slots, which grow with the square of the nodes, shrink before it goes. */
+TEST(each_node_has_an_arena_if_there_is_memory_for_it) {
+    for (uint32_t nodes = 1; nodes <= SPC_NODES_MAX; nodes *= 2) {
+        spc_config_t config = complete((spc_config_t){.nodes = nodes, .features = SPC_FEATURE_memfd});
+        const uint64_t enough_bytes = nodes * (UINT64_C(18) << 20);
+        CHECK(config.arena_bytes >= UINT64_C(1) << 20 || spc_platform_memory_limit() < enough_bytes
+              || !spc_platform_memory_is_sparse(config.features));
+    }
+}
+
 TEST(numbers_given_are_kept) {
     spc_config_t given = {
         .nodes = 16,
