@@ -89,11 +89,11 @@ def _give_name(descriptor: int, beside: str) -> None:
 
 
 def _remove_stale(name: str) -> None:
-    """Leftovers of killed writers on this machine, where files need a name."""
+    """Leftovers of killed writers on this machine, where files need a name; one of them may have had this one's id."""
     for beside in glob.glob(f"{glob.escape(name)}*.part"):
         process = beside[len(name) : -len(".part")]
         with contextlib.suppress(OSError):
-            if process.isdecimal() and not _runs(int(process)):
+            if process.isdecimal() and (int(process) == os.getpid() or not _runs(int(process))):
                 os.unlink(beside)
 
 

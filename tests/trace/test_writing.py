@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import tempfile
 import zlib
 
@@ -321,6 +322,19 @@ def test_a_process_that_is_killed_while_it_writes(tmp_path):
     files.replace(str(tmp_path / "t.json"), lambda file: file.write("all of it"))
     assert sorted(os.listdir(tmp_path)) == ["t.json", other.name]
     assert (tmp_path / "t.json").read_text() == "all of it"
+
+
+@pytest.mark.parametrize("take", ["", "del os.O_TMPFILE; "])
+def test_a_killed_process_had_the_id_of_this_one(tmp_path, take):
+    """A container begins at the same numbers each time it starts."""
+    code = """
+        left = f"t.json.{os.uname().nodename}.{os.getpid()}.part"
+        open(left, "w").close()
+        files.replace("t.json", lambda file: file.write("all of it"))
+    """
+    head = f"import os\nfrom spcomm.trace import files\n{take}"
+    answer = subprocess.run([sys.executable, "-c", head + textwrap.dedent(code)], cwd=tmp_path)
+    assert (answer.returncode, os.listdir(tmp_path)) == (0, ["t.json"])
 
 
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM])
