@@ -175,7 +175,7 @@ fuzz: build $(STAMPS)/test ## feed parser, rooms and relays with anything (FUZZ_
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -n 2 --timeout 0 -o faulthandler_timeout=0 --everything tests/net/test_fuzz.py
 	$(MAKE) --no-print-directory -f tests/fuzz/fuzz.mk fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
 
-models: ## check the Promela models with SPIN
+models: ## check the models of protocols with SPIN, and of memory orders with Relacy
 	tests/models/run || [ $$? = 77 ]
 
 smoke: build $(STAMPS)/test ## the few tests that run on every Python version

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Promela models of the protocols, each checked with SPIN by the script beside this file."""
+"""The models of the protocols, each checked with SPIN or Relacy by the script beside this file."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-MODELS = sorted(path.name for path in HERE.glob("*.pml"))
+MODELS = sorted(path.name for path in HERE.glob("*.*") if path.suffix in (".pml", ".cpp"))
 
 
 @pytest.mark.stress

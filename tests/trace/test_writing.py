@@ -9,8 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 import tempfile
+import textwrap
 import zlib
 
 import pytest
