@@ -202,9 +202,6 @@ int spc_mpi_left_out(const char *call);
 
 enum { SPC_MPI_PLACE_BYTES = 128 };
 
-/* Joins the run, with this level of threads: once. spc_mpi_start.c. */
-int spc_mpi_join(int required);
-
 /* Keep a buffer for buffered sends, and give it back: the library copies anyway. spc_mpi_message.c. */
 int spc_mpi_attach(const spc_mpi_comm_t *comm, spc_mpi_buffer_t *place, void *buffer, MPI_Count size);
 int spc_mpi_detach(spc_mpi_buffer_t *place, void *buffer_addr, MPI_Count *size);

@@ -153,7 +153,8 @@ static void report_end(void) {
     }
 }
 
-int spc_mpi_join(int required) {
+/* Joins the run, with this level of threads: once. */
+static int join(int required) {
     spc_comm_t *core;
     if (spc_api_binding_join(&core) != SPC_OK) {
         spc_mpi_end(1); /* the sentence was printed; before its start MPI has no error handler */
@@ -188,7 +189,7 @@ int spc_mpi_init_thread(int *argc, char ***argv, int required, int *provided) {
                        || required == MPI_THREAD_SERIALIZED || required == MPI_THREAD_MULTIPLE;
     const int level = known ? required : MPI_THREAD_MULTIPLE;
     if (spc_mpi.runs == 0) {
-        SPC_MPI_TRY(spc_mpi_join(level));
+        SPC_MPI_TRY(join(level));
     }
     spc_mpi.provided = level;
     spc_mpi.is_started = true;
@@ -285,7 +286,7 @@ static int get_session(MPI_Session handle, session_t **session) {
 static int join_once(void) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
-    const int code = spc_mpi.runs == 0 ? spc_mpi_join(MPI_THREAD_MULTIPLE) : MPI_SUCCESS;
+    const int code = spc_mpi.runs == 0 ? join(MPI_THREAD_MULTIPLE) : MPI_SUCCESS;
     pthread_mutex_unlock(&lock);
     return code;
 }

@@ -236,7 +236,8 @@ static bool was_cancelled(const MPI_Status *status) {
     return hidden_words((MPI_Status *)status)[1] & 1;
 }
 
-void spc_mpi_status_clear(MPI_Status *status) {
+/* The status of an operation without a message: MPI_ANY_SOURCE, MPI_ANY_TAG, 0 bytes. */
+static void clear_status(MPI_Status *status) {
     spc_mpi_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
     if (!is_ignored(status)) {
         status->MPI_ERROR = MPI_SUCCESS;
@@ -368,7 +369,7 @@ static int check_seal(const spc_mpi_request_t *request) {
 static int complete_generalized(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status *status) {
     MPI_Status spare;
     MPI_Status *filled = !is_ignored(status) ? status : &spare;
-    spc_mpi_status_clear(filled);
+    clear_status(filled);
     int code = request->query(request->extra_state, filled);
     if (request->free_function != NULL) {
         const int freed = request->free_function(request->extra_state);
@@ -396,7 +397,7 @@ static int explain(const spc_mpi_comm_t *comm, int error, int status, MPI_Count 
 
 int spc_mpi_complete(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status *status) {
     if (!is_open(request)) {
-        spc_mpi_status_clear(status);
+        clear_status(status);
         return MPI_SUCCESS;
     }
     if (request->query != NULL) {
@@ -463,7 +464,8 @@ static int wait_first(spc_mpi_request_t *request, spc_request_t *const *list, ui
                : explain_wait(request, status);
 }
 
-int spc_mpi_request_wait(spc_mpi_request_t *request) {
+/* Waits until it is done; its error, if any, is that of spc_mpi_complete. */
+static int wait_for(spc_mpi_request_t *request) {
     spc_request_t *core = &request->core;
     return wait_first(request, &core, 1);
 }
@@ -474,7 +476,7 @@ int spc_mpi_wait(MPI_Request *request, MPI_Status *status) {
     spc_mpi_request_t *found;
     SPC_MPI_TRY(get_request(*request, &found));
     if (is_open(found)) {
-        SPC_MPI_TRY(spc_mpi_request_wait(found));
+        SPC_MPI_TRY(wait_for(found));
     }
     return spc_mpi_complete(found, request, status);
 }
@@ -507,11 +509,11 @@ int spc_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *statu
         return MPI_SUCCESS;
     }
     if (!is_open(found)) {
-        spc_mpi_status_clear(status);
+        clear_status(status);
     } else if (found->query != NULL) {
         MPI_Status spare;
         MPI_Status *filled = !is_ignored(status) ? status : &spare;
-        spc_mpi_status_clear(filled);
+        clear_status(filled);
         return found->query(found->extra_state, filled);
     } else {
         spc_mpi_status_set(status, found->source, found->tag, found->bytes, found->is_cancelled);
@@ -732,7 +734,7 @@ int spc_mpi_waitany(int count, MPI_Request array_of_requests[], int *indx, MPI_S
     *indx = MPI_UNDEFINED;
     int code = MPI_SUCCESS;
     if (list.open == 0) {
-        spc_mpi_status_clear(status);
+        clear_status(status);
     } else {
         code = wait_for_any(&list, indx);
     }
@@ -749,7 +751,7 @@ int spc_mpi_testany(int count, MPI_Request array_of_requests[], int *indx, int *
     *indx = which >= 0 ? which : MPI_UNDEFINED;
     list_end(&list);
     if (*flag && which < 0) {
-        spc_mpi_status_clear(status);
+        clear_status(status);
     }
     return which >= 0 ? complete_at(which, array_of_requests, status) : MPI_SUCCESS;
 }
@@ -767,7 +769,7 @@ int spc_mpi_request_get_status_any(int count, const MPI_Request array_of_request
         return spc_mpi_request_get_status(array_of_requests[which], &done, status);
     }
     if (*flag) {
-        spc_mpi_status_clear(status);
+        clear_status(status);
     }
     return MPI_SUCCESS;
 }

@@ -81,9 +81,6 @@ void spc_mpi_request_seal(spc_mpi_request_t *request, const void *buffer, MPI_Co
 /* Begins a receive into the request's buffer, from its peer, of a message that has this context and tag of the core. */
 int spc_mpi_post(uint16_t context, int tag, spc_mpi_request_t *request);
 
-/* Waits until it is done; its error, if any, is that of spc_mpi_complete. */
-int spc_mpi_request_wait(spc_mpi_request_t *request);
-
 /* Fills the status of a request that is done, and ends it: the handle becomes MPI_REQUEST_NULL unless persistent. */
 int spc_mpi_complete(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status *status);
 
@@ -92,8 +89,5 @@ int spc_mpi_complete(spc_mpi_request_t *request, MPI_Request *handle, MPI_Status
 /* Leaves MPI_ERROR as it is; MPI_STATUS_IGNORE is allowed. */
 void spc_mpi_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool is_cancelled);
 MPI_Count spc_mpi_status_bytes(const MPI_Status *status);
-
-/* The status of an operation without a message: MPI_ANY_SOURCE, MPI_ANY_TAG, 0 bytes. */
-void spc_mpi_status_clear(MPI_Status *status);
 
 #endif

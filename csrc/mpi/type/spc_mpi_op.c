@@ -64,7 +64,7 @@ int spc_mpi_check_op(const spc_mpi_comm_t *comm, MPI_Op op) {
                                           : "the operator is not a valid handle, or was freed");
 }
 
-bool spc_mpi_op_commutes(MPI_Op op) {
+static bool commutes(MPI_Op op) {
     const op_t *own = find_own(op);
     return own != NULL ? own->commutes : op != MPI_REPLACE && op != MPI_NO_OP;
 }
@@ -393,7 +393,7 @@ int spc_mpi_op_free(MPI_Op *op) {
 
 int spc_mpi_op_commutative(MPI_Op op, int *commute) {
     SPC_MPI_TRY(spc_mpi_check_op(NULL, op));
-    *commute = spc_mpi_op_commutes(op);
+    *commute = commutes(op);
     return MPI_SUCCESS;
 }
 

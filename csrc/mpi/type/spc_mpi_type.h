@@ -102,7 +102,6 @@ static inline uint8_t spc_mpi_format(const spc_mpi_type_t *type) {
 
 /* MPI_SUCCESS if it is an operator; else MPI_ERR_OP. */
 int spc_mpi_check_op(const spc_mpi_comm_t *comm, MPI_Op op);
-bool spc_mpi_op_commutes(MPI_Op op);
 
 /* The operator lives, and its handle with it, until the last reference is released. Predefined ones live always. */
 void spc_mpi_op_retain(MPI_Op op);

@@ -25,7 +25,7 @@ int spc_mpi_get_window(MPI_Win handle, spc_mpi_window_t **window) {
 
 /* ---- mutexes between processes ---- */
 
-void spc_mpi_window_mutex_start(pthread_mutex_t *mutex) {
+static void start_mutex(pthread_mutex_t *mutex) {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -135,8 +135,8 @@ static void *take_block(spc_mpi_window_t *window, size_t bytes, spc_mpi_window_m
     }
     spc_mpi_window_shared_t *control = spc_block_payload(window->block);
     memset(control, 0, head + (has_memory ? bytes : 0));
-    spc_mpi_window_mutex_start(&control->accumulate);
-    spc_mpi_window_mutex_start(&control->guard);
+    start_mutex(&control->accumulate);
+    start_mutex(&control->guard);
     spc_comm_share_block(comm->core, window->block);
     (void)spc_comm_offset(comm->core, control, head, &mine->control_offset);
     mine->memory_offset = has_memory ? mine->control_offset + head : 0;

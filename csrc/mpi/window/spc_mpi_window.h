@@ -100,7 +100,6 @@ typedef struct spc_mpi_window {
 /* MPI_SUCCESS and the object, or MPI_ERR_WIN. */
 int spc_mpi_get_window(MPI_Win handle, spc_mpi_window_t **window);
 
-void spc_mpi_window_mutex_start(pthread_mutex_t *mutex);
 void spc_mpi_window_mutex_lock(pthread_mutex_t *mutex);
 
 /* MPI_ERR_RMA_SYNC unless this node may access the member's memory now; it does so next. */
@@ -114,8 +113,5 @@ int spc_mpi_window_check_fence(const spc_mpi_window_t *window);
 
 /* This node's accesses to that member's memory are synchronized. Only with --strict. */
 void spc_mpi_window_forget_accesses(const spc_mpi_window_t *window, int target);
-
-/* MPI_ERR_RMA_SYNC unless this node has a lock of that member's memory. */
-int spc_mpi_window_check_locked(const spc_mpi_window_t *window, int target);
 
 #endif

@@ -40,7 +40,8 @@ int spc_mpi_window_check_epoch(spc_mpi_window_t *window, int target) {
         target);
 }
 
-int spc_mpi_window_check_locked(const spc_mpi_window_t *window, int target) {
+/* MPI_ERR_RMA_SYNC unless this node has a lock of that member's memory. */
+static int check_locked(const spc_mpi_window_t *window, int target) {
     return window->is_locked[target]
                ? MPI_SUCCESS
                : spc_mpi_fail(
@@ -261,7 +262,7 @@ int spc_mpi_win_unlock(int rank, MPI_Win win) {
     if (rank == MPI_PROC_NULL) {
         return MPI_SUCCESS;
     }
-    SPC_MPI_TRY(spc_mpi_window_check_locked(window, rank));
+    SPC_MPI_TRY(check_locked(window, rank));
     window->is_locked[rank] = false;
     release(window, rank);
     return MPI_SUCCESS;
@@ -304,7 +305,7 @@ static int flush(int rank, MPI_Win win) {
     if (spc_mpi.is_strict) {
         spc_mpi_window_forget_accesses(window, rank);
     }
-    return spc_mpi_window_check_locked(window, rank);
+    return check_locked(window, rank);
 }
 
 int spc_mpi_win_flush(int rank, MPI_Win win) {
@@ -329,7 +330,7 @@ static int flush_all(MPI_Win win) {
     if (has_lock) {
         return MPI_SUCCESS;
     }
-    return spc_mpi_window_check_locked(window, 0);
+    return check_locked(window, 0);
 }
 
 int spc_mpi_win_flush_all(MPI_Win win) {
