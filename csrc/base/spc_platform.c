@@ -41,7 +41,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-static int spc_native_memory_create(uint64_t size_bytes, int *descriptor) {
+static int native_memory_create(uint64_t size_bytes, int *descriptor) {
     int made = memfd_create("spcomm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (made < 0) {
         return SPC_ESYSTEM;
@@ -58,7 +58,7 @@ static int spc_native_memory_create(uint64_t size_bytes, int *descriptor) {
     return SPC_OK;
 }
 
-static void spc_native_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
+static void native_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     struct timespec timeout = {
         .tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
         .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000)),
@@ -67,11 +67,11 @@ static void spc_native_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t
     syscall(SYS_futex, word, FUTEX_WAIT, expected, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL, 0);
 }
 
-static void spc_native_wake(_Atomic uint32_t *word) {
+static void native_wake(_Atomic uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static int spc_native_wipe_on_fork(void *page, uint64_t size_bytes) {
+static int native_wipe_on_fork(void *page, uint64_t size_bytes) {
     return madvise(page, size_bytes, MADV_WIPEONFORK) == 0 ? SPC_OK : SPC_ESYSTEM;
 }
 
@@ -87,7 +87,7 @@ static bool probe_descriptor(int descriptor) {
 
 static bool probe_memfd(void) {
     int descriptor;
-    return spc_native_memory_create(4096, &descriptor) == SPC_OK && probe_descriptor(descriptor);
+    return native_memory_create(4096, &descriptor) == SPC_OK && probe_descriptor(descriptor);
 }
 
 static bool probe_futex(void) {
@@ -101,12 +101,12 @@ static bool probe_wipe_on_fork(void) {
     if (page == MAP_FAILED) {
         return false;
     }
-    bool works = spc_native_wipe_on_fork(page, size_bytes) == SPC_OK;
+    bool works = native_wipe_on_fork(page, size_bytes) == SPC_OK;
     munmap(page, size_bytes);
     return works;
 }
 
-static uint32_t spc_native_features(void) {
+static uint32_t native_features(void) {
     uint32_t features = 0;
     features |= probe_memfd() ? SPC_FEATURE_memfd : 0;
     features |= probe_futex() ? SPC_FEATURE_futex : 0;
@@ -116,7 +116,7 @@ static uint32_t spc_native_features(void) {
     return features;
 }
 
-static void spc_native_change_core(void) {
+static void native_change_core(void) {
     cpu_set_t allowed;
     int here = sched_getcpu();
     if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
@@ -129,7 +129,7 @@ static void spc_native_change_core(void) {
     }
 }
 
-static bool spc_native_core_wait(uint64_t *waited_ns) {
+static bool native_core_wait(uint64_t *waited_ns) {
     int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         return false;
@@ -146,7 +146,7 @@ static bool spc_native_core_wait(uint64_t *waited_ns) {
 }
 
 /* processors in this thread's mask; 0: unknown */
-static uint32_t spc_native_affinity(void) {
+static uint32_t native_affinity(void) {
     /* The kernel refuses a set that is smaller than its own, whose size it does not report. */
     for (int processors = 1024; processors <= 1 << 20; processors *= 4) {
         cpu_set_t *set = CPU_ALLOC(processors);
@@ -166,7 +166,7 @@ static uint32_t spc_native_affinity(void) {
 }
 
 /* free bytes where shm_open makes memory; UINT64_MAX: unknown */
-static uint64_t spc_native_memory_room(void) {
+static uint64_t native_memory_room(void) {
     struct statvfs mount;
     if (statvfs("/dev/shm", &mount) != 0) {
         return UINT64_MAX;
@@ -176,37 +176,37 @@ static uint64_t spc_native_memory_room(void) {
 
 #else
 
-static uint32_t spc_native_features(void) {
+static uint32_t native_features(void) {
     return 0;
 }
-static int spc_native_memory_create(uint64_t size_bytes, int *descriptor) {
+static int native_memory_create(uint64_t size_bytes, int *descriptor) {
     (void)size_bytes;
     (void)descriptor;
     return SPC_ESYSTEM;
 }
-static void spc_native_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
+static void native_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     (void)word;
     (void)expected;
     (void)timeout_ns;
 }
-static void spc_native_wake(_Atomic uint32_t *word) {
+static void native_wake(_Atomic uint32_t *word) {
     (void)word;
 }
-static int spc_native_wipe_on_fork(void *page, uint64_t size_bytes) {
+static int native_wipe_on_fork(void *page, uint64_t size_bytes) {
     (void)page;
     (void)size_bytes;
     return SPC_ESYSTEM;
 }
-static void spc_native_change_core(void) {
+static void native_change_core(void) {
 }
-static bool spc_native_core_wait(uint64_t *waited_ns) {
+static bool native_core_wait(uint64_t *waited_ns) {
     (void)waited_ns;
     return false;
 }
-static uint32_t spc_native_affinity(void) {
+static uint32_t native_affinity(void) {
     return 0;
 }
-static uint64_t spc_native_memory_room(void) {
+static uint64_t native_memory_room(void) {
     return UINT64_MAX;
 }
 
@@ -215,7 +215,7 @@ static uint64_t spc_native_memory_room(void) {
 /* ---- the platform's functions */
 
 uint32_t spc_platform_features(uint32_t disabled) {
-    return spc_native_features() & ~disabled;
+    return native_features() & ~disabled;
 }
 
 /* A name that no other process has, for the moment until it is unlinked. */
@@ -276,7 +276,7 @@ int spc_platform_memory_create(uint32_t features, uint64_t size_bytes, int *desc
         return SPC_ESYSTEM;
     }
     if (features & SPC_FEATURE_memfd) {
-        return spc_native_memory_create(size_bytes, descriptor);
+        return native_memory_create(size_bytes, descriptor);
     }
     return memory_create_by_name(size_bytes, descriptor);
 }
@@ -286,7 +286,7 @@ bool spc_platform_memory_is_sparse(uint32_t features) {
 }
 
 uint64_t spc_platform_memory_room(void) {
-    return spc_native_memory_room();
+    return native_memory_room();
 }
 
 /* Looks at the word after 50 µs, then after twice that, up to 2 ms: short waits stay short, long ones cost
@@ -316,7 +316,7 @@ void spc_platform_memory_touch(void *start, uint64_t size_bytes) {
 
 void spc_platform_sleep(uint32_t features, _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     if (features & SPC_FEATURE_futex) {
-        spc_native_sleep(word, expected, timeout_ns);
+        native_sleep(word, expected, timeout_ns);
     } else {
         sleep_in_slices(word, expected, timeout_ns);
     }
@@ -324,12 +324,12 @@ void spc_platform_sleep(uint32_t features, _Atomic uint32_t *word, uint32_t expe
 
 void spc_platform_wake(uint32_t features, _Atomic uint32_t *word) {
     if (features & SPC_FEATURE_futex) {
-        spc_native_wake(word);
+        native_wake(word);
     }
 }
 
 void spc_platform_change_core(void) {
-    spc_native_change_core();
+    native_change_core();
 }
 
 void spc_platform_yield(void) {
@@ -337,11 +337,11 @@ void spc_platform_yield(void) {
 }
 
 bool spc_platform_core_wait(uint64_t *waited_ns) {
-    return spc_native_core_wait(waited_ns);
+    return native_core_wait(waited_ns);
 }
 
 double spc_platform_cores(void) {
-    uint32_t allowed = spc_native_affinity();
+    uint32_t allowed = native_affinity();
     if (allowed == 0) {
         long online = sysconf(_SC_NPROCESSORS_ONLN);
         allowed = online > 0 ? (uint32_t)online : 1;
@@ -387,7 +387,7 @@ int spc_owner_mark_init(spc_owner_mark_t *mark, uint32_t features) {
     if (page == MAP_FAILED) {
         return SPC_ENOMEM;
     }
-    if (spc_native_wipe_on_fork(page, mark_bytes()) != SPC_OK) {
+    if (native_wipe_on_fork(page, mark_bytes()) != SPC_OK) {
         munmap(page, mark_bytes());
         return SPC_ESYSTEM;
     }

@@ -18,7 +18,7 @@
 /* ---- texts of calls */
 
 /* "3", or "ANY". */
-static void spc_call_text_write_number(int32_t number, FILE *out) {
+static void write_number(int32_t number, FILE *out) {
     if (number == ANY) {
         fputs("ANY", out);
     } else {
@@ -162,7 +162,7 @@ static spc_signature_t call_of(const spc_board_entry_t *entry) {
 }
 
 /* Whether it waits within such an operation. */
-static bool spc_call_text_is(const spc_board_entry_t *entry, spc_operation_t operation) {
+static bool is_call(const spc_board_entry_t *entry, spc_operation_t operation) {
     return call_of(entry).operation == operation;
 }
 
@@ -239,7 +239,7 @@ static const char *mpi_word(const spc_board_entry_t *entry) {
 }
 
 /* The collective call that the other nodes have to make: "barrier()", or "spcomm_barrier()". */
-static void spc_call_text_write_function(const spc_board_entry_t *entry, bool in_c, FILE *out) {
+static void write_function(const spc_board_entry_t *entry, bool in_c, FILE *out) {
     if (mpi_word(entry) != NULL) {
         fprintf(out, "%s()", mpi_word(entry));
         return;
@@ -260,14 +260,14 @@ static void spc_call_text_write_function(const spc_board_entry_t *entry, bool in
 
 /* Whether it waits within a collective, for room. */
 static bool is_collective(const spc_board_entry_t *entry) {
-    return !spc_call_text_is(entry, SPC_OPERATION_NONE);
+    return !is_call(entry, SPC_OPERATION_NONE);
 }
 
 static void write_peer(const spc_board_entry_t *entry, const char *peer, FILE *out) {
     if (peer != NULL) {
         fputs(peer, out);
     } else {
-        spc_call_text_write_number(entry->source, out);
+        write_number(entry->source, out);
     }
 }
 
@@ -276,12 +276,12 @@ static void write_message_call(const char *name, const spc_board_entry_t *entry,
     fputs(name, out);
     write_peer(entry, peer, out);
     fputs(", tag=", out);
-    spc_call_text_write_number(entry->tag, out);
+    write_number(entry->tag, out);
     fputc(')', out);
 }
 
 /* Whether it waits for others' use of an MPI window. */
-static bool spc_call_text_is_of_window(const spc_board_entry_t *entry) {
+static bool is_of_window(const spc_board_entry_t *entry) {
     const uint32_t number = entry->flags >> SPC_BOARD_MPI_SHIFT;
     return number >= SPC_BOARD_MPI_Win_create && number <= SPC_BOARD_MPI_Win_wait;
 }
@@ -373,7 +373,7 @@ void spc_call_text_write(const spc_board_entry_t *entry, const char *peer, FILE 
 }
 
 /* The output of spc_call_text_write; the caller frees it. NULL: no memory. */
-static char *spc_call_text(const spc_board_entry_t *entry, const char *peer) {
+static char *text_of_call(const spc_board_entry_t *entry, const char *peer) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
@@ -394,7 +394,7 @@ static const char *name_of_file(const spc_board_entry_t *entry) {
 }
 
 /* Whether both are at the same line of the same function, or both at an unknown line. */
-static bool spc_call_text_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other) {
+static bool is_same_place(const spc_board_entry_t *one, const spc_board_entry_t *other) {
     const bool same_file = strcmp(name_of_file(one), name_of_file(other)) == 0;
     return same_file
            && (one->file[0] == '\0'
@@ -403,7 +403,7 @@ static bool spc_call_text_same_place(const spc_board_entry_t *one, const spc_boa
 
 /* A name from a program may hold any bytes: the text contains nothing that a terminal would obey, of ASCII or of C1,
  * which is two bytes of UTF-8, or one where no character of UTF-8 goes on. */
-static void spc_call_text_write_name(const char *name, size_t length, FILE *out) {
+static void write_call_name(const char *name, size_t length, FILE *out) {
     uint32_t more = 0; /* bytes of the character */
     const unsigned char *end = (const unsigned char *)name + length;
     for (const unsigned char *at = (const unsigned char *)name; at < end; at++) {
@@ -417,7 +417,7 @@ static void spc_call_text_write_name(const char *name, size_t length, FILE *out)
 }
 
 static void write_name(const char *name, FILE *out) {
-    spc_call_text_write_name(name, strlen(name), out);
+    write_call_name(name, strlen(name), out);
 }
 
 void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out) {
@@ -435,7 +435,7 @@ void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out) {
 #define LINE_BYTES 160
 
 /* The line of the program itself, without its indentation, of an MPI call; empty if it cannot be read here. */
-static void spc_call_text_write_source(const spc_board_entry_t *entry, FILE *out) {
+static void write_source(const spc_board_entry_t *entry, FILE *out) {
     char line[LINE_BYTES] = "";
     FILE *file = mpi_word(entry) != NULL && entry->line != 0 ? fopen(entry->file, "r") : NULL;
     if (file == NULL) {
@@ -547,7 +547,7 @@ static void write_headline(const report_t *r) {
 static bool share_a_row(const spc_board_entry_t *one, const spc_board_entry_t *other) {
     return one->kind == other->kind && one->flags == other->flags && one->tag == other->tag
            && one->communicator == other->communicator && (one->source == ANY) == (other->source == ANY)
-           && memcmp(one->call, other->call, sizeof one->call) == 0 && spc_call_text_same_place(one, other);
+           && memcmp(one->call, other->call, sizeof one->call) == 0 && is_same_place(one, other);
 }
 
 static uint32_t offset_of(const spc_board_entry_t *entry) {
@@ -626,7 +626,7 @@ static void write_call(const report_t *r, uint32_t first, uint32_t count, FILE *
     char room[RELATION_BYTES];
     spc_call_text_write(entry, relation(r, first, room), out);
     if (entry->communicator != 0 && entry->flags >> SPC_BOARD_MPI_SHIFT != 0) {
-        if (!spc_call_text_is_of_window(entry)) {
+        if (!is_of_window(entry)) {
             fprintf(out, count == 1 ? ", as rank %u of a communicator of %u" : ", in another communicator",
                     entry->rank, entry->size);
         }
@@ -645,7 +645,7 @@ static void write_source_below(const spc_board_entry_t *entry, FILE *out) {
     if (text == NULL) {
         return;
     }
-    spc_call_text_write_source(entry, text);
+    write_source(entry, text);
     fclose(text);
     if (bytes != 0) {
         fprintf(out, "\n          | %s", source);
@@ -667,7 +667,7 @@ static void write_more_below(const report_t *r, uint32_t first, uint32_t count, 
         if (!is_same) {
             fprintf(out, "of node %u: ", first);
         }
-        spc_call_text_write_name(more, length, out);
+        write_call_name(more, length, out);
         more += length + (more[length] == '\n');
     }
 }
@@ -904,7 +904,7 @@ static void say_near(const report_t *r, uint32_t rank) {
     }
     fprintf(r->out, " from node %d with tag %d, and waits for one of %s ", entry->near_source,
             entry->near_tag, by_tag ? "tag" : "node");
-    spc_call_text_write_number(by_tag ? entry->tag : entry->source, r->out);
+    write_number(by_tag ? entry->tag : entry->source, r->out);
     fprintf(r->out, ".\n  Try: receive with %s=%d, or send what is waited for.", by_tag ? "tag" : "source",
             by_tag ? entry->near_tag : entry->near_source);
 }
@@ -945,7 +945,7 @@ static bool all_at_one_place(const report_t *r) {
     uint32_t first = NOBODY;
     for (uint32_t rank = 0; rank < r->nodes; rank++) {
         first = first == NOBODY && r->known[rank] ? rank : first;
-        if (r->known[rank] && !spc_call_text_same_place(&r->entry[rank], &r->entry[first])) {
+        if (r->known[rank] && !is_same_place(&r->entry[rank], &r->entry[first])) {
             return false;
         }
     }
@@ -1045,14 +1045,14 @@ static void say_unreceived(report_t *r) {
 
 /* Sets r->these to the nodes in the same operation as this one, of the same communicator. SPC_ENOMEM. */
 static int choose_operation(report_t *r, uint32_t first) {
-    char *words = spc_call_text(&r->entry[first], NULL);
+    char *words = text_of_call(&r->entry[first], NULL);
     int status = words != NULL ? SPC_OK : SPC_ENOMEM;
     memset(r->these, 0, r->nodes * sizeof *r->these);
     for (uint32_t rank = 0; rank < r->nodes && status == SPC_OK; rank++) {
         if (!is_in_phase(r, rank) || r->entry[rank].communicator != r->entry[first].communicator) {
             continue;
         }
-        char *other = spc_call_text(&r->entry[rank], NULL);
+        char *other = text_of_call(&r->entry[rank], NULL);
         status = other != NULL ? SPC_OK : SPC_ENOMEM;
         r->these[rank] = other != NULL && strcmp(other, words) == 0;
         free(other);
@@ -1097,7 +1097,7 @@ static int say_missing(report_t *r) {
         return SPC_OK;
     }
     say(r, ", which must call it, too.\n  Try: have every node call ");
-    spc_call_text_write_function(&r->entry[last], r->in_c, r->out);
+    write_function(&r->entry[last], r->in_c, r->out);
     say(r, ", also those that take another branch, before it waits for them.");
     return SPC_OK;
 }
@@ -1111,7 +1111,7 @@ static void say_left(report_t *r) {
     }
     fprintf(r->out, "  Node %u waits in ", rank);
     spc_call_text_write(&r->entry[rank], NULL, r->out);
-    if (spc_call_text_is(&r->entry[rank], SPC_OPERATION_CREATE_GROUP)) {
+    if (is_call(&r->entry[rank], SPC_OPERATION_CREATE_GROUP)) {
         say(r, ", which must call it, too.\n"
                "  Try: have every member call it, with the same list and tag, before it waits for others.");
         return;

@@ -50,7 +50,7 @@ static bool is_fault(int number) {
 
 /* Lets SIGCHLD and the signals that end a program arrive in the pipe. Those that the caller ignores (nohup) stay
  * ignored. Signals that would stop or end the supervisor outside its duties are ignored, too. */
-static void spc_fork_signals_handle(void) {
+static void handle_signals(void) {
     static const int heard[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     sigset_t none;
     for (int number = 1; number < NSIG; number++) {
@@ -71,7 +71,7 @@ static void spc_fork_signals_handle(void) {
 }
 
 /* Does this signal arrive in the pipe? */
-static bool spc_fork_signals_hears(int number) {
+static bool hears_signal(int number) {
     struct sigaction found;
     return sigaction(number, NULL, &found) == 0 && found.sa_handler == on_signal;
 }
@@ -146,7 +146,7 @@ static int finish(pid_t process) {
 
 /* Call it when these nodes have ended. Returns the exit code of the run, 0 or 1; 0 also where the command cannot be
  * executed. Waits for the command, for ten seconds at most. */
-static int spc_unmatched_report(const spc_unmatched_report_t *self) {
+static int report_unmatched(const spc_unmatched_report_t *self) {
     char *text = spc_unmatched_any(self->segment) ? ranks_text(self->ranks, self->count) : NULL;
     if (text == NULL) {
         return 0;
@@ -238,7 +238,7 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
     fcntl(supervisor->fork->report, F_SETFL, O_NONBLOCK);
     fcntl(supervisor->fork->box_socket, F_SETFL, O_NONBLOCK);
     fcntl(supervisor->fork->listener, F_SETFL, O_NONBLOCK);
-    spc_fork_signals_handle();
+    handle_signals();
 }
 
 #define SPC_SETTLE_NS \
@@ -347,7 +347,7 @@ static int own_code(const spc_fork_supervisor_t *supervisor) {
 
 /* Sends the nodes the signal `number` (0: they know already), except one (-1: all), and kills them after the grace
  * time. No later failure counts. */
-static void spc_fork_end_run(spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
+static void end_run(spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
     supervisor->is_ending = true;
     supervisor->failures.closed = true;
     supervisor->settle_ns = supervisor->told_ns = supervisor->look_ns = supervisor->join_ns =
@@ -379,8 +379,7 @@ static int signal_of_caller(const spc_fork_supervisor_t *supervisor) {
     static const int asking[] = {SIGINT, SIGHUP, SIGQUIT};
     for (uint32_t i = 0; i < sizeof asking / sizeof *asking; i++) {
         if (supervisor->node[supervisor->failures.first].is_caller
-            && spc_failures_code(&supervisor->failures) == 128 + asking[i]
-            && spc_fork_signals_hears(asking[i])) {
+            && spc_failures_code(&supervisor->failures) == 128 + asking[i] && hears_signal(asking[i])) {
             return asking[i];
         }
     }
@@ -402,7 +401,7 @@ static void hear_signal(spc_fork_supervisor_t *supervisor, int number) {
     supervisor->heard_ns = spc_clock_now_ns();
 }
 
-static void spc_fork_hear_signals(spc_fork_supervisor_t *supervisor) {
+static void hear_signals(spc_fork_supervisor_t *supervisor) {
     char numbers[64];
     ssize_t got;
     while ((got = read(SPC_WAKE_READ, numbers, sizeof numbers)) > 0) {
@@ -417,11 +416,11 @@ static void consider(spc_fork_supervisor_t *supervisor) {
         return;
     }
     if (supervisor->failures.first >= 0) {
-        spc_fork_hear_signals(supervisor); /* one that has come since the poll was sent before the failure */
+        hear_signals(supervisor); /* one that has come since the poll was sent before the failure */
         bool answer = is_answer(supervisor);
         supervisor->signal = answer ? supervisor->heard : signal_of_caller(supervisor);
         int handed_on = supervisor->signal != 0 ? supervisor->signal : SIGTERM;
-        spc_fork_end_run(supervisor, answer ? 0 : handed_on, supervisor->failures.first);
+        end_run(supervisor, answer ? 0 : handed_on, supervisor->failures.first);
     } else if (supervisor->failures.first_lost >= 0 && supervisor->settle_ns == SPC_NO_DEADLINE) {
         supervisor->settle_ns =
             spc_clock_now_ns() + (has_box(supervisor) ? SPC_SETTLE_BOXES_NS : (uint64_t)SPC_SETTLE_NS);
@@ -466,7 +465,7 @@ static bool is_failure_due(const spc_fork_supervisor_t *supervisor) {
 #define STALL_S 5 /* as the launcher's --stall */
 
 /* Examines the waits of the nodes now and then, until the run is to end. */
-static void spc_fork_start_looking(spc_fork_supervisor_t *supervisor) {
+static void start_looking(spc_fork_supervisor_t *supervisor) {
     if (has_box(supervisor)
         || spc_deadlock_create(&supervisor->fork->segment, &supervisor->deadlock) != SPC_OK) {
         return;
@@ -492,7 +491,7 @@ static void warn_of_stall(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-static void spc_fork_look_for_deadlock(spc_fork_supervisor_t *supervisor) {
+static void look_for_deadlock(spc_fork_supervisor_t *supervisor) {
     uint64_t now_ns = spc_clock_now_ns();
     if (now_ns < supervisor->look_ns) { /* also when the run ends already */
         return;
@@ -511,7 +510,7 @@ static void spc_fork_look_for_deadlock(spc_fork_supervisor_t *supervisor) {
     supervisor->deadlock_text = spc_deadlock_report_text(&supervisor->fork->segment, supervisor->deadlock, 0,
                                                          &supervisor->deadlock_text_bytes);
     if (supervisor->deadlock_text != NULL) {
-        spc_fork_end_run(supervisor, SIGTERM, -1);
+        end_run(supervisor, SIGTERM, -1);
     }
 }
 
@@ -578,7 +577,7 @@ static void understand_reports(spc_fork_supervisor_t *supervisor) {
     memmove(supervisor->reports, supervisor->reports + at, supervisor->report_bytes);
 }
 
-static void spc_fork_hear_reports(spc_fork_supervisor_t *supervisor) {
+static void hear_reports(spc_fork_supervisor_t *supervisor) {
     while (supervisor->fork->report >= 0) {
         uint32_t room = (uint32_t)sizeof supervisor->reports - supervisor->report_bytes;
         ssize_t got = read(supervisor->fork->report, supervisor->reports + supervisor->report_bytes, room);
@@ -595,14 +594,14 @@ static void spc_fork_hear_reports(spc_fork_supervisor_t *supervisor) {
 }
 
 /* The supervisor's senses. None waits; each acts on its findings. */
-static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
+static void reap(spc_fork_supervisor_t *supervisor) {
     int status;
     pid_t process;
     while ((process = waitpid(-1, &status, WNOHANG)) > 0) {
         for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
             if (!supervisor->node[rank].is_caller && supervisor->node[rank].process == process) {
                 supervisor->node[rank].process = 0;
-                spc_fork_hear_reports(supervisor); /* its reports come before its end */
+                hear_reports(supervisor); /* its reports come before its end */
                 mark(supervisor, rank, status, true);
                 spc_failures_ended(&supervisor->failures, rank, status);
                 consider(supervisor);
@@ -614,7 +613,7 @@ static void spc_fork_reap(spc_fork_supervisor_t *supervisor) {
 static void caller_is_gone(spc_fork_supervisor_t *supervisor, uint32_t rank) {
     const spc_status_shared_t *status = spc_segment_part(&supervisor->fork->segment, SPC_REGION_STATUS, 0);
     spc_fork_node_t *node = &supervisor->node[rank];
-    spc_fork_hear_reports(supervisor);
+    hear_reports(supervisor);
     node->process = 0;
     node->is_unseen = false;
     bool finished = spc_status_state(status, rank) == SPC_NODE_FINISHED && !node->is_over;
@@ -626,7 +625,7 @@ static void caller_is_gone(spc_fork_supervisor_t *supervisor, uint32_t rank) {
     }
 }
 
-static void spc_fork_look_for_callers(spc_fork_supervisor_t *supervisor) {
+static void look_for_callers(spc_fork_supervisor_t *supervisor) {
     for (uint32_t rank = 0; rank < supervisor->fork->nodes; rank++) {
         const spc_fork_node_t *node = &supervisor->node[rank];
         if (node->is_caller && is_running(node) && has_left(supervisor, node)) {
@@ -672,7 +671,7 @@ static void admit(spc_fork_supervisor_t *supervisor, int connection, const spc_j
     }
 }
 
-static void spc_fork_admit(spc_fork_supervisor_t *supervisor) {
+static void admit_callers(spc_fork_supervisor_t *supervisor) {
     spc_join_hello_t hello;
     int connection;
     while (supervisor->fork->listener >= 0
@@ -681,7 +680,7 @@ static void spc_fork_admit(spc_fork_supervisor_t *supervisor) {
     }
 }
 
-static void spc_fork_start_admitting(spc_fork_supervisor_t *supervisor) {
+static void start_admitting(spc_fork_supervisor_t *supervisor) {
     if (supervisor->fork->place != NULL) {
         supervisor->missing = supervisor->fork->local_nodes;
         supervisor->join_ns = spc_clock_now_ns() + SPC_JOIN_S * UINT64_C(1000000000);
@@ -689,7 +688,7 @@ static void spc_fork_start_admitting(spc_fork_supervisor_t *supervisor) {
 }
 
 /* A launcher that is killed leaves its processes to whoever adopts them, and one that computes would go on for ever. */
-static void spc_fork_look_for_launcher(spc_fork_supervisor_t *supervisor) {
+static void look_for_launcher(spc_fork_supervisor_t *supervisor) {
     struct pollfd end = {.fd = supervisor->launcher, .events = POLLIN};
     if (supervisor->launcher >= 0 && poll(&end, 1, 0) > 0) {
         close(supervisor->launcher);
@@ -722,29 +721,29 @@ static void settle(spc_fork_supervisor_t *supervisor, uint64_t now_ns) {
         return;
     }
     supervisor->settle_ns = SPC_NO_DEADLINE;
-    spc_fork_hear_reports(supervisor); /* one may have come just before its error was dead */
+    hear_reports(supervisor); /* one may have come just before its error was dead */
     if (!supervisor->is_ending) {
         spc_failures_settle(&supervisor->failures);
         consider(supervisor);
     }
 }
 
-static void spc_fork_obey_deadlines(spc_fork_supervisor_t *supervisor) {
+static void obey_deadlines(spc_fork_supervisor_t *supervisor) {
     uint64_t now_ns = spc_clock_now_ns();
     if (now_ns >= supervisor->settle_ns) {
         settle(supervisor, now_ns);
     }
     if (now_ns >= supervisor->told_ns) {
         supervisor->signal = SIGTERM;
-        spc_fork_end_run(supervisor, SIGTERM, -1);
+        end_run(supervisor, SIGTERM, -1);
     }
     if (now_ns >= supervisor->join_ns) {
         supervisor->is_late = true;
-        spc_fork_end_run(supervisor, SIGTERM, -1);
+        end_run(supervisor, SIGTERM, -1);
     }
     if (now_ns >= supervisor->orphan_ns) {
         supervisor->is_orphaned = true;
-        spc_fork_end_run(supervisor, SIGKILL, -1); /* as the nodes of a killed `spcomm run` end */
+        end_run(supervisor, SIGKILL, -1); /* as the nodes of a killed `spcomm run` end */
     }
     if (now_ns >= supervisor->kill_ns) {
         supervisor->kill_ns = SPC_NO_DEADLINE;
@@ -771,7 +770,7 @@ static void obey_answer(spc_fork_supervisor_t *supervisor, int32_t code) {
     supervisor->has_answer = true;
     supervisor->answer_code = code;
     if (!supervisor->is_ending && code != 0) {
-        spc_fork_end_run(supervisor, SIGTERM, -1);
+        end_run(supervisor, SIGTERM, -1);
     }
 }
 
@@ -795,7 +794,7 @@ static spc_meet_header_t answer_header(const spc_fork_supervisor_t *supervisor) 
     return header;
 }
 
-static void spc_fork_hear_box(spc_fork_supervisor_t *supervisor) {
+static void hear_box(spc_fork_supervisor_t *supervisor) {
     while (has_box(supervisor) && !supervisor->has_answer) {
         uint32_t wanted = (uint32_t)sizeof(spc_meet_header_t);
         wanted += supervisor->answer_bytes < wanted ? 0 : answer_header(supervisor).bytes;
@@ -837,7 +836,7 @@ static void end_box(spc_fork_supervisor_t *supervisor) {
         tell_box(supervisor, 0);
     } else if (supervisor->has_told && !supervisor->is_ending && supervisor->heard != 0) {
         supervisor->signal = supervisor->heard; /* no node here is left to answer it */
-        spc_fork_end_run(supervisor, 0, -1);
+        end_run(supervisor, 0, -1);
     }
 }
 
@@ -900,15 +899,15 @@ static void turn(spc_fork_supervisor_t *supervisor) {
     if (poll(supervisor->ready, prepare_poll(supervisor), patience_ms(supervisor)) < 0 && errno != EINTR) {
         (void)poll(NULL, 0, SPC_REST_MS); /* the senses below work without it, too */
     }
-    spc_fork_hear_signals(supervisor); /* first: they explain what follows */
-    spc_fork_admit(supervisor);
-    spc_fork_hear_reports(supervisor);
-    spc_fork_reap(supervisor);
-    spc_fork_look_for_callers(supervisor);
-    spc_fork_look_for_launcher(supervisor);
-    spc_fork_hear_box(supervisor);
-    spc_fork_obey_deadlines(supervisor);
-    spc_fork_look_for_deadlock(supervisor);
+    hear_signals(supervisor); /* first: they explain what follows */
+    admit_callers(supervisor);
+    hear_reports(supervisor);
+    reap(supervisor);
+    look_for_callers(supervisor);
+    look_for_launcher(supervisor);
+    hear_box(supervisor);
+    obey_deadlines(supervisor);
+    look_for_deadlock(supervisor);
 }
 
 /* Another box has ended the run: prints its sentence, after the output of the nodes here. */
@@ -925,7 +924,7 @@ static int conclude_here(spc_fork_supervisor_t *supervisor, FILE *out) {
     int code = own_code(supervisor);
     if (code == 0) {
         code = supervisor->answer_code; /* 0 also if there is no answer */
-        return code == 0 ? spc_unmatched_report(&supervisor->fork->unmatched) : code;
+        return code == 0 ? report_unmatched(&supervisor->fork->unmatched) : code;
     }
     spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), supervisor->signal == SIGINT, out);
     if (supervisor->deadlock_text != NULL) {
@@ -990,14 +989,14 @@ static void let_go(const spc_fork_supervisor_t *supervisor, int32_t code) {
 _Noreturn void spc_fork_supervisor_run(spc_fork_t *fork, spc_fork_node_t *nodes) {
     spc_fork_supervisor_t *supervisor = make_supervisor(fork, nodes);
     furnish(supervisor);
-    spc_fork_start_admitting(supervisor);
-    spc_fork_start_looking(supervisor);
-    spc_fork_reap(supervisor); /* nodes that ended before the watch began */
-    spc_fork_look_for_callers(supervisor);
+    start_admitting(supervisor);
+    start_looking(supervisor);
+    reap(supervisor); /* nodes that ended before the watch began */
+    look_for_callers(supervisor);
     while (!is_over(supervisor)) {
         turn(supervisor);
     }
-    spc_fork_hear_reports(supervisor);
+    hear_reports(supervisor);
     spc_process_end_children(fork->grace_ns);
     int32_t code = conclude(supervisor);
     let_go(supervisor, code);

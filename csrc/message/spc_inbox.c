@@ -11,13 +11,12 @@
 /* ---- the queue */
 
 /* Wildcards: SPC_ANY_SOURCE, SPC_ANY_TAG. */
-static inline bool spc_message_matches(const spc_message_t *message, uint16_t context, int32_t source,
-                                       int32_t tag) {
+static inline bool is_match(const spc_message_t *message, uint16_t context, int32_t source, int32_t tag) {
     return message->context == context && (source == SPC_ANY_SOURCE || message->source == source)
            && (tag == SPC_ANY_TAG || message->tag == tag);
 }
 
-static inline bool spc_entry_is_complete(const spc_entry_t *entry) {
+static inline bool is_complete(const spc_entry_t *entry) {
     return entry->assembled_bytes == entry->message.length_bytes;
 }
 
@@ -88,7 +87,7 @@ void spc_inbox_queue_insert(spc_inbox_queue_t *queue, spc_entry_t *entry) {
 }
 
 static bool matches(const spc_entry_t *entry, uint16_t context, int32_t source, int32_t tag) {
-    return spc_message_matches(&entry->message, context, source, tag) && spc_entry_is_complete(entry);
+    return is_match(&entry->message, context, source, tag) && is_complete(entry);
 }
 
 spc_entry_t *spc_inbox_queue_find(const spc_inbox_queue_t *queue, uint16_t context, int32_t source,
@@ -123,11 +122,11 @@ static bool is_near(const spc_message_t *message, const spc_match_t *match, uint
 }
 
 /* As spc_inbox_near. */
-static uint32_t spc_inbox_queue_near(const spc_inbox_queue_t *queue, const spc_match_t *match, uint32_t kinds,
-                                     int32_t *source, int32_t *tag) {
+static uint32_t count_near(const spc_inbox_queue_t *queue, const spc_match_t *match, uint32_t kinds,
+                           int32_t *source, int32_t *tag) {
     uint32_t count = 0;
     for (const spc_entry_t *entry = queue->arrivals.first; entry != NULL; entry = entry->next) {
-        if (spc_entry_is_complete(entry) && is_near(&entry->message, match, kinds)) {
+        if (is_complete(entry) && is_near(&entry->message, match, kinds)) {
             *source = count == 0 ? entry->message.source : *source;
             *tag = count == 0 ? entry->message.tag : *tag;
             count++;
@@ -137,7 +136,7 @@ static uint32_t spc_inbox_queue_near(const spc_inbox_queue_t *queue, const spc_m
 }
 
 /* Gives it another context; it keeps its place. */
-static void spc_inbox_queue_move(spc_inbox_queue_t *queue, spc_entry_t *entry, uint16_t context) {
+static void move_entry(spc_inbox_queue_t *queue, spc_entry_t *entry, uint16_t context) {
     unlink_by_tag(queue, entry);
     entry->message.context = context;
     link_by_tag(bucket_of(queue, &entry->message), entry);
@@ -156,7 +155,7 @@ void spc_inbox_queue_remove(spc_inbox_queue_t *queue, spc_entry_t *entry, spc_me
 /* ---- entries whose data go to a place that a receive posted */
 
 /* Moves the data that have arrived so far to the heap. There has been memory for it from the first part on. */
-static void spc_inbox_move_posted(spc_entry_t *entry) {
+static void move_posted(spc_entry_t *entry) {
     spc_message_t *message = &entry->message;
     memcpy(spc_message_data(message), entry->posted->sink->data,
            entry->assembled_bytes - message->meta_bytes);
@@ -173,11 +172,11 @@ static bool is_as_expected(const spc_message_t *message, const unsigned char *pa
 
 /* The first part of a message, `bytes` of it at `payload`, is about to be stored: whether one of these receives,
  * `first` before the others, wants its data. */
-static void spc_inbox_find_posted(spc_posted_t *first, spc_entry_t *entry, const unsigned char *payload,
-                                  uint64_t bytes) {
+static void find_posted(spc_posted_t *first, spc_entry_t *entry, const unsigned char *payload,
+                        uint64_t bytes) {
     for (spc_posted_t *posted = first; posted != NULL; posted = posted->next) {
         const spc_match_t *match = &posted->match;
-        if (!posted->used && spc_message_matches(&entry->message, match->context, match->source, match->tag)
+        if (!posted->used && is_match(&entry->message, match->context, match->source, match->tag)
             && is_as_expected(&entry->message, payload, bytes, posted->sink)) {
             posted->used = true;
             entry->posted = posted;
@@ -187,7 +186,7 @@ static void spc_inbox_find_posted(spc_posted_t *first, spc_entry_t *entry, const
 }
 
 /* Stores the next bytes of a message that arrives in parts. */
-static void spc_inbox_assemble(spc_entry_t *entry, const unsigned char *payload, uint64_t bytes) {
+static void assemble(spc_entry_t *entry, const unsigned char *payload, uint64_t bytes) {
     uint64_t done = entry->assembled_bytes;
     uint64_t meta = entry->posted != NULL && done == 0 ? entry->message.meta_bytes : 0;
     unsigned char *to = entry->message.bytes + done + meta;
@@ -200,12 +199,12 @@ static void spc_inbox_assemble(spc_entry_t *entry, const unsigned char *payload,
 }
 
 /* Takes a message whose data are in a posted place: by that receive, which has `posted`, or by another. */
-static void spc_inbox_settle_posted(spc_entry_t *entry, spc_posted_t *posted) {
+static void settle_posted(spc_entry_t *entry, spc_posted_t *posted) {
     if (entry->posted == posted) {
         posted->sink->filled = true;
         entry->posted = NULL;
     } else {
-        spc_inbox_move_posted(entry); /* the receive that posted it still waits: it has not been withdrawn */
+        move_posted(entry); /* the receive that posted it still waits: it has not been withdrawn */
     }
 }
 
@@ -256,7 +255,7 @@ static spc_filter_t *find(const spc_filters_t *filters, uint16_t context, int32_
 }
 
 /* Makes room for one more. SPC_ENOMEM. */
-static int spc_filters_reserve(spc_filters_t *filters) {
+static int reserve_filter(spc_filters_t *filters) {
     spc_filter_t *before = filters->places;
     const uint32_t places = before != NULL ? mask_of(filters) + 1 : 0;
     if (filters->count < places / 2) {
@@ -279,7 +278,7 @@ static int spc_filters_reserve(spc_filters_t *filters) {
 }
 
 /* There is room. False: messages of this context and tag are filtered already. */
-static bool spc_filters_add(spc_filters_t *filters, uint16_t context, int32_t tag, uint16_t to) {
+static bool add_filter(spc_filters_t *filters, uint16_t context, int32_t tag, uint16_t to) {
     spc_filter_t *place = find(filters, context, tag);
     if (!is_free(place)) {
         return false;
@@ -306,13 +305,13 @@ static void take_out(spc_filters_t *filters, uint32_t place) {
 
 /* The context under which a message of this context and tag is filed: a different one if there is a filter. Takes the
  * same time for any number of filters, and needs at least one. */
-static uint16_t spc_filters_find(const spc_filters_t *filters, uint16_t context, int32_t tag) {
+static uint16_t find_filter(const spc_filters_t *filters, uint16_t context, int32_t tag) {
     const spc_filter_t *found = find(filters, context, tag);
     return is_free(found) ? context : found->to;
 }
 
 /* Ends the filters of `count` contexts from `first` on. */
-static void spc_filters_forget(spc_filters_t *filters, uint16_t first, uint16_t count) {
+static void forget_filters(spc_filters_t *filters, uint16_t first, uint16_t count) {
     const uint32_t places = filters->count != 0 ? mask_of(filters) + 1 : 0;
     for (uint32_t place = 0; place < places;) {
         const spc_filter_t *filter = &filters->places[place];
@@ -359,27 +358,27 @@ struct spc_inbox {
     spc_inbox_row_t row[];
 };
 
-static inline bool spc_slot_has_parts(const spc_slot_shared_t *slot) {
+static inline bool has_parts(const spc_slot_shared_t *slot) {
     return (slot->flags & SPC_SLOT_PART) != 0;
 }
 
-static inline bool spc_slot_is_last(const spc_slot_shared_t *slot) {
+static inline bool is_last(const spc_slot_shared_t *slot) {
     return (slot->flags & SPC_SLOT_LAST) != 0;
 }
 
 /* Not all of the message is in the slot: it is one part of several, or needs an answer; or the slot is no message. */
-static inline bool spc_slot_is_special(const spc_slot_shared_t *slot) {
+static inline bool is_special(const spc_slot_shared_t *slot) {
     return (slot->flags & (SPC_SLOT_PART | SPC_SLOT_ASKS | SPC_SLOT_LAST)) != 0;
 }
 
-static inline bool spc_inbox_is_closed(const spc_inbox_t *inbox, uint16_t context) {
+static inline bool is_closed(const spc_inbox_t *inbox, uint16_t context) {
     return __builtin_expect(inbox->closed != NULL, 0) && (inbox->closed[context / 8] >> context % 8 & 1) != 0;
 }
 
 /* ---- messages that are counted, and filed elsewhere */
 
 /* The slots' context of messages that are filed under this one. */
-static uint16_t spc_inbox_filtered_from(const spc_inbox_t *inbox, uint16_t context) {
+static uint16_t filter_of(const spc_inbox_t *inbox, uint16_t context) {
     const bool is_filtered = context < inbox->contexts && inbox->filed[context].is_filtered;
     return is_filtered ? inbox->filed[context].filtered_from : context;
 }
@@ -393,16 +392,16 @@ bool spc_inbox_has_filtered(const spc_inbox_t *inbox) {
 }
 
 /* Counts one complete message more (1) or fewer (-1) of this context in the queue. */
-static inline void spc_inbox_count_complete(spc_inbox_t *inbox, uint16_t context, int change) {
+static inline void count_waiting(spc_inbox_t *inbox, uint16_t context, int change) {
     spc_inbox_filed_t *filed = &inbox->filed[context];
     filed->complete += (uint64_t)change;
     inbox->filtered += filed->is_filtered ? (uint64_t)change : 0;
 }
 
 /* The context under which a slot's message is matched and filed; not its own if the message is for a handler. */
-static inline uint16_t spc_inbox_context(const spc_inbox_t *inbox, const spc_slot_shared_t *slot) {
+static inline uint16_t context_of(const spc_inbox_t *inbox, const spc_slot_shared_t *slot) {
     const bool plain = __builtin_expect(inbox->filters.count == 0, 1);
-    return plain ? slot->context : spc_filters_find(&inbox->filters, slot->context, slot->tag);
+    return plain ? slot->context : find_filter(&inbox->filters, slot->context, slot->tag);
 }
 
 /* ---- life */
@@ -440,13 +439,13 @@ void spc_inbox_destroy(spc_inbox_t *inbox) {
 /* ---- counting */
 
 /* The sender whose ring, arena or row has room now. */
-static void spc_inbox_notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
+static void notify_sender(const spc_inbox_t *inbox, uint32_t sender) {
     spc_event_notify(&inbox->options.events[sender], inbox->features);
 }
 
 /* Ensures that messages of this context can be counted: before one is begun, so that no step can fail once it is
  * complete. SPC_ENOMEM. */
-static int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context) {
+static int make_count(spc_inbox_t *inbox, uint16_t context) {
     if (context >= inbox->contexts) {
         spc_inbox_filed_t *grown = realloc(inbox->filed, (context + 1u) * sizeof(*grown));
         if (grown == NULL) {
@@ -460,13 +459,13 @@ static int spc_inbox_make_count(spc_inbox_t *inbox, uint16_t context) {
 }
 
 static void count_complete(spc_inbox_t *inbox, uint16_t context) {
-    spc_inbox_count_complete(inbox, context, 1);
+    count_waiting(inbox, context, 1);
     inbox->news |= SPC_INBOX_STORED;
 }
 
 /* Bytes of its sender's share that a message in the queue takes. Small and empty messages take memory, too: without
  * their entries the limit would not limit them. */
-static uint64_t spc_inbox_held_bytes(const spc_message_t *message) {
+static uint64_t count_held(const spc_message_t *message) {
     return sizeof(spc_entry_t) + (message->storage == SPC_STORED_HEAP ? message->length_bytes : 0);
 }
 
@@ -476,14 +475,14 @@ static uint64_t lent_part(const spc_inbox_t *inbox, uint64_t held_bytes) {
 }
 
 /* The sender's messages in the queue take this much from now on; publishes to it the lent part of that. */
-static void spc_inbox_hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_bytes) {
+static void hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_bytes) {
     spc_inbox_row_t *row = &inbox->row[sender];
     const uint64_t before = lent_part(inbox, row->held_bytes), lent = lent_part(inbox, held_bytes);
     row->held_bytes = held_bytes;
     if (__builtin_expect(lent != before, 0)) { /* mostly nothing is lent */
         spc_mailbox_lend(row->reader.row, lent);
         if (lent < before) {
-            spc_inbox_notify_sender(inbox, sender);
+            notify_sender(inbox, sender);
         }
     }
 }
@@ -491,13 +490,13 @@ static void spc_inbox_hold(spc_inbox_t *inbox, uint32_t sender, uint64_t held_by
 /* ---- out of slots */
 
 /* The slot's message, in place; the slot can be consumed afterwards. */
-static void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
-                                spc_message_t *message) {
+static void open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot,
+                      spc_message_t *message) {
     message->length_bytes = slot->length_bytes;
     message->arrival = ++inbox->arrivals;
     message->source = slot->source;
     message->tag = slot->tag;
-    message->context = spc_inbox_context(inbox, slot);
+    message->context = context_of(inbox, slot);
     message->meta_bytes = slot->meta_bytes;
     message->format = slot->format;
     message->sole = slot->flags & SPC_SLOT_SOLE;
@@ -526,15 +525,15 @@ static void spc_inbox_open_slot(spc_inbox_t *inbox, uint32_t sender, const spc_s
 }
 
 /* No receive will ask for it any more. */
-static void spc_inbox_note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
+static void note_left(const spc_inbox_t *inbox, const spc_message_t *message) {
     spc_note_add_left(inbox->options.notes, (uint32_t)message->source, inbox->options.rank, message->tag,
-                      spc_inbox_filtered_from(inbox, message->context));
+                      filter_of(inbox, message->context));
 }
 
 /* Counts the row's next slot as read. */
-static inline void spc_inbox_consume_slot(spc_inbox_t *inbox, uint32_t sender) {
+static inline void consume_slot(spc_inbox_t *inbox, uint32_t sender) {
     if (spc_mailbox_consume(&inbox->row[sender].reader)) {
-        spc_inbox_notify_sender(inbox, sender);
+        notify_sender(inbox, sender);
     }
 }
 
@@ -552,18 +551,17 @@ __attribute__((noinline)) static int give_receipt(spc_inbox_t *inbox, uint32_t s
         return send_answer(inbox->options.outbox, sender, context, number);
     }
     spc_receipt_give(inbox->row[sender].reader.row, (uint32_t)number);
-    spc_inbox_notify_sender(inbox, sender);
+    notify_sender(inbox, sender);
     return SPC_OK;
 }
 
 /* ---- out of the queue */
 
 /* Removes an entry from the queue, and from the accounts of its sender. */
-static void spc_inbox_take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
+static void take_entry(spc_inbox_t *inbox, spc_entry_t *entry, spc_message_t *message) {
     spc_inbox_queue_remove(&inbox->queue, entry, message);
-    spc_inbox_count_complete(inbox, message->context, -1);
-    spc_inbox_hold(inbox, message->sender,
-                   inbox->row[message->sender].held_bytes - spc_inbox_held_bytes(message));
+    count_waiting(inbox, message->context, -1);
+    hold(inbox, message->sender, inbox->row[message->sender].held_bytes - count_held(message));
 }
 
 /* ---- receives with a posted place for the data */
@@ -598,7 +596,7 @@ void spc_inbox_withdraw(spc_inbox_t *inbox, spc_posted_t *posted) {
     }
     for (spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = entry->next) {
         if (entry->posted == posted) {
-            spc_inbox_move_posted(entry);
+            move_posted(entry);
         }
     }
 }
@@ -621,7 +619,7 @@ static int move_to_heap(spc_inbox_t *inbox, spc_message_t *message) {
 
 /* Puts a message at its place in the queue; a ring message moves to the heap. SPC_ENOMEM. */
 static int enqueue(spc_inbox_t *inbox, const spc_message_t *message, uint64_t asks) {
-    int status = spc_inbox_make_count(inbox, message->context);
+    int status = make_count(inbox, message->context);
     spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
     if (entry == NULL) {
         return SPC_ENOMEM;
@@ -635,21 +633,20 @@ static int enqueue(spc_inbox_t *inbox, const spc_message_t *message, uint64_t as
     entry->assembled_bytes = message->length_bytes;
     entry->asks = asks;
     spc_inbox_queue_insert(&inbox->queue, entry);
-    spc_inbox_hold(inbox, message->sender,
-                   inbox->row[message->sender].held_bytes + spc_inbox_held_bytes(&entry->message));
+    hold(inbox, message->sender, inbox->row[message->sender].held_bytes + count_held(&entry->message));
     return SPC_OK;
 }
 
 /* Stores the first part of a message: its place in the queue, and memory for all of it. */
 static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
-    int status = spc_inbox_make_count(inbox, spc_inbox_context(inbox, slot));
+    int status = make_count(inbox, context_of(inbox, slot));
     spc_entry_t *entry = status == SPC_OK ? spc_inbox_queue_make(&inbox->queue) : NULL;
     unsigned char *memory = entry != NULL ? malloc(slot->length_bytes) : NULL;
     if (memory == NULL) {
         free(entry);
         return SPC_ENOMEM;
     }
-    spc_inbox_open_slot(inbox, sender, slot, &entry->message);
+    open_slot(inbox, sender, slot, &entry->message);
     entry->message.storage = SPC_STORED_HEAP;
     entry->message.handle = memory;
     entry->message.bytes = memory;
@@ -661,16 +658,16 @@ static int begin_assembly(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sh
     }
     spc_inbox_queue_insert(&inbox->queue, entry);
     inbox->row[sender].assembling = entry;
-    spc_inbox_hold(inbox, sender, inbox->row[sender].held_bytes + spc_inbox_held_bytes(&entry->message));
+    hold(inbox, sender, inbox->row[sender].held_bytes + count_held(&entry->message));
     return SPC_OK;
 }
 
 /* A message in parts whose context was closed during its arrival. */
 static void drop_if_closed(spc_inbox_t *inbox, spc_entry_t *entry) {
-    if (spc_inbox_is_closed(inbox, entry->message.context)) {
+    if (is_closed(inbox, entry->message.context)) {
         spc_message_t message;
-        spc_inbox_take_entry(inbox, entry, &message); /* no receive has taken it: without a receipt */
-        spc_inbox_note_left(inbox, &message);
+        take_entry(inbox, entry, &message); /* no receive has taken it: without a receipt */
+        note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }
 }
@@ -684,25 +681,24 @@ static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
             return status;
         }
         const spc_ring_header_shared_t *header = part; /* the first part is never in a block */
-        spc_inbox_find_posted(inbox->posted, row->assembling, spc_ring_payload(part), header->payload_bytes);
+        find_posted(inbox->posted, row->assembling, spc_ring_payload(part), header->payload_bytes);
     } else {
         spc_mailbox_count_part(&row->reader);
     }
     spc_entry_t *entry = row->assembling;
     if ((slot->flags & SPC_SLOT_PLACE) == SPC_SLOT_ARENA) {
-        spc_inbox_assemble(entry, spc_block_payload(part),
-                           entry->message.length_bytes - entry->assembled_bytes);
+        assemble(entry, spc_block_payload(part), entry->message.length_bytes - entry->assembled_bytes);
         spc_inbox_release_block(inbox, part);
     } else {
-        spc_inbox_assemble(entry, spc_ring_payload(part), ((spc_ring_header_shared_t *)part)->payload_bytes);
+        assemble(entry, spc_ring_payload(part), ((spc_ring_header_shared_t *)part)->payload_bytes);
         spc_ring_mark_read(part);
     }
     spc_status_set_moved(inbox->options.status, inbox->options.rank, false, entry->message.length_bytes,
                          entry->assembled_bytes);
-    spc_inbox_consume_slot(inbox, sender);
-    spc_inbox_notify_sender(inbox, sender);
+    consume_slot(inbox, sender);
+    notify_sender(inbox, sender);
     inbox->news |= SPC_INBOX_MOVED;
-    if (spc_entry_is_complete(entry)) {
+    if (is_complete(entry)) {
         row->assembling = NULL;
         count_complete(inbox, entry->message.context);
         drop_if_closed(inbox, entry);
@@ -713,15 +709,15 @@ static int store_part(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
 /* A message that is complete in its slot. */
 static int store_whole(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot, uint64_t asks) {
     spc_message_t message;
-    spc_inbox_open_slot(inbox, sender, slot, &message);
-    const bool closed = spc_inbox_is_closed(inbox, message.context);
+    open_slot(inbox, sender, slot, &message);
+    const bool closed = is_closed(inbox, message.context);
     int status = closed ? SPC_OK : enqueue(inbox, &message, asks);
     if (closed) {
-        spc_inbox_note_left(inbox, &message);
+        note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }
     if (status == SPC_OK) {
-        spc_inbox_consume_slot(inbox, sender);
+        consume_slot(inbox, sender);
     } else {
         inbox->row[sender].opened--; /* it will be opened again */
     }
@@ -742,15 +738,15 @@ static void hear_last(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared
         open_contexts(inbox, (uint16_t)(number * SPC_CONTEXT_KINDS), SPC_CONTEXT_KINDS);
     }
     spc_mailbox_count_part(&inbox->row[sender].reader);
-    spc_inbox_consume_slot(inbox, sender);
+    consume_slot(inbox, sender);
 }
 
 static int store_special(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
-    if (spc_slot_is_last(slot)) {
+    if (is_last(slot)) {
         hear_last(inbox, sender, slot);
         return SPC_OK;
     }
-    if (spc_slot_has_parts(slot)) {
+    if (has_parts(slot)) {
         return store_part(inbox, sender, slot);
     }
     spc_asked_t *asked = &inbox->row[sender].asked;
@@ -763,16 +759,15 @@ static int store_special(spc_inbox_t *inbox, uint32_t sender, const spc_slot_sha
 }
 
 /* Moves the row's next message, or part of one, into the queue. SPC_ENOMEM. */
-static int spc_inbox_store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
-    return spc_slot_is_special(slot) ? store_special(inbox, sender, slot)
-                                     : store_whole(inbox, sender, slot, 0);
+static int store_slot(spc_inbox_t *inbox, uint32_t sender, const spc_slot_shared_t *slot) {
+    return is_special(slot) ? store_special(inbox, sender, slot) : store_whole(inbox, sender, slot, 0);
 }
 
 /* ---- taking */
 
 static inline bool slot_matches(const spc_inbox_t *inbox, const spc_slot_shared_t *slot,
                                 const spc_match_t *match) {
-    return spc_inbox_context(inbox, slot) == match->context
+    return context_of(inbox, slot) == match->context
            && (match->source == SPC_ANY_SOURCE || slot->source == match->source)
            && (match->tag == SPC_ANY_TAG || slot->tag == match->tag);
 }
@@ -799,9 +794,9 @@ static int take_queued(spc_inbox_t *inbox, const spc_match_t *match, spc_message
         }
     }
     if (__builtin_expect(entry->posted != NULL, 0)) {
-        spc_inbox_settle_posted(entry, match->posted);
+        settle_posted(entry, match->posted);
     }
-    spc_inbox_take_entry(inbox, entry, message);
+    take_entry(inbox, entry, message);
     return SPC_OK;
 }
 
@@ -812,8 +807,8 @@ __attribute__((noinline)) static int take_asking(spc_inbox_t *inbox, uint32_t se
     int status = give_receipt(inbox, sender, slot->context, spc_asked_next(asked, slot->flags));
     if (status == SPC_OK) {
         spc_asked_count(asked, slot->flags);
-        spc_inbox_open_slot(inbox, sender, slot, message);
-        spc_inbox_consume_slot(inbox, sender);
+        open_slot(inbox, sender, slot, message);
+        consume_slot(inbox, sender);
     }
     return status;
 }
@@ -821,7 +816,7 @@ __attribute__((noinline)) static int take_asking(spc_inbox_t *inbox, uint32_t se
 /* The match of a posted receive that a slot's message is for; NULL: it is for none. */
 static const spc_match_t *choose(const spc_inbox_t *inbox, const spc_slot_shared_t *slot,
                                  const spc_inbox_choice_t *choice) {
-    return choice->choose(choice->argument, spc_inbox_context(inbox, slot), slot->source, slot->tag);
+    return choice->choose(choice->argument, context_of(inbox, slot), slot->source, slot->tag);
 }
 
 /* Serves one row until it gives a match: directly from the slot, or by completing a message in parts. Others go into
@@ -843,16 +838,16 @@ __attribute__((always_inline)) static inline int serve_row(spc_inbox_t *inbox, u
             match = choose(inbox, slot, choice);
         }
         bool wanted = choice != NULL ? match != NULL : slot_matches(inbox, slot, match);
-        if (wanted && !spc_slot_is_special(slot)) {
-            spc_inbox_open_slot(inbox, sender, slot, message);
-            spc_inbox_consume_slot(inbox, sender);
+        if (wanted && !is_special(slot)) {
+            open_slot(inbox, sender, slot, message);
+            consume_slot(inbox, sender);
             return SPC_OK;
         }
-        wanted = wanted && !spc_slot_is_last(slot);
-        if (wanted && !spc_slot_has_parts(slot)) {
+        wanted = wanted && !is_last(slot);
+        if (wanted && !has_parts(slot)) {
             return take_asking(inbox, sender, slot, message);
         }
-        int status = spc_inbox_store_slot(inbox, sender, slot);
+        int status = store_slot(inbox, sender, slot);
         if (status != SPC_OK) {
             return status;
         }
@@ -1018,7 +1013,7 @@ static uint32_t drain_row(spc_inbox_t *inbox, uint32_t sender, bool *emptied) {
             *emptied = true;
             break;
         }
-        if (spc_inbox_store_slot(inbox, sender, slot) != SPC_OK) {
+        if (store_slot(inbox, sender, slot) != SPC_OK) {
             break;
         }
         completed += row->assembling == NULL;
@@ -1048,7 +1043,7 @@ uint32_t spc_inbox_received(const spc_inbox_t *inbox, uint32_t source) {
 
 uint32_t spc_inbox_near(const spc_inbox_t *inbox, const spc_match_t *match, uint32_t kinds, int32_t *source,
                         int32_t *tag) {
-    return spc_inbox_queue_near(&inbox->queue, match, kinds, source, tag);
+    return count_near(&inbox->queue, match, kinds, source, tag);
 }
 
 uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context) {
@@ -1060,7 +1055,7 @@ uint64_t spc_inbox_count(const spc_inbox_t *inbox, uint16_t context) {
 void spc_inbox_release_block(const spc_inbox_t *inbox, spc_block_shared_t *block) {
     uint32_t owner = block->owner; /* without its pin, the block may be reused at once */
     spc_block_unpin(block, inbox->options.rank);
-    spc_inbox_notify_sender(inbox, owner);
+    notify_sender(inbox, owner);
 }
 
 void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message) {
@@ -1072,7 +1067,7 @@ void spc_inbox_release(const spc_inbox_t *inbox, spc_message_t *message) {
     switch (message->storage) {
     case SPC_STORED_RING:
         spc_ring_mark_read(handle);
-        spc_inbox_notify_sender(inbox, message->sender);
+        notify_sender(inbox, message->sender);
         break;
     case SPC_STORED_ARENA:
         spc_inbox_release_block(inbox, handle);
@@ -1089,24 +1084,24 @@ static void discard_row(spc_inbox_t *inbox, uint32_t sender, uint64_t missing) {
     spc_message_t message;
     uint64_t long_bytes = inbox->row[sender].reader.long_bytes; /* received so far; later parts not */
     while ((slot = spc_mailbox_peek(&inbox->row[sender].reader)) != NULL) {
-        if (spc_slot_is_last(slot)) {
+        if (is_last(slot)) {
             hear_last(inbox, sender, slot);
             continue;
         }
-        spc_inbox_open_slot(inbox, sender, slot, &message);
+        open_slot(inbox, sender, slot, &message);
         if (missing == 0) {
-            spc_inbox_note_left(inbox, &message);
-            missing = spc_slot_has_parts(slot) ? message.length_bytes : 0;
+            note_left(inbox, &message);
+            missing = has_parts(slot) ? message.length_bytes : 0;
         } else {
             spc_mailbox_count_part(&inbox->row[sender].reader);
         }
-        if (spc_slot_has_parts(slot)) {
+        if (has_parts(slot)) {
             missing -= message.storage == SPC_STORED_ARENA
                            ? missing
                            : ((const spc_ring_header_shared_t *)message.handle)->payload_bytes;
         }
         spc_inbox_release(inbox, &message);
-        spc_inbox_consume_slot(inbox, sender);
+        consume_slot(inbox, sender);
     }
     spc_mailbox_count_long(&inbox->row[sender].reader,
                            long_bytes - inbox->row[sender].reader.long_bytes); /* modulo 2^64 */
@@ -1123,11 +1118,11 @@ void spc_inbox_discard(spc_inbox_t *inbox) {
     }
     while (inbox->queue.arrivals.first != NULL) {
         spc_inbox_queue_remove(&inbox->queue, inbox->queue.arrivals.first, &message);
-        spc_inbox_note_left(inbox, &message);
+        note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }
     for (uint32_t sender = 0; sender < inbox->senders; sender++) {
-        spc_inbox_hold(inbox, sender, 0);
+        hold(inbox, sender, 0);
     }
 }
 
@@ -1146,8 +1141,8 @@ static void discard_context(spc_inbox_t *inbox, uint16_t context) {
     spc_entry_t *entry;
     spc_message_t message;
     while ((entry = spc_inbox_queue_find(&inbox->queue, context, SPC_ANY_SOURCE, SPC_ANY_TAG)) != NULL) {
-        spc_inbox_take_entry(inbox, entry, &message); /* no receive has taken it: without a receipt */
-        spc_inbox_note_left(inbox, &message);
+        take_entry(inbox, entry, &message); /* no receive has taken it: without a receipt */
+        note_left(inbox, &message);
         spc_inbox_release(inbox, &message);
     }
 }
@@ -1157,12 +1152,12 @@ void spc_inbox_close_contexts(spc_inbox_t *inbox, uint16_t first, uint16_t count
         mark_closed(inbox, first + i);
         discard_context(inbox, first + i);
     }
-    spc_filters_forget(&inbox->filters, first, count);
+    forget_filters(&inbox->filters, first, count);
 }
 
 int spc_inbox_put_back(spc_inbox_t *inbox, spc_message_t *message) {
-    if (spc_inbox_is_closed(inbox, message->context)) {
-        spc_inbox_note_left(inbox, message);
+    if (is_closed(inbox, message->context)) {
+        note_left(inbox, message);
         spc_inbox_release(inbox, message);
         return SPC_OK;
     }
@@ -1183,21 +1178,21 @@ static void filter_queued(spc_inbox_t *inbox, uint16_t context, int32_t tag, uin
     for (spc_entry_t *entry = inbox->queue.arrivals.first; entry != NULL; entry = next) {
         next = entry->next;
         if (entry->message.context == context && entry->message.tag == tag) {
-            if (spc_entry_is_complete(entry)) {
-                spc_inbox_count_complete(inbox, context, -1);
-                spc_inbox_count_complete(inbox, to, 1);
+            if (is_complete(entry)) {
+                count_waiting(inbox, context, -1);
+                count_waiting(inbox, to, 1);
             }
-            spc_inbox_queue_move(&inbox->queue, entry, to);
+            move_entry(&inbox->queue, entry, to);
         }
     }
 }
 
 int spc_inbox_filter(spc_inbox_t *inbox, uint16_t context, int32_t tag, uint16_t to) {
     /* An incomplete message counts only when it is complete, and that must not fail. */
-    if (spc_filters_reserve(&inbox->filters) != SPC_OK || spc_inbox_make_count(inbox, to) != SPC_OK) {
+    if (reserve_filter(&inbox->filters) != SPC_OK || make_count(inbox, to) != SPC_OK) {
         return SPC_ENOMEM;
     }
-    if (spc_filters_add(&inbox->filters, context, tag, to)) {
+    if (add_filter(&inbox->filters, context, tag, to)) {
         inbox->filed[to].filtered_from = context;
         inbox->filed[to].is_filtered = true;
         filter_queued(inbox, context, tag, to);

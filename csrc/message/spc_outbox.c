@@ -202,7 +202,7 @@ static void rest_queue(rest_t *rest, const spc_envelope_t *envelope, const spc_p
 typedef struct destination {
     spc_mailbox_writer_t writer;
     queue_t queue;
-    uint32_t leave; /* new messages may be announced up to this number: spc_outbox_look */
+    uint32_t leave; /* new messages may be announced up to this number: look_for_room */
     uint64_t taken; /* the last send that has announced or queued something for it */
     uint64_t sent; /* number of messages announced; counted only if there is a trace */
     bool streams; /* the last long message to it was a stream: spc_outbox_expect_stream */
@@ -225,8 +225,8 @@ struct spc_outbox {
     destination_t destination[];
 };
 
-static inline spc_envelope_t spc_outbox_envelope(const spc_outbox_t *outbox, uint16_t context, int32_t tag,
-                                                 const spc_payload_t *payload, uint8_t flags) {
+static inline spc_envelope_t envelope_of(const spc_outbox_t *outbox, uint16_t context, int32_t tag,
+                                         const spc_payload_t *payload, uint8_t flags) {
     return (spc_envelope_t){
         .tag = tag,
         .source = (uint16_t)outbox->options.rank,
@@ -239,7 +239,7 @@ static inline spc_envelope_t spc_outbox_envelope(const spc_outbox_t *outbox, uin
 }
 
 /* Begins a send that may fail. The trace records it as sent now: its receiver may have it before this call returns. */
-static inline void spc_outbox_begin(spc_outbox_t *outbox) {
+static inline void begin_send(spc_outbox_t *outbox) {
     outbox->sends++;
     if (__builtin_expect(outbox->options.trace != NULL, 0)) {
         outbox->began = spc_trace_now(outbox->options.trace);
@@ -320,7 +320,7 @@ static bool is_limited(const spc_outbox_t *outbox, uint16_t context) {
 
 /* Raises `leave`, if the row has room, and if the messages that receivers keep leave some of the limit. Queued messages
  * do not need it, for they have been counted; nor do messages of collectives. */
-static bool spc_outbox_look(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
+static bool look_for_room(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
     destination_t *destination = &outbox->destination[rank];
     const spc_mailbox_writer_t *writer = &destination->writer;
     if (!spc_mailbox_refresh(&destination->writer)) {
@@ -350,11 +350,11 @@ static bool is_over_limit(const spc_outbox_t *outbox, const spc_envelope_t *enve
            && count_taken(outbox) != 0;
 }
 
-static inline bool spc_outbox_is_open(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
+static inline bool is_open(spc_outbox_t *outbox, uint32_t rank, uint16_t context) {
     destination_t *destination = &outbox->destination[rank];
     return destination->queue.head == NULL
            && ((int32_t)(destination->leave - destination->writer.announced) > 0
-               || spc_outbox_look(outbox, rank, context));
+               || look_for_room(outbox, rank, context));
 }
 
 /* ---- announcing */
@@ -388,13 +388,13 @@ static void announce_part(spc_outbox_t *outbox, uint32_t rank, const spc_envelop
     publish(outbox, rank);
 }
 
-static void spc_outbox_announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                       uint64_t offset) {
+static void announce_offset(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                            uint64_t offset) {
     announce_part(outbox, rank, envelope, offset, envelope->length_bytes);
 }
 
 /* True: no node will receive it, and it has been counted. The caller drops it. */
-static bool spc_outbox_is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
+static bool is_lost(const spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope) {
     bool lost = has_ended(outbox, rank);
     if (lost) {
         spc_note_add_left(outbox->options.notes, envelope->source, rank, envelope->tag, envelope->context);
@@ -447,8 +447,7 @@ static void record(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *en
 }
 
 /* Records and returns the status: announced or queued for this destination, if it is SPC_OK. */
-static int spc_outbox_note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                 int status) {
+static int note_taken(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope, int status) {
     outbox->destination[rank].taken = status == SPC_OK ? outbox->sends : 0;
     if (__builtin_expect(outbox->options.trace != NULL, 0) && status == SPC_OK) {
         record(outbox, rank, envelope, outbox->began);
@@ -469,15 +468,15 @@ static bool fits_ring(const spc_outbox_t *outbox, uint64_t bytes, uint32_t count
 }
 
 /* Queues the announcement if there is no room. SPC_ENOMEM. */
-static int spc_outbox_announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
-                                          uint64_t offset) {
-    if (spc_outbox_is_open(outbox, rank, envelope->context)) {
-        spc_outbox_announce_offset(outbox, rank, envelope, offset);
-        return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
+static int announce_or_enqueue(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
+                               uint64_t offset) {
+    if (is_open(outbox, rank, envelope->context)) {
+        announce_offset(outbox, rank, envelope, offset);
+        return note_taken(outbox, rank, envelope, SPC_OK);
     }
     waiting_t waiting = {.envelope = *envelope, .offset = offset};
     int status = queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
-    return spc_outbox_note_taken(outbox, rank, envelope, status);
+    return note_taken(outbox, rank, envelope, status);
 }
 
 /* Writes the payload once into the ring for all of `destinations`. SPC_EAGAIN: there is no room. */
@@ -494,7 +493,7 @@ static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint3
     by_ring.flags |= SPC_SLOT_RING;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t offset = spc_segment_offset(outbox->options.segment, &headers[i]);
-        int queued = spc_outbox_announce_or_enqueue(outbox, (uint32_t)destinations[i], &by_ring, offset);
+        int queued = announce_or_enqueue(outbox, (uint32_t)destinations[i], &by_ring, offset);
         if (queued != SPC_OK) {
             spc_ring_mark_read(&headers[i]); /* no receiver will */
             status = queued;
@@ -508,7 +507,7 @@ static int send_by_ring(spc_outbox_t *outbox, const int32_t *destinations, uint3
 static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                        const spc_payload_t *payload) {
     rest_t rest;
-    if (!spc_outbox_is_open(outbox, rank, envelope->context)) {
+    if (!is_open(outbox, rank, envelope->context)) {
         return SPC_EAGAIN;
     }
     if (rest_reserve(envelope->length_bytes, &rest) != SPC_OK) {
@@ -519,10 +518,10 @@ static int begin_parts(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t
         spc_status_set_copying(outbox->options.status, outbox->options.rank, envelope->length_bytes);
         rest_queue(&rest, envelope, payload, sent, &outbox->destination[rank].queue, &outbox->total);
         spc_status_set_copying(outbox->options.status, outbox->options.rank, 0);
-        return spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
+        return note_taken(outbox, rank, envelope, SPC_OK);
     }
     rest_free(&rest);
-    return sent == 0 ? SPC_EAGAIN : spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
+    return sent == 0 ? SPC_EAGAIN : note_taken(outbox, rank, envelope, SPC_OK);
 }
 
 /* Sends as much as can go before anything is queued. SPC_EAGAIN: there is no room. */
@@ -542,7 +541,7 @@ static int send_at_once(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_
 /* Sends to one destination, or to some of several that cannot share the ring: queues messages without room. */
 static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t *envelope,
                       const spc_payload_t *payload, bool limited, copy_t **shared) {
-    if (spc_outbox_is_lost(outbox, rank, envelope)) {
+    if (is_lost(outbox, rank, envelope)) {
         return SPC_OK;
     }
     if (outbox->destination[rank].queue.head == NULL) {
@@ -564,7 +563,7 @@ static int send_alone(spc_outbox_t *outbox, uint32_t rank, const spc_envelope_t 
     }
     waiting_t waiting = {.envelope = *envelope, .copy = *shared};
     int status = queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total);
-    return spc_outbox_note_taken(outbox, rank, envelope, status);
+    return note_taken(outbox, rank, envelope, status);
 }
 
 /* Sends to each of outbox->batch alone, if they cannot share the ring. */
@@ -586,7 +585,7 @@ static int send_batch(spc_outbox_t *outbox, uint32_t batch, const spc_envelope_t
 static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count, uint16_t context) {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t rank = (uint32_t)destinations[i];
-        if (!spc_outbox_is_open(outbox, rank, context) && !has_ended(outbox, rank)) {
+        if (!is_open(outbox, rank, context) && !has_ended(outbox, rank)) {
             return true;
         }
     }
@@ -596,7 +595,7 @@ static bool is_blocked(spc_outbox_t *outbox, const int32_t *destinations, uint32
 /* Several destinations, or one without an open row: those without an unwritten message before it share the ring. */
 static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32_t count,
                        const spc_envelope_t *envelope, const spc_payload_t *payload) {
-    spc_outbox_begin(outbox);
+    begin_send(outbox);
     /* Between boxes, a multicast is identified by its place in the ring. */
     bool small = envelope->length_bytes <= SPC_INLINE_BYTES && (count == 1 || !outbox->is_wide);
     bool limited = count == 1; /* a multicast that has begun goes beyond the limit, by one message */
@@ -608,9 +607,9 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
     int status = SPC_OK;
     for (uint32_t i = 0; i < count && status == SPC_OK; i++) {
         uint32_t rank = (uint32_t)destinations[i];
-        if (small && spc_outbox_is_open(outbox, rank, envelope->context)) {
+        if (small && is_open(outbox, rank, envelope->context)) {
             announce_inline(outbox, rank, envelope, payload);
-            (void)spc_outbox_note_taken(outbox, rank, envelope, SPC_OK);
+            (void)note_taken(outbox, rank, envelope, SPC_OK);
         } else if (!small && outbox->destination[rank].queue.copies == 0 && !has_ended(outbox, rank)) {
             outbox->batch[batch++] = destinations[i];
         } else {
@@ -624,9 +623,9 @@ static int send_widely(spc_outbox_t *outbox, const int32_t *destinations, uint32
 
 int spc_outbox_send(spc_outbox_t *outbox, const int32_t *destinations, uint32_t destination_count,
                     uint16_t context, int32_t tag, const spc_payload_t *payload) {
-    spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, SPC_SLOT_INLINE);
+    spc_envelope_t envelope = envelope_of(outbox, context, tag, payload, SPC_SLOT_INLINE);
     if (destination_count == 1 && envelope.length_bytes <= SPC_INLINE_BYTES
-        && spc_outbox_is_open(outbox, (uint32_t)destinations[0], context)) {
+        && is_open(outbox, (uint32_t)destinations[0], context)) {
         if (__builtin_expect(outbox->options.trace != NULL, 0)) {
             record(outbox, (uint32_t)destinations[0], &envelope, 0);
         }
@@ -647,8 +646,8 @@ void spc_outbox_send_last(spc_outbox_t *outbox, const uint32_t *destinations, ui
         if (has_ended(outbox, destinations[i])) {
             continue;
         }
-        if (spc_outbox_is_open(outbox, destinations[i], context)) {
-            spc_outbox_announce_offset(outbox, destinations[i], &envelope, 0);
+        if (is_open(outbox, destinations[i], context)) {
+            announce_offset(outbox, destinations[i], &envelope, 0);
         } else {
             (void)queue_push(&outbox->destination[destinations[i]].queue, &waiting, &outbox->total);
         }
@@ -669,15 +668,15 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
                           uint16_t context, int32_t tag, const spc_payload_t *payload,
                           spc_block_shared_t *block) {
     uint8_t flags = (uint8_t)(SPC_SLOT_ARENA | (destination_count == 1 ? SPC_SLOT_SOLE : 0));
-    spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, flags);
+    spc_envelope_t envelope = envelope_of(outbox, context, tag, payload, flags);
     uint64_t offset = spc_segment_offset(outbox->options.segment, block);
-    spc_outbox_begin(outbox);
+    begin_send(outbox);
     bool to_self = false;
     int status = SPC_OK;
     uint32_t count = 0;
     /* All pins before the first announcement: a fast receiver must not be the last holder for a moment. */
     for (uint32_t i = 0; i < destination_count; i++) {
-        if (!spc_outbox_is_lost(outbox, (uint32_t)destinations[i], &envelope)) {
+        if (!is_lost(outbox, (uint32_t)destinations[i], &envelope)) {
             spc_block_pin(block, (uint32_t)destinations[i]);
             to_self = to_self || (uint32_t)destinations[i] == outbox->options.rank;
             outbox->batch[count++] = destinations[i];
@@ -690,7 +689,7 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t rank = (uint32_t)outbox->batch[i];
-        int queued = spc_outbox_announce_or_enqueue(outbox, rank, &envelope, offset);
+        int queued = announce_or_enqueue(outbox, rank, &envelope, offset);
         if (queued != SPC_OK) {
             spc_block_unpin(block, rank);
             status = queued;
@@ -700,7 +699,7 @@ int spc_outbox_send_block(spc_outbox_t *outbox, const int32_t *destinations, uin
 }
 
 /* Frees a block that no node gets. Its owner may wait for room. */
-static void spc_outbox_give_back(const spc_outbox_t *outbox, spc_block_shared_t *block) {
+static void give_back(const spc_outbox_t *outbox, spc_block_shared_t *block) {
     uint32_t owner = block->owner; /* without its pin, the block may be reused at once */
     spc_block_unpin(block, outbox->options.rank);
     spc_event_notify(&outbox->options.events[owner], outbox->features);
@@ -712,16 +711,15 @@ uint64_t spc_outbox_block_bytes(spc_outbox_t *outbox) {
 
 int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
                           const spc_payload_t *payload, spc_block_shared_t *block) {
-    spc_envelope_t envelope =
-        spc_outbox_envelope(outbox, context, tag, payload, SPC_SLOT_ARENA | SPC_SLOT_SOLE);
+    spc_envelope_t envelope = envelope_of(outbox, context, tag, payload, SPC_SLOT_ARENA | SPC_SLOT_SOLE);
     uint32_t to = (uint32_t)destination, from = outbox->options.rank;
     uint64_t offset = spc_segment_offset(outbox->options.segment, block);
-    spc_outbox_begin(outbox);
-    if (spc_outbox_is_lost(outbox, to, &envelope)) {
-        spc_outbox_give_back(outbox, block);
+    begin_send(outbox);
+    if (is_lost(outbox, to, &envelope)) {
+        give_back(outbox, block);
         return SPC_OK;
     }
-    bool open = spc_outbox_is_open(outbox, to, context);
+    bool open = is_open(outbox, to, context);
     waiting_t waiting = {.envelope = envelope, .offset = offset};
     int status = open ? SPC_OK : queue_push(&outbox->destination[to].queue, &waiting, &outbox->total);
     if (status == SPC_OK && to != from) {
@@ -729,9 +727,9 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
         spc_block_pass(block, from, to);
     }
     if (status == SPC_OK && open) {
-        spc_outbox_announce_offset(outbox, to, &envelope, offset);
+        announce_offset(outbox, to, &envelope, offset);
     }
-    return spc_outbox_note_taken(outbox, to, &envelope, status);
+    return note_taken(outbox, to, &envelope, status);
 }
 
 /* ---- streams */
@@ -748,21 +746,21 @@ int spc_outbox_move_block(spc_outbox_t *outbox, int32_t destination, uint16_t co
 int spc_outbox_begin_stream(spc_outbox_t *outbox, int32_t destination, uint16_t context, int32_t tag,
                             const spc_payload_t *payload, spc_stream_t *stream) {
     const uint32_t rank = (uint32_t)destination;
-    const spc_envelope_t envelope = spc_outbox_envelope(outbox, context, tag, payload, 0);
+    const spc_envelope_t envelope = envelope_of(outbox, context, tag, payload, 0);
     const waiting_t waiting = {.envelope = envelope, .stream = stream};
     *stream = (spc_stream_t){.payload = payload, .destination = rank};
     if (!spc_mailbox_is_wanted(&outbox->destination[rank].writer, context, tag, envelope.length_bytes)
-        || !spc_outbox_is_open(outbox, rank, context)
+        || !is_open(outbox, rank, context)
         || spc_outbox_take_block(outbox, envelope.length_bytes, &stream->block) != SPC_OK) {
         return SPC_EAGAIN;
     }
     if (queue_push(&outbox->destination[rank].queue, &waiting, &outbox->total) != SPC_OK) {
-        spc_outbox_give_back(outbox, stream->block);
+        give_back(outbox, stream->block);
         return SPC_EAGAIN;
     }
     outbox->destination[rank].streams = true;
-    spc_outbox_begin(outbox);
-    return spc_outbox_note_taken(outbox, rank, &envelope, SPC_OK);
+    begin_send(outbox);
+    return note_taken(outbox, rank, &envelope, SPC_OK);
 }
 
 bool spc_outbox_expect_stream(spc_outbox_t *outbox, int32_t destination, bool expected) {
@@ -785,7 +783,7 @@ static void queue_block(spc_outbox_t *outbox, const spc_stream_t *stream) {
 
 void spc_outbox_end_stream(spc_outbox_t *outbox, spc_stream_t *stream) {
     if (stream->done) { /* all of it was sent, or its receiver has ended */
-        spc_outbox_give_back(outbox, stream->block);
+        give_back(outbox, stream->block);
     } else {
         queue_block(outbox, stream);
         (void)spc_outbox_flush(outbox);
@@ -823,7 +821,7 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
         return flush_stream(outbox, rank, item);
     }
     if (item->copy == NULL) {
-        spc_outbox_announce_offset(outbox, rank, &item->envelope, item->offset);
+        announce_offset(outbox, rank, &item->envelope, item->offset);
         queue_pop(&outbox->destination[rank].queue, &outbox->total);
         return true;
     }
@@ -840,8 +838,7 @@ static bool flush_head(spc_outbox_t *outbox, uint32_t rank) {
             return false;
         }
         memcpy(room, item->copy->data, by_ring.length_bytes);
-        spc_outbox_announce_offset(outbox, rank, &by_ring,
-                                   spc_segment_offset(outbox->options.segment, header));
+        announce_offset(outbox, rank, &by_ring, spc_segment_offset(outbox->options.segment, header));
     } else {
         uint64_t before = item->sent;
         item->sent = send_parts(outbox, rank, &item->envelope, &rest, item->copy->from, before, 0);

@@ -84,7 +84,7 @@ static int warn_once(spc_node_wait_t *wait) {
 }
 
 /* For a wait that leads: finds out where the caller is, without any lock. SPC_OK, SPC_EINTERRUPTED. */
-static int spc_node_locate(spc_node_wait_t *wait) {
+static int locate(spc_node_wait_t *wait) {
     spc_node_t *node = wait->node;
     int status = warn_once(wait);
     if (status != SPC_OK) {
@@ -143,14 +143,14 @@ static bool is_endless(const spc_node_t *node) {
 }
 
 /* For a wait that leads, just after a sleep; the next one just before it. */
-static void spc_node_wake(spc_node_wait_t *wait) {
+static void retract_board(spc_node_wait_t *wait) {
     if (wait->is_published) {
         spc_board_retract(wait->node->board);
         wait->is_published = false;
     }
 }
 
-static uint64_t spc_node_settle(spc_node_wait_t *wait, uint32_t seen) {
+static uint64_t publish_board(spc_node_wait_t *wait, uint32_t seen) {
     spc_node_t *node = wait->node;
     if (node->located != wait || !wait->is_located) {
         return node->board == NULL ? 0 : FIRST_SLICE_NS;
@@ -161,7 +161,7 @@ static uint64_t spc_node_settle(spc_node_wait_t *wait, uint32_t seen) {
     wait->is_published = true;
     if (is_endless(node)) {
         wait->ended = SPC_EDEADLOCK;
-        spc_node_wake(wait);
+        retract_board(wait);
         return SPC_WAIT_NO_SLEEP;
     }
     return PUBLISHED_SLICE_NS;
@@ -365,7 +365,7 @@ static int leader_check(void *argument) {
     spc_node_wait_t *wait = argument;
     int status = check_signals(wait);
     status = status == SPC_OK ? run_handlers(wait) : status;
-    return status == SPC_OK ? spc_node_locate(wait) : status;
+    return status == SPC_OK ? locate(wait) : status;
 }
 
 /* A message for a handler may have come after the check, which alone may call it; a message that comes after this wakes
@@ -373,11 +373,11 @@ static int leader_check(void *argument) {
 static uint64_t leader_settle(void *argument, uint32_t seen) {
     spc_node_wait_t *wait = argument;
     const bool has_work = wait->node->handle != NULL && has_filtered(wait->node);
-    return has_work ? SPC_WAIT_NO_SLEEP : spc_node_settle(wait, seen);
+    return has_work ? SPC_WAIT_NO_SLEEP : publish_board(wait, seen);
 }
 
 static void leader_wake(void *argument) {
-    spc_node_wake(argument);
+    retract_board(argument);
 }
 
 static bool leader_moved(void *argument) {
@@ -396,7 +396,7 @@ static bool follower_test(void *argument) {
 
 /* Number of polls of a poll_ call, learnt from the leader's waits: about two microseconds at most, which is less than
  * releasing an interpreter's lock and taking it again may cost. */
-static void spc_node_choose_polls(spc_node_t *node) {
+static void choose_polls(spc_node_t *node) {
     /* polls_limit is 0 where cores are shared, or sleeping is asked for. */
     uint32_t worth = node->waiter.polls_limit == 0 ? 0 : node->waiter.polls;
     atomic_store_explicit(&node->polls, worth < POLLS_MAX ? worth : POLLS_MAX, memory_order_relaxed);
@@ -408,7 +408,7 @@ static int lead(spc_node_wait_t *wait, uint64_t deadline_ns) {
     spc_node_t *node = wait->node;
     int status =
         spc_wait(&node->waiter, &node->event->word, &node->event->sleeping, &callbacks, wait, deadline_ns);
-    spc_node_choose_polls(node);
+    choose_polls(node);
     return status;
 }
 
@@ -482,7 +482,7 @@ static void choose_waiting(spc_node_t *node) {
                                                       : SPC_WAIT_FREE_CORES;
     spc_waiter_init(&node->waiter, policy, config->features);
     spc_waiter_expect_turns(&node->waiter, config->nodes);
-    spc_node_choose_polls(node);
+    choose_polls(node);
 }
 
 static int attach(spc_node_t *node, const spc_node_options_t *options) {

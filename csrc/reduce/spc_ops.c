@@ -49,8 +49,7 @@ typedef struct spc_kernels {
 
 /* ---- kernels of values that are no plain numbers ---- */
 
-static int spc_kernel_sum_simtime(void *to_bytes, const void *left_bytes, const void *right_bytes,
-                                  uint32_t count) {
+static int sum_simtimes(void *to_bytes, const void *left_bytes, const void *right_bytes, uint32_t count) {
     spcomm_simtime_t *to = to_bytes;
     const spcomm_simtime_t *left = left_bytes;
     const spcomm_simtime_t *right = right_bytes;
@@ -69,11 +68,11 @@ static int choose_simtime(spcomm_simtime_t *to, const spcomm_simtime_t *left, co
     return SPC_OK;
 }
 
-static int spc_kernel_min_simtime(void *to, const void *left, const void *right, uint32_t count) {
+static int min_simtimes(void *to, const void *left, const void *right, uint32_t count) {
     return choose_simtime(to, left, right, count, -1);
 }
 
-static int spc_kernel_max_simtime(void *to, const void *left, const void *right, uint32_t count) {
+static int max_simtimes(void *to, const void *left, const void *right, uint32_t count) {
     return choose_simtime(to, left, right, count, 1);
 }
 
@@ -96,7 +95,7 @@ static int spc_kernel_max_simtime(void *to, const void *left, const void *right,
 EXACT(sum, __builtin_add_overflow)
 EXACT(prod, __builtin_mul_overflow)
 
-static int spc_kernel_wide(void *to, const void *left, const void *right, uint32_t count) {
+static int combine_wide(void *to, const void *left, const void *right, uint32_t count) {
     (void)to;
     (void)left;
     (void)right;
@@ -104,7 +103,7 @@ static int spc_kernel_wide(void *to, const void *left, const void *right, uint32
     return SPC_EWIDE;
 }
 
-static int spc_kernel_nothing(void *to, const void *left, const void *right, uint32_t count) {
+static int do_nothing(void *to, const void *left, const void *right, uint32_t count) {
     (void)to;
     (void)left;
     (void)right;
@@ -165,10 +164,10 @@ DEFINE_COMPLEX_KERNELS(COMPLEX128, double)
 
 /* clang-format off */
 static const spc_kernels_t spc_kernels_sum = {{
-    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_NONE] = do_nothing,
     [SPC_TYPE_INT] = spc_kernel_sum_exact,
-    [SPC_TYPE_WIDE] = spc_kernel_wide,
-    [SPC_TYPE_SIMTIME] = spc_kernel_sum_simtime,
+    [SPC_TYPE_WIDE] = combine_wide,
+    [SPC_TYPE_SIMTIME] = sum_simtimes,
     [SPC_TYPE_BOOL] = or_BOOL,
     [SPC_TYPE_COMPLEX64] = sum_COMPLEX64,
     [SPC_TYPE_COMPLEX128] = sum_COMPLEX128,
@@ -177,9 +176,9 @@ static const spc_kernels_t spc_kernels_sum = {{
 }};
 
 static const spc_kernels_t spc_kernels_prod = {{
-    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_NONE] = do_nothing,
     [SPC_TYPE_INT] = spc_kernel_prod_exact,
-    [SPC_TYPE_WIDE] = spc_kernel_wide,
+    [SPC_TYPE_WIDE] = combine_wide,
     [SPC_TYPE_BOOL] = and_BOOL,
     [SPC_TYPE_COMPLEX64] = prod_COMPLEX64,
     [SPC_TYPE_COMPLEX128] = prod_COMPLEX128,
@@ -188,20 +187,20 @@ static const spc_kernels_t spc_kernels_prod = {{
 }};
 
 static const spc_kernels_t spc_kernels_min = {{
-    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_NONE] = do_nothing,
     [SPC_TYPE_INT] = min_INT64,
-    [SPC_TYPE_WIDE] = spc_kernel_wide,
-    [SPC_TYPE_SIMTIME] = spc_kernel_min_simtime,
+    [SPC_TYPE_WIDE] = combine_wide,
+    [SPC_TYPE_SIMTIME] = min_simtimes,
     [SPC_TYPE_BOOL] = and_BOOL,
 #define MIN_ENTRY(name, ctype) [SPC_TYPE_##name] = min_##name,
     SPC_NUMBER_TYPES(MIN_ENTRY)
 }};
 
 static const spc_kernels_t spc_kernels_max = {{
-    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_NONE] = do_nothing,
     [SPC_TYPE_INT] = max_INT64,
-    [SPC_TYPE_WIDE] = spc_kernel_wide,
-    [SPC_TYPE_SIMTIME] = spc_kernel_max_simtime,
+    [SPC_TYPE_WIDE] = combine_wide,
+    [SPC_TYPE_SIMTIME] = max_simtimes,
     [SPC_TYPE_BOOL] = or_BOOL,
 #define MAX_ENTRY(name, ctype) [SPC_TYPE_##name] = max_##name,
     SPC_NUMBER_TYPES(MAX_ENTRY)
@@ -227,9 +226,9 @@ SPC_INTEGER_TYPES(DEFINE_BITWISE_KERNELS)
 /* clang-format off */
 #define DEFINE_LOGICAL_TABLE(operator)                             \
     static const spc_kernels_t spc_kernels_##operator = {{         \
-        [SPC_TYPE_NONE] = spc_kernel_nothing,                      \
+        [SPC_TYPE_NONE] = do_nothing,                      \
         [SPC_TYPE_INT] = operator##_INT64,                         \
-        [SPC_TYPE_WIDE] = spc_kernel_wide,                         \
+        [SPC_TYPE_WIDE] = combine_wide,                         \
         [SPC_TYPE_BOOL] = operator##_BOOL,                         \
         [SPC_TYPE_FLOAT32] = operator##_FLOAT32,                   \
         [SPC_TYPE_FLOAT64] = operator##_FLOAT64,                   \
@@ -237,9 +236,9 @@ SPC_INTEGER_TYPES(DEFINE_BITWISE_KERNELS)
     }}
 #define DEFINE_BITWISE_TABLE(operator)                             \
     static const spc_kernels_t spc_kernels_##operator = {{         \
-        [SPC_TYPE_NONE] = spc_kernel_nothing,                      \
+        [SPC_TYPE_NONE] = do_nothing,                      \
         [SPC_TYPE_INT] = operator##_INT64,                         \
-        [SPC_TYPE_WIDE] = spc_kernel_wide,                         \
+        [SPC_TYPE_WIDE] = combine_wide,                         \
         [SPC_TYPE_BOOL] = logical_##operator,                      \
         INTEGER_ENTRIES(operator)                                  \
     }}
@@ -296,13 +295,13 @@ SPC_FLOAT_TYPES(DEFINE_FLOAT_PAIR_KERNELS)
 
 /* clang-format off */
 static const spc_kernels_t spc_kernels_minloc = {{
-    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_NONE] = do_nothing,
 #define MINLOC_ENTRY(name, ctype) [SPC_TYPE_PAIR_##name] = minloc_##name,
     SPC_NUMBER_TYPES(MINLOC_ENTRY)
 }};
 
 static const spc_kernels_t spc_kernels_maxloc = {{
-    [SPC_TYPE_NONE] = spc_kernel_nothing,
+    [SPC_TYPE_NONE] = do_nothing,
 #define MAXLOC_ENTRY(name, ctype) [SPC_TYPE_PAIR_##name] = maxloc_##name,
     SPC_NUMBER_TYPES(MAXLOC_ENTRY)
 }};

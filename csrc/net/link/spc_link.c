@@ -70,7 +70,7 @@ struct spc_link {
     uint64_t heard_ns, wrote_ns;
 };
 
-static inline size_t spc_link_entry_bytes(const spc_link_entry_t *entry) {
+static inline size_t entry_bytes(const spc_link_entry_t *entry) {
     return entry->own_bytes + (entry->shared != NULL ? spc_link_body_length(entry->shared) : 0);
 }
 
@@ -117,12 +117,12 @@ void spc_link_body_release(spc_link_body_t *body) {
 /* ---- the list */
 
 static void free_entry(spc_link_t *link, spc_link_entry_t *entry) {
-    link->counts.retained_bytes -= spc_link_entry_bytes(entry);
+    link->counts.retained_bytes -= entry_bytes(entry);
     spc_link_body_release(entry->shared);
     spc_pool_give(link->options.pool, entry, sizeof *entry + entry->own_bytes);
 }
 
-static void spc_link_forget_all(spc_link_t *link) {
+static void forget_all(spc_link_t *link) {
     while (link->first != NULL) {
         spc_link_entry_t *entry = link->first;
         link->first = entry->next;
@@ -133,7 +133,7 @@ static void spc_link_forget_all(spc_link_t *link) {
 }
 
 /* Frees the frames that the other end has received, up to this number. False: it cannot have that number. */
-static bool spc_link_forget_acknowledged(spc_link_t *link, uint64_t sequence) {
+static bool forget_acknowledged(spc_link_t *link, uint64_t sequence) {
     if (sequence < link->acknowledged || sequence > link->written
         || (link->unsent != NULL && sequence >= link->unsent->sequence)) {
         return false;
@@ -160,7 +160,7 @@ static void append(spc_link_t *link, spc_link_entry_t *entry) {
     if (link->unsent == NULL) {
         link->unsent = entry;
     }
-    link->counts.retained_bytes += spc_link_entry_bytes(entry);
+    link->counts.retained_bytes += entry_bytes(entry);
     if (link->counts.retained_bytes > link->counts.retained_bytes_worst) {
         link->counts.retained_bytes_worst = link->counts.retained_bytes;
     }
@@ -261,7 +261,7 @@ int spc_link_create(const spc_link_options_t *options, spc_link_t **link) {
 void spc_link_destroy(spc_link_t *link) {
     if (link != NULL) {
         spc_link_detach(link);
-        spc_link_forget_all(link);
+        forget_all(link);
         spc_pool_fini(&link->own_pool);
         free(link->own_buffer);
         free(link);
@@ -281,7 +281,7 @@ static void end_channel(spc_link_t *link) {
 }
 
 /* Ends the channel; the link goes on. */
-static void spc_link_break(spc_link_t *link, int reason, int system_error) {
+static void break_link(spc_link_t *link, int reason, int system_error) {
     if (link->channel != NULL) {
         link->counts.broken++;
         link->reason = reason;
@@ -291,10 +291,10 @@ static void spc_link_break(spc_link_t *link, int reason, int system_error) {
 }
 
 /* Ends the link: it keeps no frames any longer. */
-static void spc_link_die(spc_link_t *link, int reason) {
+static void die(spc_link_t *link, int reason) {
     if (!link->is_dead) {
         end_channel(link);
-        spc_link_forget_all(link);
+        forget_all(link);
         link->is_dead = true;
         link->reason = reason;
     }
@@ -365,7 +365,7 @@ static void offer_entry(offer_t *offer, const spc_link_entry_t *entry, size_t at
         offer_piece(offer, entry->own + at, entry->own_bytes - at);
         at = entry->own_bytes;
     }
-    size_t all = spc_link_entry_bytes(entry);
+    size_t all = entry_bytes(entry);
     if (at < all) {
         offer_piece(offer, spc_link_body_start(entry->shared) + (at - entry->own_bytes), all - at);
     }
@@ -391,7 +391,7 @@ static void make_offer(spc_link_t *link, offer_t *offer) {
 static void advance_entry(spc_link_t *link, size_t bytes) {
     spc_link_entry_t *entry = link->unsent;
     link->unsent_at += bytes;
-    if (link->unsent_at == spc_link_entry_bytes(entry)) {
+    if (link->unsent_at == entry_bytes(entry)) {
         link->unsent = entry->next;
         link->unsent_at = 0;
         if (entry->sequence > link->written) {
@@ -423,7 +423,7 @@ bool spc_link_wants_write(const spc_link_t *link) {
 }
 
 /* spc_link_write, unless the channel is known to be full. */
-static void spc_link_flush(spc_link_t *link) {
+static void flush_link(spc_link_t *link) {
     for (int round = 0; round < WRITE_ROUNDS && !link->is_full && spc_link_wants_write(link); round++) {
         offer_t offer; /* only the fields that make_offer fills: this is on the path of every small message */
         make_offer(link, &offer);
@@ -432,7 +432,7 @@ static void spc_link_flush(spc_link_t *link) {
         if (status == SPC_EAGAIN) {
             link->is_full = true;
         } else if (status != SPC_OK) {
-            spc_link_break(link, status, errno);
+            break_link(link, status, errno);
         } else {
             link->counts.writes++;
             link->wrote_ns = link->options.now_ns();
@@ -444,7 +444,7 @@ static void spc_link_flush(spc_link_t *link) {
 
 void spc_link_write(spc_link_t *link) {
     link->is_full = false;
-    spc_link_flush(link);
+    flush_link(link);
 }
 
 /* ---- sending */
@@ -484,7 +484,7 @@ int spc_link_send(spc_link_t *link, const spc_frame_t *frame, const spc_frame_pi
                   uint32_t count) {
     int status = spc_link_queue_shared(link, frame, pieces, count, NULL);
     if (status == SPC_OK) {
-        spc_link_flush(link);
+        flush_link(link);
     }
     return status;
 }
@@ -501,7 +501,7 @@ int spc_link_finish(spc_link_t *link) {
     int status = make_entry(link, &frame, NULL, 0, NULL, 0);
     if (status == SPC_OK) {
         link->is_finished = true;
-        spc_link_flush(link);
+        flush_link(link);
     }
     return status;
 }
@@ -534,7 +534,7 @@ int spc_link_attach(spc_link_t *link, spc_channel_t *channel) {
         link->has_started = true;
         link->heard_ns = link->attached_ns;
     }
-    spc_link_flush(link);
+    flush_link(link);
     return SPC_OK;
 }
 
@@ -584,7 +584,7 @@ enum {
 
 /* These bytes come from a stranger to the protocol, or were changed on their way. */
 static int refuse(spc_link_t *link) {
-    spc_link_break(link, SPC_EINVAL, 0);
+    break_link(link, SPC_EINVAL, 0);
     return STOP;
 }
 
@@ -592,7 +592,7 @@ static int refuse(spc_link_t *link) {
 static int take_hello(spc_link_t *link, const spc_frame_t *frame) {
     spc_link_entry_t *unsent = link->unsent;
     link->unsent = NULL; /* the other end may have frames that the last channel had begun */
-    if (link->is_greeted || !spc_link_forget_acknowledged(link, frame->total_bytes)) {
+    if (link->is_greeted || !forget_acknowledged(link, frame->total_bytes)) {
         link->unsent = unsent;
         return refuse(link);
     }
@@ -651,7 +651,7 @@ static int take_frame(void *argument, const spc_frame_t *frame, const unsigned c
         if (frame->offset > link->received) {
             return refuse(link); /* frames are missing, and no later frame has come to show it */
         }
-        return spc_link_forget_acknowledged(link, frame->total_bytes) ? SPC_OK : refuse(link);
+        return forget_acknowledged(link, frame->total_bytes) ? SPC_OK : refuse(link);
     }
     if (frame->sequence <= link->received) {
         link->counts.duplicates++;
@@ -667,13 +667,13 @@ static void feed(spc_link_t *link, const unsigned char *bytes, size_t got_bytes,
     link->is_feeding = false;
     bool is_noise = status != SPC_OK && status != STOP;
     if (link->refused != SPC_OK) {
-        spc_link_die(link, link->refused);
+        die(link, link->refused);
     } else if (link->channel == NULL) { /* ended during the call; its parser had to stay until now */
         spc_frame_parser_destroy(link->parser);
         link->parser = NULL;
         is_noise = link->reason == SPC_EINVAL;
     } else if (status != SPC_OK) {
-        spc_link_break(link, status, 0);
+        break_link(link, status, 0);
     }
     if (is_noise) {
         link->heard_ns = heard_before_ns; /* no sign of life */
@@ -692,7 +692,7 @@ static bool read_once(spc_link_t *link) {
         return false;
     }
     if (status != SPC_OK) {
-        spc_link_break(link, status, errno);
+        break_link(link, status, errno);
         return false;
     }
     link->counts.reads++;
@@ -708,7 +708,7 @@ int spc_link_read(spc_link_t *link) {
            && read_once(link)) {
         round++;
     }
-    spc_link_flush(link); /* acknowledgements, and frames that a greeting has freed */
+    flush_link(link); /* acknowledgements, and frames that a greeting has freed */
     return link->refused;
 }
 
@@ -737,11 +737,11 @@ static uint64_t end_of_silence_ns(const spc_link_t *link) {
 /* Ends the channel or link that exceeds a limit of silence. */
 static void judge_silence(spc_link_t *link, uint64_t now_ns) {
     if (link->has_started && now_ns >= link->heard_ns + link->options.limits.timeout_ns) {
-        spc_link_die(link, SPC_ETIMEDOUT);
+        die(link, SPC_ETIMEDOUT);
     } else if (link->channel != NULL) {
         uint64_t since_ns = silent_since_ns(link);
         if (now_ns >= since_ns + link->options.limits.broken_ns) {
-            spc_link_break(link, SPC_ETIMEDOUT, 0);
+            break_link(link, SPC_ETIMEDOUT, 0);
         } else {
             link->is_suspect = link->is_greeted && now_ns >= since_ns + link->options.limits.suspect_ns;
         }
@@ -761,7 +761,7 @@ spc_link_state_t spc_link_tick(spc_link_t *link, uint64_t now_ns) {
         if (is_late || now_ns >= link->wrote_ns + link->options.limits.heartbeat_ns) {
             link->owes_acknowledge = true;
         }
-        spc_link_flush(link);
+        flush_link(link);
     }
     return spc_link_state(link);
 }

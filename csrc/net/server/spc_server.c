@@ -2,7 +2,7 @@
 /*
  * `lock` covers all of the server. The loop holds it while it works, but not while it waits or reports. The loop works
  * most of the time, and would retake the lock before another thread has woken up; so every thread takes `gate` first,
- * and releases it once it holds the lock (spc_server_enter): the next thread in line gets its turn.
+ * and releases it once it holds the lock (enter): the next thread in line gets its turn.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -69,13 +69,13 @@ _Static_assert((int)SPC_SERVER_BOXES_MAX == (int)SPC_SERVER_JOB_BOXES_MAX,
 
 enum { KEPT_MAX = 1 << 24 };
 
-static void spc_server_enter(spc_server_t *server) {
+static void enter(spc_server_t *server) {
     pthread_mutex_lock(&server->gate);
     pthread_mutex_lock(&server->lock);
     pthread_mutex_unlock(&server->gate);
 }
 
-static void spc_server_leave(spc_server_t *server) {
+static void leave(spc_server_t *server) {
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -86,7 +86,7 @@ static int deliver(void *argument, const spc_frame_t *frame, const unsigned char
     return spc_server_job_take(port->group->job, port->box, frame, body);
 }
 
-static int spc_server_port_init(spc_server_port_t *port, spc_server_group_t *group, uint16_t box) {
+static int init_port(spc_server_port_t *port, spc_server_group_t *group, uint16_t box) {
     spc_server_t *server = port->server;
     port->group = group;
     port->box = box;
@@ -105,7 +105,7 @@ static int spc_server_port_init(spc_server_port_t *port, spc_server_group_t *gro
     return spc_link_create(&options, &port->link);
 }
 
-static void spc_server_port_fini(spc_server_port_t *port) {
+static void fini_port(spc_server_port_t *port) {
     if (port->link != NULL) {
         spc_link_count(port->link, &port->counts);
         spc_link_destroy(port->link);
@@ -128,8 +128,8 @@ static void mark_dirty(spc_server_port_t *port) {
 }
 
 /* the argument is the group */
-static int spc_server_port_emit(void *argument, uint16_t box, const spc_frame_t *frame,
-                                const spc_frame_piece_t *pieces, uint32_t count, spc_link_body_t *shared) {
+static int emit_to_port(void *argument, uint16_t box, const spc_frame_t *frame,
+                        const spc_frame_piece_t *pieces, uint32_t count, spc_link_body_t *shared) {
     spc_server_group_t *group = argument;
     spc_server_port_t *port = &group->ports[box];
     if (port->link == NULL) {
@@ -163,7 +163,7 @@ static bool has_been_there(const spc_server_port_t *port) {
 }
 
 /* The job has failed, for this reason, which is about this box. A job fails once: the first reason counts. */
-static void spc_server_group_fail(spc_server_group_t *group, uint16_t box, const char *sentence) {
+static void fail_group(spc_server_group_t *group, uint16_t box, const char *sentence) {
     if (group->has_failed || group->has_ended) {
         return;
     }
@@ -174,10 +174,9 @@ static void spc_server_group_fail(spc_server_group_t *group, uint16_t box, const
     for (uint16_t to = 0; to < group->boxes; to++) {
         spc_server_port_t *port = &group->ports[to];
         if (to != box && !port->is_over
-            && (!has_been_there(port)
-                || spc_server_port_emit(group, to, &frame, &piece, 1, NULL) != SPC_OK)) {
+            && (!has_been_there(port) || emit_to_port(group, to, &frame, &piece, 1, NULL) != SPC_OK)) {
             /* That box cannot be sent the failure, and no box waits for it: its next connection is refused. */
-            spc_server_port_fini(port);
+            fini_port(port);
             end_port(port);
         }
     }
@@ -185,9 +184,9 @@ static void spc_server_group_fail(spc_server_group_t *group, uint16_t box, const
 
 /* The box is dead, and its job has failed, for this reason. */
 static void mark_dead(spc_server_port_t *port, const char *sentence) {
-    spc_server_port_fini(port);
+    fini_port(port);
     if (!port->is_over) {
-        spc_server_group_fail(port->group, port->box, sentence);
+        fail_group(port->group, port->box, sentence);
         end_port(port);
     }
 }
@@ -241,7 +240,7 @@ static void settle_poller(spc_server_port_t *port) {
 }
 
 /* After each step on a box's link: updates the poller and the clock, and checks whether the box is over. */
-static void spc_server_port_settle(spc_server_port_t *port) {
+static void settle_port(spc_server_port_t *port) {
     if (port->link == NULL) {
         return;
     }
@@ -264,7 +263,7 @@ static void spc_server_port_settle(spc_server_port_t *port) {
 /* ---- flush */
 
 /* Writes what was queued. */
-static void spc_server_flush(spc_server_t *server) {
+static void flush_ports(spc_server_t *server) {
     while (server->dirty != NULL) {
         spc_server_port_t *port = server->dirty;
         server->dirty = port->next_dirty;
@@ -273,7 +272,7 @@ static void spc_server_flush(spc_server_t *server) {
             && !port->polls_writable) { /* else there is no room, and the poller reports when there is */
             spc_link_write(port->link);
         }
-        spc_server_port_settle(port);
+        settle_port(port);
     }
 }
 
@@ -310,9 +309,9 @@ int spc_server_create(const spc_server_options_t *options, spc_server_t **server
     return SPC_OK;
 }
 
-static void spc_server_free_group(spc_server_group_t *group) {
+static void free_group(spc_server_group_t *group) {
     for (uint16_t box = 0; box < group->boxes; box++) {
-        spc_server_port_fini(&group->ports[box]);
+        fini_port(&group->ports[box]);
     }
     spc_server_job_destroy(group->job);
     free(group);
@@ -321,7 +320,7 @@ static void spc_server_free_group(spc_server_group_t *group) {
 static void free_groups(spc_server_group_t *group) {
     while (group != NULL) {
         spc_server_group_t *next = group->next;
-        spc_server_free_group(group);
+        free_group(group);
         group = next;
     }
 }
@@ -378,10 +377,10 @@ static int make_group(spc_server_t *server, uint32_t job, const spc_server_job_o
     for (uint16_t box = 0; box < options->boxes && status == SPC_OK; box++) {
         made->ports[box].server = server;
         made->boxes = (uint16_t)(box + 1);
-        status = spc_server_port_init(&made->ports[box], made, box);
+        status = init_port(&made->ports[box], made, box);
     }
     if (status != SPC_OK) {
-        spc_server_free_group(made);
+        free_group(made);
         return status;
     }
     *group = made;
@@ -395,21 +394,21 @@ int spc_server_add_job(spc_server_t *server, uint32_t job, uint16_t boxes, const
         .ranks = ranks,
         .box_of_rank = box_of_rank,
         .collected_max = server->options.collected_max,
-        .emit = spc_server_port_emit,
+        .emit = emit_to_port,
     };
-    spc_server_enter(server);
+    enter(server);
     spc_server_group_t **place = place_of(server, job), *group;
     int status = *place != NULL ? SPC_EBUSY : make_group(server, job, &options, &group);
     if (status == SPC_OK) {
         *place = group;
     }
-    spc_server_leave(server);
+    leave(server);
     return status;
 }
 
 int spc_server_remove_job(spc_server_t *server, uint32_t job) {
     int status = SPC_OK;
-    spc_server_enter(server);
+    enter(server);
     spc_server_group_t **place = place_of(server, job), *group = *place;
     if (group == NULL) {
         status = SPC_EINVAL;
@@ -420,19 +419,19 @@ int spc_server_remove_job(spc_server_t *server, uint32_t job) {
         group->next = server->removed;
         server->removed = group;
     }
-    spc_server_leave(server);
+    leave(server);
     spc_server_poller_wake(server->poller);
     return status;
 }
 
 int spc_server_fail_job(spc_server_t *server, uint32_t job, const char *sentence) {
-    spc_server_enter(server);
+    enter(server);
     spc_server_group_t *group = *place_of(server, job);
     if (group != NULL) {
-        spc_server_group_fail(group, UINT16_MAX, sentence);
-        spc_server_flush(server);
+        fail_group(group, UINT16_MAX, sentence);
+        flush_ports(server);
     }
-    spc_server_leave(server);
+    leave(server);
     spc_server_poller_wake(server->poller);
     return group != NULL ? SPC_OK : SPC_EINVAL;
 }
@@ -444,7 +443,7 @@ static void attach(spc_server_port_t *port, spc_channel_t *channel) {
     /* The poller first: it can refuse. The port's old channel is closed before, and its descriptor forgotten. */
     if (port->descriptor >= 0) {
         spc_link_detach(port->link);
-        spc_server_port_settle(port);
+        settle_port(port);
     }
     const int descriptor = spc_channel_descriptor(channel);
     int status = spc_server_poller_add(server->poller, port, descriptor);
@@ -456,11 +455,11 @@ static void attach(spc_server_port_t *port, spc_channel_t *channel) {
     if (status != SPC_OK) {
         spc_channel_destroy(channel); /* this connection broke at once: its box will make another */
     }
-    spc_server_port_settle(port);
+    settle_port(port);
 }
 
 int spc_server_adopt(spc_server_t *server, uint32_t job, uint16_t box, spc_channel_t *channel) {
-    spc_server_enter(server);
+    enter(server);
     spc_server_port_t *port = find_port(server, job, box);
     int status = port == NULL ? SPC_EINVAL : port->link == NULL ? SPC_ECLOSED : SPC_OK;
     if (status == SPC_OK) {
@@ -468,38 +467,38 @@ int spc_server_adopt(spc_server_t *server, uint32_t job, uint16_t box, spc_chann
     } else {
         spc_channel_destroy(channel);
     }
-    spc_server_flush(server);
-    spc_server_leave(server);
+    flush_ports(server);
+    leave(server);
     spc_server_poller_wake(server->poller);
     return status;
 }
 
 void spc_server_stop(spc_server_t *server) {
-    spc_server_enter(server);
+    enter(server);
     server->is_stopping = true;
-    spc_server_leave(server);
+    leave(server);
     spc_server_poller_wake(server->poller);
 }
 
 /* ---- looking */
 
 int spc_server_count(spc_server_t *server, uint32_t job, uint16_t box, spc_link_counts_t *counts) {
-    spc_server_enter(server);
+    enter(server);
     spc_server_port_t *port = find_port(server, job, box);
     if (port != NULL && port->link != NULL) {
         spc_link_count(port->link, counts);
     } else if (port != NULL) {
         *counts = port->counts;
     }
-    spc_server_leave(server);
+    leave(server);
     return port != NULL ? SPC_OK : SPC_EINVAL;
 }
 
 spc_link_state_t spc_server_link_state(spc_server_t *server, uint32_t job, uint16_t box) {
-    spc_server_enter(server);
+    enter(server);
     spc_server_port_t *port = find_port(server, job, box);
     spc_link_state_t state = port != NULL && port->link != NULL ? spc_link_state(port->link) : SPC_LINK_DEAD;
-    spc_server_leave(server);
+    leave(server);
     return state;
 }
 
@@ -562,7 +561,7 @@ static void serve(const spc_server_event_t *event) {
     if (event->is_readable) {
         (void)spc_link_read(port->link); /* settling examines the result */
     }
-    spc_server_port_settle(port);
+    settle_port(port);
 }
 
 static void tick(spc_server_t *server) {
@@ -575,11 +574,11 @@ static void tick(spc_server_t *server) {
         for (uint16_t box = 0; box < group->boxes; box++) {
             if (group->ports[box].link != NULL) {
                 spc_link_tick(group->ports[box].link, now_ns);
-                spc_server_port_settle(&group->ports[box]);
+                settle_port(&group->ports[box]);
             }
         }
     }
-    spc_server_flush(server);
+    flush_ports(server);
 }
 
 /* Makes one report, without the lock; false: none is due. */
@@ -594,9 +593,9 @@ static bool report_one(spc_server_t *server) {
         memcpy(sentence, group->sentence, sizeof sentence);
         *(is_failure ? &group->tells_failure : &group->tells_end) = false;
         if (server->options.report != NULL) {
-            spc_server_leave(server);
+            leave(server);
             server->options.report(server->options.argument, job, is_failure ? sentence : NULL);
-            spc_server_enter(server);
+            enter(server);
         }
         return true; /* the list may have changed */
     }
@@ -607,7 +606,7 @@ static void free_removed(spc_server_t *server) {
     while (server->removed != NULL) {
         spc_server_group_t *group = server->removed;
         server->removed = group->next;
-        spc_server_free_group(group);
+        free_group(group);
     }
 }
 
@@ -630,21 +629,21 @@ int spc_server_run(spc_server_t *server) {
     turn_t turn = {.server = server};
     init_waiter(&turn.waiter, server->options.policy);
     bool was_active = false;
-    spc_server_enter(server);
+    enter(server);
     while (turn.status == SPC_OK && !is_done(server)) {
         uint64_t deadline_ns = server->next_tick_ns;
         turn.status = spc_server_poller_prepare(server->poller);
         if (turn.status != SPC_OK) {
             break;
         }
-        spc_server_leave(server);
+        leave(server);
         wait_for_events(&turn, was_active, deadline_ns);
-        spc_server_enter(server);
+        enter(server);
         was_active = turn.count > 0;
         for (uint32_t i = 0; i < turn.count; i++) {
             serve(&turn.events[i]);
         }
-        spc_server_flush(server);
+        flush_ports(server);
         tick(server);
         free_removed(server);
         while (report_one(server)) {
@@ -652,6 +651,6 @@ int spc_server_run(spc_server_t *server) {
     }
     while (report_one(server)) { /* reports for groups that another thread ended meanwhile */
     }
-    spc_server_leave(server);
+    leave(server);
     return turn.status;
 }

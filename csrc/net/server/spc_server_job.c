@@ -28,8 +28,8 @@ enum { RANK_BYTES = 2, RANKS_ALIGNMENT = 8 };
 /* ---- emitting frames */
 
 /* Emits the frame unless the box has ended. */
-static int spc_server_job_emit(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
-                               const spc_frame_piece_t *pieces, uint32_t count, spc_link_body_t *shared) {
+static int emit_frame(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
+                      const spc_frame_piece_t *pieces, uint32_t count, spc_link_body_t *shared) {
     if (job->ended >> box & 1) {
         return SPC_OK;
     }
@@ -112,7 +112,7 @@ static void free_phase(spc_server_job_t *job, spc_server_phase_t **place) {
     free(phase);
 }
 
-static void spc_server_job_free_phases(spc_server_job_t *job) {
+static void free_phases(spc_server_job_t *job) {
     for (int i = 0; i < SPC_SERVER_JOB_BUCKETS; i++) {
         while (job->phases[i] != NULL) {
             free_phase(job, &job->phases[i]);
@@ -186,7 +186,7 @@ static void begin_frame(bundle_t *bundle) {
 
 static int end_frame(bundle_t *bundle, bool is_last) {
     bundle->frame.flags = is_last ? SPC_FRAME_LAST : 0;
-    return spc_server_job_emit(bundle->job, bundle->box, &bundle->frame, bundle->pieces, bundle->count, NULL);
+    return emit_frame(bundle->job, bundle->box, &bundle->frame, bundle->pieces, bundle->count, NULL);
 }
 
 static int add_to_frame(bundle_t *bundle, const contribution_t *contribution) {
@@ -350,7 +350,7 @@ static int send_total(spc_server_job_t *job, const reduction_t *reduction, const
     for (uint16_t box = 0; box < job->options.boxes && status == SPC_OK; box++) {
         if (phase->boxes >> box & 1) {
             total.destination = box;
-            status = spc_server_job_emit(job, box, &total, NULL, 0, shared);
+            status = emit_frame(job, box, &total, NULL, 0, shared);
         }
     }
     spc_link_body_release(shared);
@@ -389,8 +389,7 @@ static bool is_sound(const spc_server_job_t *job, uint16_t box, uint64_t boxes) 
     return (boxes & ~all) == 0 && (boxes >> box & 1) != 0;
 }
 
-static int spc_server_job_arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame,
-                                 const unsigned char *body) {
+static int arrive(spc_server_job_t *job, uint16_t box, const spc_frame_t *frame, const unsigned char *body) {
     uint64_t boxes = frame->length_bytes >= SPC_SERVER_JOB_MASK_BYTES ? get_mask(body) : 0;
     if (!is_sound(job, box, boxes)) {
         return SPC_EINVAL;
@@ -470,7 +469,7 @@ int spc_server_job_create(const spc_server_job_options_t *options, spc_server_jo
 
 void spc_server_job_destroy(spc_server_job_t *job) {
     if (job != NULL) {
-        spc_server_job_free_phases(job);
+        free_phases(job);
         free((void *)(uintptr_t)job->options.box_of_rank);
         free(job->ranks);
         free(job->subtrees);
@@ -538,7 +537,7 @@ static int multicast(spc_server_job_t *job, uint64_t boxes, const spc_frame_t *f
             part.destination = box;
             part.count = select_ranks(job, box, body, frame->count);
             const spc_frame_piece_t piece = {job->ranks, ranks_bytes(part.count)};
-            status = spc_server_job_emit(job, box, &part, &piece, 1, payload);
+            status = emit_frame(job, box, &part, &piece, 1, payload);
         }
     }
     spc_link_body_release(payload);
@@ -561,7 +560,7 @@ static int take_message(spc_server_job_t *job, const spc_frame_t *frame, const u
     same.keeps_body_sum = true;
     same.destination = job->options.box_of_rank[rank_at(body, 0)];
     const spc_frame_piece_t piece = {body, frame->length_bytes};
-    return spc_server_job_emit(job, same.destination, &same, &piece, 1, NULL);
+    return emit_frame(job, same.destination, &same, &piece, 1, NULL);
 }
 
 /* ---- the other frames */
@@ -577,7 +576,7 @@ static int hand_on_to_others(spc_server_job_t *job, uint16_t from, const spc_fra
     }
     for (uint16_t box = 0; box < job->options.boxes && status == SPC_OK; box++) {
         if (box != from) {
-            status = spc_server_job_emit(job, box, &same, NULL, 0, shared);
+            status = emit_frame(job, box, &same, NULL, 0, shared);
         }
     }
     spc_link_body_release(shared);
@@ -593,7 +592,7 @@ int spc_server_job_take(spc_server_job_t *job, uint16_t box, const spc_frame_t *
         return take_message(job, frame, body);
     }
     if (frame->kind == SPC_FRAME_ARRIVE && (frame->flags & SPC_FRAME_FORWARD) == 0) {
-        return spc_server_job_arrive(job, box, frame, body);
+        return arrive(job, box, frame, body);
     }
     if ((frame->flags & SPC_FRAME_OTHERS) != 0) {
         return hand_on_to_others(job, box, frame, body);
@@ -604,5 +603,5 @@ int spc_server_job_take(spc_server_job_t *job, uint16_t box, const spc_frame_t *
     spc_frame_t same = *frame;
     same.keeps_body_sum = true;
     const spc_frame_piece_t piece = {body, frame->length_bytes};
-    return spc_server_job_emit(job, frame->destination, &same, &piece, 1, NULL);
+    return emit_frame(job, frame->destination, &same, &piece, 1, NULL);
 }
