@@ -48,10 +48,9 @@ struct spcomm {
     uint64_t start_ns;
     struct spcomm *root; /* the run's own */
     struct spcomm *next; /* all handles of the process: spc_api_startup.c */
-    const char
-        *program; /* of the root, as the next two: the command that started it, as far as it is known */
-    void (*at_end)(
-        void); /* called before a process that ends with exit code 0 leaves the run; NULL: nothing to do */
+    /* The next three are the root's. The command that started this program, as far as it is known. */
+    const char *program;
+    void (*at_end)(void); /* before a process that ends with exit code 0 leaves the run; NULL: nothing */
     bool asked_for_one; /* a run of one node, because the program says so */
     spc_fork_t *fork;    /* NULL unless this process or its parent forked the nodes */
     int report;          /* descriptor: where a failing node reports its reason; -1: nowhere */
