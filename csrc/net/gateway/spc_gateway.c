@@ -589,8 +589,8 @@ static int finish(spc_gateway_t *gateway) {
         pthread_mutex_unlock(&gateway->lock);
         return status;
     }
-    (void)spc_gateway_traffic_progress(
-        gateway); /* drops messages that waited for room in the rows of nodes here */
+    /* Drops messages that waited for room in the rows of nodes here. */
+    (void)spc_gateway_traffic_progress(gateway);
     gateway->is_finishing = true;
     finish_peers(gateway);
     write_links(gateway);
