@@ -159,6 +159,11 @@ sanitize-extensions: build $(STAMPS)/test
 stress: csrc-build ## many rounds of random work, C and Python (CHECK_SCALE=20 for longer)
 	CHECK_SCALE=$${CHECK_SCALE:-10} $(PYTEST) $(IN_PARALLEL) tests/csrc tests/stress --everything $(ARGS)
 
+.PHONY: soak
+SOAK_SECONDS ?= 600
+soak: csrc-plain ## random schedules of everything at once, for SOAK_SECONDS=600
+	SOAK_SECONDS=$(SOAK_SECONDS) $(PYTEST) --timeout 0 -o faulthandler_timeout=0 --everything tests/stress/test_oracle.py -k soak
+
 mutants: csrc-plain ## break the product in many places: the tests must see each (ARGS="NAME ..." chooses)
 	$(BIN)/python scripts/mutants.py $(ARGS)
 

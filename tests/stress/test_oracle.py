@@ -3,11 +3,13 @@
 
 Rings, slots and arenas are tiny, so queues, parts and full buffers are what usually happens. A failure prints the
 seed and the length that it was found with: `REPLAY=seed,length python -m pytest tests/stress -k replay` runs it again
-(`REPLAY=seed,length,across` those over boxes). CHECK_SCALE multiplies the number of schedules.
+(`REPLAY=seed,length,across` those over boxes). CHECK_SCALE multiplies the number of schedules; `make soak` goes on for
+SOAK_SECONDS.
 """
 
 import os
 import random
+import time
 from types import SimpleNamespace
 
 import hypothesis
@@ -97,6 +99,28 @@ def over_boxes(pool, bound, count):
         check(pool, seed, length, bound, across)
 
     schedules()
+
+
+SOAKED = [
+    *((config, bound, 0) for config, bound, _ in CONFIGS),
+    *((config, bound, 7) for config, bound in BOXES),
+]
+SOAK_S = float(os.environ.get("SOAK_SECONDS", 0)) / len(SOAKED)
+
+
+@pytest.mark.stress
+@pytest.mark.skipif(not SOAK_S, reason="runs with `make soak`")
+@pytest.mark.parametrize(
+    ("pool", "bound", "across"), SOAKED, indirect=["pool"], ids=[str(config) for config, *_ in SOAKED]
+)
+def test_soak(pool, bound, across):
+    """Other schedules each time, for this configuration's part of SOAK_SECONDS."""
+    chance, end, left = random.Random(), time.monotonic() + SOAK_S, True
+    while left:
+        check(
+            pool, chance.getrandbits(32), chance.choice([20, 60, 150, 400]), bound, chance.randint(0, across)
+        )
+        left = time.monotonic() < end
 
 
 A_FEW = [BOXES[0], BOXES[7], BOXES[8]]
