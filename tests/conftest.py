@@ -123,6 +123,12 @@ def pytest_collection_modifyitems(config, items):
     items[:] = kept
 
 
+def pytest_runtest_setup(item):
+    marker = item.get_closest_marker("linux")
+    if marker and not sys.platform.startswith("linux"):
+        pytest.skip(f"only on Linux: {marker.args[0]}")
+
+
 def pytest_collection_finish():
     """Twenty thousand cases are no garbage, which a test would look for among them."""
     gc.freeze()

@@ -96,6 +96,7 @@ def test_a_child_that_ends_normally_does_not_end_the_node(comm):
     assert [comm.recv(source) for source in range(comm.size)] == ["alive"] * comm.size
 
 
+@pytest.mark.linux("reads /proc")
 def test_descriptors_are_not_inherited_by_programs(comm):
     """No memory of the run is open in a program that a node starts."""
     code = "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if n.isdigit()" \

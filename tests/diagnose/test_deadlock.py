@@ -2,7 +2,6 @@
 """SP101: wrong programs end by themselves with exit code 99, and the report names nodes, calls and lines."""
 
 import os
-import sys
 
 import pytest
 
@@ -31,7 +30,7 @@ def test_is_told(launch, written, case):
     assert not launch.alive()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8")
+@pytest.mark.linux("names of files are UTF-8")
 def test_a_program_whose_name_is_no_text_is_told_of(launch):
     program = launch.script("import spcomm; spcomm.startup().recv(0)", os.fsdecode(b"\xff.py"))
     result = launch("-n", 2, program)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Rules for every file: licence line, contract, size, width, and nothing that belongs to one machine."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -187,4 +188,39 @@ def test_old_names_stay_away():
                 complaints.append(
                     f"{relative(path)}:{number}: {found[1]}: the glossary has another word for it"
                 )
+    fail_with(complaints)
+
+
+# Tests that only name these, or do without them elsewhere.
+ALSO_ELSEWHERE = {
+    "test_command_lines_of_boxes",
+    "test_debugpy_prints_a_port_for_each_node_and_lets_nobody_else_in",
+    "test_the_page_says_what_matters",
+    "test_threads_are_noticed_without_proc",
+    "test_without_a_place_for_its_trace",
+}
+
+
+def is_marked(node, text):
+    """A test, or its module."""
+    marks = " ".join(ast.unparse(mark) for mark in node.decorator_list)
+    return "linux" in marks or re.search(r"^pytestmark.*linux", text, re.MULTILINE)
+
+
+def test_what_only_linux_has_is_marked():
+    complaints = []
+    for path in files(".py", below="tests"):
+        if not path.name.startswith("test_") or path.parent.name in (
+            "docs",
+            "cluster",
+        ):  # Slurm is Linux's, too
+            continue
+        text = path.read_text()
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and node.name not in ALSO_ELSEWHERE:
+                needs = re.search(r"/proc\b|pidfd|127\.0\.0\.2", ast.get_source_segment(text, node))
+                if needs and node.name.startswith("test_") and not is_marked(node, text):
+                    complaints.append(
+                        f'{relative(path)}: {node.name} needs @pytest.mark.linux("{needs.group()}")'
+                    )
     fail_with(complaints)

@@ -340,7 +340,7 @@ def test_only_core_touches_c():
     fail_with(complaints)
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="it reads the symbols of ELF")
+@pytest.mark.linux("it reads the symbols of ELF")
 def test_one_copy_of_the_core_in_a_process():
     """An extension with functions of the core in itself would have their variables once more, too."""
     folder = ROOT / "spcomm" / "_core"
@@ -360,7 +360,7 @@ def test_one_copy_of_the_core_in_a_process():
 EXTERN_FOR_THEIR_ROOM = 39
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="it reads the symbols of ELF")
+@pytest.mark.linux("it reads the symbols of ELF")
 def test_what_only_its_own_file_uses_is_static():
     defined, users = symbols_of_the_core()
     rooms = rooms_of_the_core()
@@ -390,7 +390,7 @@ def test_what_only_its_own_file_uses_is_static():
     assert len(of_a_room) <= EXTERN_FOR_THEIR_ROOM, "\n".join(of_a_room)
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="it reads the symbols of ELF")
+@pytest.mark.linux("it reads the symbols of ELF")
 def test_files_of_a_room_do_not_call_in_circles():
     rooms = rooms_of_the_core()
     defined, users = symbols_of_the_core()

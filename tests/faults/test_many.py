@@ -2,7 +2,6 @@
 """Many nodes on few cores, limits of the launcher, runs that hang, a launcher that dies."""
 
 import os
-import sys
 
 import pytest
 
@@ -42,7 +41,7 @@ def test_a_hundred_nodes_and_all_to_all(tmp_path):
     ok(run(tmp_path, 100, text))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="affinity is set with Linux's call")
+@pytest.mark.linux("affinity is set with Linux's call")
 def test_on_one_core(tmp_path):
     """All nodes share one core: nobody burns it while others should run."""
     text = """

@@ -279,7 +279,7 @@ def test_a_forked_child_is_no_node(start, life, launch, alone):
     assert (code, out, err) == (0, "the child ended with 0\n" * 2, "")
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+@pytest.mark.linux("looks into /proc")
 def test_a_program_started_by_a_node_is_no_node(life, launch):
     result = launch("-n", 2, "--no-label", life, "program")
     assert (result.code, result.lines) == (0, ["clean"] * 2), result

@@ -295,7 +295,7 @@ def test_not_from_a_thread(forked):
     assert "ConfigError" in result.err and "MainThread" in result.err, result
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell")
+@pytest.mark.linux("other systems do not tell")
 def test_native_threads_count(forked):
     """Threads that Python does not know: here, one of the C library's."""
     head = """
@@ -381,7 +381,7 @@ def test_impossible_numbers(forked, numbers, words):
     refusal(forked.nodes(0, "", f"import spcomm\nspcomm.startup({numbers})\n"), words)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
+@pytest.mark.linux("the limit is Linux's")
 def test_no_room_for_so_many_processes(forked):
     """Descriptors run out while the pipes are made; nobody is left, and the process may go on alone."""
     head = "import os, resource, spcomm, spcomm.forking\n"

@@ -3,7 +3,6 @@
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -97,7 +96,7 @@ def has_been_told(pid):
     return int(status["ShdPnd"], 16) >> (signal.SIGTERM - 1) & 1 == 1
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.linux("reads /proc")
 def test_ctrl_c_after_the_proof(forked):
     """The nodes are deaf, and would be killed when the grace time is over; who presses Ctrl-C does not wait for it."""
     text = f"""

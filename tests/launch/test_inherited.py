@@ -7,14 +7,13 @@ import resource
 import shlex
 import shutil
 import signal
-import sys
 
 import pytest
 
 from launching import read_lines
 from processes import children
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+pytestmark = pytest.mark.linux("limits of Linux")
 
 OK = "print('ok', comm.global_sum(1))"
 

@@ -70,6 +70,7 @@ def test_a_killed_node(launched):
     assert "Traceback" not in result.err, result
 
 
+@pytest.mark.linux("reads /proc")
 def test_a_killed_supervisor(launched):
     text = """
     import os, spcomm
@@ -253,6 +254,7 @@ def test_another_users_process_at_the_socket_is_passed_over(launched_by_variable
     assert (result.codes, sorted(result.lines), result.err) == ({0}, ring(3), ""), result
 
 
+@pytest.mark.linux("reads /proc")
 def test_another_users_process_gets_nothing(launched_by_variables, monkeypatch):
     """It connects while the last node is missing."""
     launched, job = launched_by_variables, f"visited-{os.getpid()}"

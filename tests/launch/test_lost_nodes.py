@@ -187,6 +187,7 @@ def test_an_error_counts_as_long_as_it_is_alive(monkeypatch):
     assert counted == [(node, 1), (node, -1)]
 
 
+@pytest.mark.linux("reads /proc")
 def test_a_node_that_gives_nothing_raises_its_own_error_though_the_other_has_ended(launch, start):
     """The other node ends when it is told, and most of its item is still there."""
     result = program(

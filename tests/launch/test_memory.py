@@ -2,7 +2,6 @@
 """Message buffers stay within a quarter of the memory: defaults shrink, more than that is refused."""
 
 import re
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -98,7 +97,7 @@ RESIDENT = """
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.linux("reads /proc")
 @pytest.mark.parametrize("start", ["fork", "exec"])
 def test_prefault(launch, start):
     """Each node has its own arena and ring in memory before it does anything."""

@@ -124,6 +124,7 @@ def test_very_long_lines_stay_whole_and_cost_no_memory(launch, labels):
     assert {line[:5] for line in lines if line} == {(prefix[0] + b"aaaaa")[:5], (prefix[1] + b"bbbbb")[:5]}
 
 
+@pytest.mark.linux("reads /proc")
 @pytest.mark.slow
 def test_the_launcher_holds_little_for_a_slow_reader(launch):
     process = launch.start(
@@ -172,7 +173,7 @@ def test_both_streams_into_one_file_keep_whole_lines(launch):
     assert len(lines) == 1501 and {len(line.split(b" ")[-1]) for line in lines[:-1]} == {500}
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="terminal details")
+@pytest.mark.linux("terminal details")
 def test_at_a_terminal_a_prompt_is_shown_and_typed_lines_reach_node_0(launch):
     pty = terminals()
     script = launch.script("import spcomm\nif spcomm.startup().rank == 0: print('hello', input('name? '))")

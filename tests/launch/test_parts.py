@@ -376,7 +376,7 @@ def test_the_users_own_line_is_found_in_a_stack():
     assert user_line(asleep.encode()) == "work()  ring.py:12 in step"
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no SO_PASSCRED")
+@pytest.mark.linux("no SO_PASSCRED")
 def test_an_answer_that_comes_late_is_not_taken_for_another_nodes():
     """Node 0 answers when node 1 is asked, and before it."""
     answers = ProbeReplies()

@@ -322,6 +322,7 @@ def test_signal_handlers_and_mask_are_fresh(launch, start):
     assert normal(result.out) == normal(plain(launch, script).stdout.decode()), result
 
 
+@pytest.mark.linux("reads /proc")
 def test_descriptors_are_those_of_plain_python_and_the_segment(launch):
     script = launch.script("import os; print(sorted(os.listdir('/proc/self/fd'), key=int))")
     found = launch("-n", 3, script).lines

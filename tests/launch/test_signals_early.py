@@ -11,7 +11,7 @@ import pytest
 import processes
 from launching import read_lines
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+pytestmark = pytest.mark.linux("reads /proc")
 
 ENDLESS = "print('importing', flush=True)\nimport signal\nsignal.pause()"
 WAITS = """

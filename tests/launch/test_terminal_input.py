@@ -13,7 +13,7 @@ from processes import children, parent
 from spcomm.launch.base import process
 from spcomm.launch.local import stdin
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="terminals of Linux")
+pytestmark = pytest.mark.linux("terminals of Linux")
 
 PASSWORD = """
 import getpass, spcomm

@@ -390,9 +390,7 @@ def by_shell(launch, command, *arguments):
     )  # fmt: skip
 
 
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="others refuse to remove it, or to start there"
-)
+@pytest.mark.linux("others refuse to remove it, or to start there")
 @pytest.mark.parametrize("words", [["hello.py"], ["-m", "hello"]], ids=str)
 def test_a_folder_that_is_gone(launch, words):
     result = by_shell(launch, 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "-n", 1, *words)

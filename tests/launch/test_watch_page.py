@@ -414,6 +414,7 @@ def test_a_run_is_shown_and_becomes_its_trace(launch):
         client.get("/")
 
 
+@pytest.mark.linux("reads /proc")
 def test_only_this_address_is_bound(launch):
     process, port, _token = begun(launch)
     with open(f"/proc/{process.pid}/net/tcp") as tcp, open(f"/proc/{process.pid}/net/tcp6") as tcp6:
@@ -423,6 +424,7 @@ def test_only_this_address_is_bound(launch):
     assert launch.finish(process).code == 0
 
 
+@pytest.mark.linux("reads /proc")
 def test_the_token_is_where_only_its_user_reads_it(launch):
     """No process of the run has it on its command line or in its environment."""
     process, _port, token = begun(launch)
@@ -498,6 +500,7 @@ def test_nothing_outlives_the_launcher(launch, name):
         client.get("/")
 
 
+@pytest.mark.linux("reads /proc")
 def test_without_its_page_the_run_goes_on(launch):
     process, _port, _token = begun(launch)
     [page] = [pid for pid in launch.alive() if open(f"/proc/{pid}/comm").read() == "spcomm-watch\n"]
@@ -507,6 +510,7 @@ def test_without_its_page_the_run_goes_on(launch):
     assert result.code == 0 and "the page of --watch=browser has ended early, by SIGKILL" in result.err
 
 
+@pytest.mark.linux("reads /proc")
 @pytest.mark.slow
 def test_a_page_that_is_stopped_does_not_hold_up_the_end(launch):
     process, port, token = begun(launch)

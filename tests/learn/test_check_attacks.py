@@ -86,6 +86,7 @@ def test_behind_walls_of_an_ordinary_user(name):
     check(name, SimpleNamespace(**verdict))
 
 
+@pytest.mark.linux("reads /proc")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", each(4, OPEN))
 def test_without_walls(name, monkeypatch):
@@ -127,7 +128,7 @@ with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.linux("reads /proc")
 def test_the_lines_of_other_nodes_do_not_stay_in_memory(tmp_path):
     ends = [os.urandom(16).hex() for _ in range(3)]
     (tmp_path / "lines").write_text("".join(f"{20000 * 'x'}{end}\n" for end in ends))

@@ -5,7 +5,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,14 +42,14 @@ def check(result, least):
     assert result.code == 0 and not wrong and calls > least, (wrong, result.err)
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="addresses and signals of Linux")
+@pytest.mark.linux("addresses and signals of Linux")
 @pytest.mark.parametrize("abi", ["standard", pytest.param("mpich", marks=pytest.mark.slow)])
 def test_wrong_arguments(launch, tmp_path, abi):
     program = argument_table.program(argument_table.generator().functions())
     check(launch("-n", 1, compile_with(program, tmp_path, abi), tmp_path / "file"), 7000)
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="addresses and signals of Linux")
+@pytest.mark.linux("addresses and signals of Linux")
 def test_calls_before_the_start_and_after_the_end(launch, tmp_path):
     generate = argument_table.generator()
     program = argument_table.program_outside(generate.functions(), generate.AT_ANY_TIME.fullmatch)

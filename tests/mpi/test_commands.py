@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
 """
 OTHER = "void MPI_Init(void) {} void MPI_Comm_rank(void) {} void MPI_Comm_size(void) {} void MPI_Finalize(void) {}"
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="it reads executables in ELF")
+linux = pytest.mark.linux("it reads executables in ELF")
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler: cc")
 
 

@@ -343,6 +343,7 @@ pump(0, box.stdin.fileno())
 """
 
 
+@pytest.mark.linux("a descriptor of a process")
 @pytest.mark.slow
 def test_a_host_alone_that_is_cut_off_ends_its_nodes(launch, ssh, tmp_path):
     (tmp_path / "a.box").write_text(WAY)

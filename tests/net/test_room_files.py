@@ -736,6 +736,7 @@ def tree_names(top):
     return [name for _path, _folders, names in os.walk(top) for name in names]
 
 
+@pytest.mark.linux("reads /proc")
 @pytest.mark.parametrize("killed", ["Ctrl-C", "box", "launcher"])
 @pytest.mark.slow
 def test_files_that_come_without_end(two, killed):

@@ -307,6 +307,7 @@ def test_how_many_nodes_a_member_gets(there, nodes, found):
 # ---- the package that makes certificates
 
 
+@pytest.mark.linux("a second address of this machine")
 def test_who_cannot_make_certificates_listens_to_this_machine_only(monkeypatch):
     tls.server_identity.cache_clear()
     monkeypatch.setitem(sys.modules, "cryptography", None)

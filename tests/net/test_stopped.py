@@ -131,6 +131,7 @@ LATE = """
 """
 
 
+@pytest.mark.linux("a descriptor of a process")
 @pytest.mark.spread("route", "buffers")
 @pytest.mark.parametrize("who", ["spcomm gw 0", "spcomm gw 1"])
 @pytest.mark.parametrize("map", ["0,1", "0,1,1", "0,1,2"])

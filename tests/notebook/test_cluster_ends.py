@@ -124,6 +124,7 @@ def test_a_ctrl_c_at_the_last_moment_is_heard(cluster, monkeypatch):
     assert cluster.run(lambda comm: comm.rank) == [0, 1, 2]
 
 
+@pytest.mark.linux("reads /proc")
 def test_a_node_that_has_no_memory_left_for_a_call_stays(cluster):
     before = cluster.processes
     cluster.execute("""
