@@ -169,7 +169,9 @@ static int join(int required) {
         atomic_store_explicit(&spc_mpi_sends_left, 1, memory_order_relaxed); /* and stays so */
     }
     spc_mpi.provided = required;
-    spc_mpi_types_start();
+    if (!spc_mpi_types_start()) {
+        return spc_mpi_fail(NULL, MPI_ERR_NO_MEM, "no memory left for the predefined datatypes");
+    }
     spc_mpi_requests_start();
     const int status = begin_run(core);
     return status != SPC_ENOMEM

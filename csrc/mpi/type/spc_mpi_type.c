@@ -97,12 +97,21 @@ static void add_builtin(MPI_Datatype handle, spc_mpi_type_t *type) {
     builtins[slot % BUILTINS].type = type;
 }
 
+static bool lacks_memory; /* for one of them */
+
 static void start_builtin(MPI_Datatype handle, const char *name, MPI_Count size, MPI_Count extent,
                           MPI_Count alignment, uint32_t core) {
     if (find_builtin(handle) != NULL) {
         return; /* another name of the same type */
     }
     spc_mpi_type_t *made = calloc(1, sizeof(*made));
+    spc_mpi_loop_t *loop = spc_mpi_loop_block(0, size);
+    if (made == NULL || loop == NULL) {
+        free(made);
+        spc_mpi_loop_release(loop);
+        lacks_memory = true;
+        return;
+    }
     atomic_init(&made->references, 1);
     made->handle = handle;
     made->is_builtin = true;
@@ -113,7 +122,7 @@ static void start_builtin(MPI_Datatype handle, const char *name, MPI_Count size,
     made->core = core;
     made->element = made;
     made->contents.combiner = MPI_COMBINER_NAMED;
-    made->loop = spc_mpi_loop_block(0, size);
+    made->loop = loop;
     made->is_dense = size == extent;
     (void)snprintf(made->name, sizeof(made->name), "%s", name);
     add_builtin(handle, made);
@@ -125,6 +134,11 @@ static void start_pair(MPI_Datatype handle, const char *name, MPI_Count value_si
     start_builtin(handle, name, value_size + (MPI_Count)sizeof(int), extent, alignment, SPC_TYPE_NONE);
     spc_mpi_type_t *made = find_builtin(handle);
     spc_mpi_loop_t *loop = spc_mpi_loop_blocks(2);
+    if (made == NULL || loop == NULL) {
+        spc_mpi_loop_release(loop);
+        lacks_memory = true;
+        return;
+    }
     spc_mpi_loop_add_block(loop, 0, value_size);
     spc_mpi_loop_add_block(loop, index_at, sizeof(int));
     spc_mpi_loop_release(made->loop);
@@ -221,7 +235,7 @@ typedef struct wide_complex {
     } pair_##name##_t;
 PAIRS(PAIR_STRUCT)
 
-void spc_mpi_types_start(void) {
+bool spc_mpi_types_start(void) {
 #define START(name, ctype, core) \
     start_builtin(MPI_##name, "MPI_" #name, sizeof(ctype), sizeof(ctype), alignof(ctype), SPC_TYPE_##core);
     NUMBERS(START)
@@ -236,6 +250,7 @@ void spc_mpi_types_start(void) {
     start_builtin(MPI_LB, "MPI_LB", 0, 0, 1, SPC_TYPE_NONE);
     start_builtin(MPI_UB, "MPI_UB", 0, 0, 1, SPC_TYPE_NONE);
 #endif
+    return !lacks_memory;
 }
 
 /* ---- types of handles ---- */

@@ -47,7 +47,7 @@ struct spc_mpi_type {
     char name[MPI_MAX_OBJECT_NAME];
 };
 
-void spc_mpi_types_start(void); /* the builtin ones; before any other call */
+bool spc_mpi_types_start(void); /* the builtin ones; before any other call. False: no memory */
 
 /* The type whose items the program's operator combines in this thread; else NULL. It may have been freed. */
 extern _Thread_local const spc_mpi_type_t *spc_mpi_combined_type __attribute__((tls_model("initial-exec")));
