@@ -30,7 +30,6 @@ def program(text):
 CALLS = waiting("peer", "others", "all")
 
 
-@pytest.mark.linux("reads /proc")
 @pytest.mark.spread("early")
 @pytest.mark.parametrize("call", each(2, CALLS))
 @pytest.mark.parametrize("early", [True, False], ids=["before", "while-waiting"])

@@ -711,6 +711,7 @@ def test_nobody_on_the_way_can_be_the_other_end_of_tls(network, change, why):
     assert network.admitted.empty()
 
 
+@pytest.mark.linux("127.0.0.2")
 def test_nobody_on_the_way_can_leave_tls_out(network):
     """A client that sees a network says nothing without TLS, and a server that sees one hears nothing else."""
     from spcomm.launch.remote import handshake

@@ -290,7 +290,6 @@ def test_kill_9_of_the_launcher_while_the_fork_server_imports(launch):
     launch.wait_until_nothing_is_left()
 
 
-@pytest.mark.linux("reads /proc")
 @pytest.mark.parametrize("text", [WAITS, LEAVES_CHILDREN], ids=["waiting", "with children"])
 def test_kill_9_of_the_fork_server_is_said_and_leaves_nothing(launch, start, text):
     process = launch.start("-n", 2, *start, launch.script(text))
@@ -305,7 +304,6 @@ def test_kill_9_of_the_fork_server_is_said_and_leaves_nothing(launch, start, tex
     )
 
 
-@pytest.mark.linux("reads /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_fork_server_still_ends_the_run(launch, start, number):
     process = launch.start("-n", 2, *start, launch.script(WAITS))
@@ -339,7 +337,6 @@ def test_what_was_ignored_stays_ignored(launch):
     assert launch.finish(process).code == 143
 
 
-@pytest.mark.linux("reads /proc")
 def test_ctrl_z_stops_the_nodes_too(launch):
     process = launch.start("-n", 2, launch.script(WAITS))
     nodes = [int(line) for line in read_lines(process, 2)]

@@ -11,8 +11,6 @@ import pytest
 import processes
 from launching import read_lines
 
-pytestmark = pytest.mark.linux("reads /proc")
-
 ENDLESS = "print('importing', flush=True)\nimport signal\nsignal.pause()"
 WAITS = """
     import os, signal, spcomm

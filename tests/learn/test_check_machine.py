@@ -262,7 +262,7 @@ def test_a_link_is_not_graded(tmp_path):
         grade(tmp_path / "a.py", str(EXERCISE))
 
 
-@pytest.mark.linux("reads /proc")
+@pytest.mark.linux("pidfd")
 @pytest.mark.parametrize("hangs_up", [False, True])
 def test_a_judge_that_is_killed_leaves_nothing(tmp_path, hangs_up):
     """Also if it led the session of its terminal, and the guard hears of that first."""

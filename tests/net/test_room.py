@@ -222,7 +222,6 @@ def test_a_member_that_is_killed_ends_the_run_with_its_name(two_shortly):
     two_shortly.close_room()
 
 
-@pytest.mark.linux("reads /proc")
 @pytest.mark.slow
 def test_a_box_that_is_killed_ends_the_run_with_the_name_of_its_member(two):
     run = two.start("run", "--room", two.place, "-n", 2, two.script(WAITS))

@@ -360,7 +360,6 @@ def test_an_owner_that_is_killed_takes_its_nodes_with_it(number, doing):
     assert have_ended(processes)
 
 
-@pytest.mark.linux("reads /proc")
 @pytest.mark.slow
 def test_an_owner_whose_fork_lives_on_takes_its_nodes_with_it():
     """The fork has a copy of all that the owner has."""
