@@ -213,6 +213,15 @@ def test_who_leaves_gdb_ends_the_run(launch, typed):
     assert "Traceback" not in result.err and result.last.startswith("spcomm: node 1 ended with exit code 1")
 
 
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb here")
+def test_who_leaves_gdb_before_its_program_joins_ends_the_run(launch):
+    """The other node needs nothing from it, but shows that the program uses spcomm."""
+    result = launch.program(
+        "import spcomm\nspcomm.startup()", options=("-n", 2, "--start", "exec", "--debug=gdb:1"), stdin=b"quit\n"
+    )
+    assert result.code == 1 and "the debugger of node 1 was left, so the run ends\n" in result.err, result
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.local.node_contract import Starter
     from spcomm.launch.remote.transport_contract import Transport
     from spcomm.launch.room.fetch import RoomFiles
@@ -72,6 +73,7 @@ class Supervisor:
         self._is_lost = False  # a fork server was killed
         self._has_awaited = False  # it waits for a shared signal only once
         self._left_early: list[int] = []  # nodes whose gdb was left before they joined
+        self._joined: set[Plan] = set()  # programs of which a node that joined has ended
 
     def run(self, signals: int) -> int:
         """Start the nodes, forward their output, return the exit code. `signals`: the wake-up descriptor."""
@@ -254,6 +256,7 @@ class Supervisor:
         if status == 0 and self._was_debugger_left(node):
             status = 1 << 8
             self._say_debugger_was_left(node)
+        self._note_joined(node)
         self._ended[node] = status
         self._reports.ended(node, status)
         if status == 0 and not self._failures.known(node):
@@ -268,7 +271,8 @@ class Supervisor:
     def _was_debugger_left(self, node: int) -> bool:
         """Whether gdb left a live node: gdb ends well whatever became of its program, and others may need the node.
 
-        A node that never joined may not use spcomm: it is to blame only if some node turns out to wait for it.
+        A node that never joined may not use spcomm: it is to blame if another node of its program did join, or if some
+        node turns out to wait for it.
         """
         plan = self._run_processes.plan(node)
         if node not in plan.debugged or plan.debug["tool"] != "gdb":
@@ -277,9 +281,30 @@ class Supervisor:
 
         segment, rank = self._run_processes.memory(node)
         state = segment.state(rank)
-        if state == STARTING:
+        if state == STARTING and not self._has_joined(plan):
             self._left_early.append(node)
-        return state == LIVE
+        return state == LIVE or (state == STARTING and self._has_joined(plan))
+
+    def _has_joined(self, plan: "Plan") -> bool:
+        """Whether a node of this program has joined the run."""
+        from spcomm._core.segments import LIVE
+
+        memories = map(self._run_processes.memory, plan.indices)
+        return plan in self._joined or any(segment.state(rank) == LIVE for segment, rank in memories)
+
+    def _note_joined(self, node: int) -> None:
+        """Call it before the end of the node is marked. Whoever waits for a node whose gdb was left is not to blame."""
+        from spcomm._core.segments import STARTING
+
+        plan = self._run_processes.plan(node)
+        segment, rank = self._run_processes.memory(node)
+        if not plan.debugged or segment.state(rank) == STARTING:
+            return
+        self._joined.add(plan)
+        for left in self._left_early:
+            if self._run_processes.plan(left) is plan and not self._failures.known(left):
+                self._say_debugger_was_left(left)
+                self._failures.ended(left, 1 << 8)
 
     def _say_debugger_was_left(self, node: int) -> None:
         if not self._reason:
