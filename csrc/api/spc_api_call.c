@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each call of the public C interface does at its ends: it checks, traces, and says why it has failed.
+ * The beginning and end of each call of the public C interface: checks, the trace, and the reason why it has failed.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -24,7 +24,7 @@ static int check_root(const spcomm_t *comm, const char *call, int32_t root) {
 
 /* False: another thread is inside one, or this thread's handler; the sentence reports which. */
 static bool enter_collective(spcomm_t *comm, const char *call) {
-    /* Acquire pairs with the release in leave: the state that the last thread left is visible. */
+    /* Acquire pairs with the release in leave_collective: the state that the last thread left is visible. */
     if (atomic_exchange_explicit(&comm->inside, true, memory_order_acquire)) {
         (void)spc_api_fail(comm, SPC_EBUSY, "%s", call);
         return false;
@@ -32,7 +32,7 @@ static bool enter_collective(spcomm_t *comm, const char *call) {
     return true;
 }
 
-static void leave_collective(spcomm_t *comm) { /* pairs with enter */
+static void leave_collective(spcomm_t *comm) { /* pairs with enter_collective */
     atomic_store_explicit(&comm->inside, false, memory_order_release);
 }
 

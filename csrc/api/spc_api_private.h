@@ -2,7 +2,7 @@
 /*
  * spc_api_private: shared parts of the public C interface (spcomm/spcomm.h). No other file includes it.
  *
- *   spc_api_call.c         what all calls do: checks, the sentences of spcomm_last_error, the trace
+ *   spc_api_call.c         common to all calls: checks, the sentences of spcomm_last_error, the trace
  *   spc_api_collective.c   barriers, reductions of numbers and of arrays, bcast, scatter, gather, allgather, alltoall
  *   spc_api_message.c      sending and receiving: data, messages, handlers, coordinated messages
  *   spc_api_startup.c      the run this process was started for; joining, leaving, dividing; all communicators

@@ -71,8 +71,8 @@ typedef struct spc_tree_stack {
     spc_operator_t operator;
     const spc_field_t *fields;
     uint32_t field_count;
-    unsigned char
-        *slots; /* where combined values go, by their number on the stack; NULL: in place of the left one */
+    /* Where combined values go, by their number on the stack; NULL: in place of the left one. */
+    unsigned char *slots;
     uint64_t slot_bytes;
     const void *value[SPC_TREE_STACK_MAX];
     uint32_t count;
@@ -110,11 +110,11 @@ static inline void spc_tree_merge(spc_tree_stack_t *stack) {
     stack->value[stack->count++] = to;
 }
 
-/* Pushes the value of a leaf, and combines the whole subtrees that it completes. */
+/* Pushes the value of a leaf, and combines the whole subtrees that it completes: one for each 1 at the end of its
+ * number. */
 static inline void spc_tree_push(spc_tree_stack_t *stack, uint32_t leaf, const void *value) {
     stack->value[stack->count++] = value;
-    for (uint32_t siblings = leaf; (siblings & 1) != 0;
-         siblings >>= 1) { /* a bit for each value to the left */
+    for (uint32_t siblings = leaf; (siblings & 1) != 0; siblings >>= 1) {
         spc_tree_merge(stack);
     }
 }

@@ -16,16 +16,12 @@
 #include "mpi/type/spc_mpi_pack.h"
 #include "mpi/window/spc_mpi_window.h"
 
-/* ---- accesses that conflict, with --strict ---- */
-
-/*
- * Bytes that one node puts, and another puts, gets or accumulates in
- * the same epoch.
+/* ---- accesses that conflict, with --strict: bytes that one node puts, and another puts, gets or accumulates in the
+ * same epoch.
  *
  * Each member's control block lists the last accesses to its memory, under the guard. An access counts until its node
  * has synchronized: by a fence, by unlocking or flushing, or by MPI_Win_complete. Accesses with different numbers of
- * fences before them cannot conflict, so for fences the numbers are compared. Items that are not adjacent are left out.
- */
+ * fences before them cannot conflict, so for fences the numbers are compared. Items with gaps are left out. */
 
 /* Behind the places of the control block. */
 static spc_mpi_accesses_t *accesses_to(const spc_mpi_window_t *window, int target) {
