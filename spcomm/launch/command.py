@@ -234,7 +234,7 @@ def _processes(fork_clients: "list[Starter]", placement: "Placement") -> "RunPro
     """Return the fork servers, each with the nodes that it is to start."""
     from spcomm.launch.local.run_processes import RunProcesses
 
-    for fork_client, programs in zip(fork_clients, placement.machines, strict=False):
+    for fork_client, programs in zip(fork_clients, placement.machines, strict=True):
         fork_client.place(programs)
     return RunProcesses(fork_clients, placement.groups)
 

@@ -268,7 +268,8 @@ def test_whether_cores_are_shared_depends_on_all_nodes_of_the_run(monkeypatch, n
     monkeypatch.setattr(command, "_segment", lambda _core, *found: segments.append(found[:2]))
     monkeypatch.setattr(supervisor, "Supervisor", lambda *_: SimpleNamespace(run=lambda *_: 7))
     monkeypatch.setattr("spcomm.launch.local.stdin.Stdin", lambda _chosen, relays: None)
-    assert command._supervise(Options(), made, [], None, 0) == 7
+    starters = [SimpleNamespace(place=lambda _programs: None) for _plan in made]
+    assert command._supervise(Options(), made, starters, None, 0) == 7
     assert segments == [(count, shared) for count in nodes]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Parts of rooms: codes, sealed frames, folders, options."""
+"""Parts of rooms: codes, frames through TLS, folders, options."""
 
 import contextlib
 import io

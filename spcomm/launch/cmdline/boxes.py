@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def number(options: "Options") -> int:
-    """Return the number of boxes. Checks the options together, as far as that does not depend on the nodes' number."""
+    """Return the number of boxes. Check the options together, as far as that does not need the number of nodes."""
     boxes, placing = options.boxes, options.placing
     if isinstance(placing, tuple):
         found = max(placing) + 1

@@ -60,10 +60,8 @@ class Reports:
         if kind not in (report.TEXT, report.CRASHED) and segment is not None:  # else the node of another box
             self._failed.add(index)
             detail = payload.decode("utf-8", "replace")
-            if report.interrupts(
-                kind, detail
-            ):  # the others get the signal first, and may save what they have
-                self._interrupted.add(index)
+            if report.interrupts(kind, detail):
+                self._interrupted.add(index)  # the others get the signal first, and may save what they have
             else:
                 segment.mark_failing(rank, int(detail) if kind == report.EXITING else 1)
         self._heard(index, kind, payload)

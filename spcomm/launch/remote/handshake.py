@@ -14,9 +14,9 @@ Each message is 64 bytes in one layout, which stays the same in all versions, so
 each other. Both MACs (HMAC-SHA-256, under the secret) are of all bytes of the first two messages, of the fingerprint of
 the server's certificate (SHA-256; without TLS nothing), and of the role of the signer:
 
-- Man in the middle: he has a certificate of his own, so the two ends sign different fingerprints, and neither proof
-  fits. The mark, the beginning of the fingerprint as the sender sees it, tells the client that this is the reason; he
-  may change it, and then only looks like a server with another secret.
+- Man in the middle: it has a certificate of its own, so the two ends sign different fingerprints, and neither proof
+  fits. The mark, the beginning of the fingerprint as the sender sees it, tells the client that this is the reason; an
+  interceptor that changes it only looks like a server with another secret.
 - Replay: each end signs a fresh random nonce, so a proof of another connection never fits this one.
 - Reflection: the roles are signed, so no end can be made to prove for the other; and only a client signs as a client.
   A nonce that is our own is refused besides.
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
     from spcomm.launch.remote.tls import Session
 
-# Outcomes. A VERDICT can carry the first ones, whose numbers stay the same in all versions. STRANGER: the other end
-# does not speak this protocol. The last two: an intermediary was found; TLS failed.
+# Outcomes. A VERDICT can carry REFUSED to FULL, whose numbers stay the same in all versions, and NEEDS_TLS. STRANGER:
+# the other end does not speak this protocol. The last two: an intermediary was found; TLS failed.
 OPEN, ACCEPTED, REFUSED, OTHER_VERSION, OTHER_BYTE_ORDER, FULL, STRANGER, LATE, CLOSED, NEEDS_TLS = range(10)
 INTERCEPTED, NO_TLS = -1, -2
 
@@ -92,7 +92,7 @@ class Handshake:
 
     Its driver sends `output`, or else reads `wants` bytes at most, until there is an `outcome`. It sends the output
     of a refusal, too: that is how the other end learns the reason. As it never reads more than `wants`, the first byte
-    of the first frame is still in the socket at the end.
+    of the first frame is still in the socket, or in the session of TLS, at the end.
     """
 
     def __init__(
@@ -323,8 +323,8 @@ class HandshakeExchange:
         encrypted: bool = False,
         **options: int,
     ) -> None:
-        """`secret_of` and `options`: those of `Handshake`. `encrypted`: with TLS, even if it leaves no machine."""
-        # Else the end of TLS's own handshake and HELLO, sent one after the other, wait for an acknowledgement between.
+        """`secret_of` and `options`: those of `Handshake`. `encrypted`: with TLS, even if it stays on this machine."""
+        # Otherwise HELLO, sent right behind the end of TLS's own handshake, waits for an acknowledgement of that.
         sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         self._sock = sock
         self._server = server

@@ -72,10 +72,8 @@ def server_identity() -> "tuple[ssl.SSLContext, bytes]":
 def _client_context() -> ssl.SSLContext:
     """Return the context of a connecting end."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = (
-        False,
-        ssl.CERT_NONE,
-    )  # the handshake inside verifies the certificate
+    # The handshake inside verifies the certificate.
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
@@ -89,7 +87,7 @@ def _context(protocol: int) -> ssl.SSLContext:
 class Session:
     """TLS over one connection, without its socket: `begin`, then `encrypt` and `decrypt`, one thread at a time.
 
-    What it has read and nobody has asked for stays in it: whoever goes on with it asks first.
+    Bytes that it has read too early stay in it: its next user asks it before the socket.
     """
 
     def __init__(self, server: bool) -> None:

@@ -296,14 +296,14 @@ class Incoming:
             if self._stored:
                 os.rename(self._fresh, self._place)
         except OSError as error:
-            self.trouble = self.trouble or _stored_not(os.path.basename(self._place), error)
+            self.trouble = self.trouble or _not_stored(os.path.basename(self._place), error)
             self._stored.clear()
         if self._missing:
             self.trouble = self.trouble or _MALFORMED
         shutil.rmtree(self._fresh, ignore_errors=True)
 
     def _leave_out(self, position: int, why: str) -> None:
-        """Leave a file out, which may be stored: it could not be read from its middle on."""
+        """Leave a file out, and remove it if it is stored: its end could not be read."""
         name, _size = self._entries[position]
         if position in self._stored:
             self._stored.remove(position)
@@ -321,7 +321,7 @@ class Incoming:
                     for info in archive:
                         self._extract(archive, info)
         except OSError as error:
-            self.trouble = self.trouble or _stored_not(self._storing, error)
+            self.trouble = self.trouble or _not_stored(self._storing, error)
         except (IndexError, ValueError, tarfile.TarError):
             self.trouble = self.trouble or _MALFORMED
 
@@ -339,7 +339,7 @@ class Incoming:
             self._leave_out(position, "another file has that name here")
             return
         try:
-            archive.extract(info, self._fresh, set_attrs=False, **folder.SAFELY)
+            archive.extract(info, self._fresh, set_attrs=False, **folder.DATA_FILTER)
         except (OSError, tarfile.TarError) as error:
             with suppress(OSError):
                 os.unlink(path)
@@ -360,7 +360,7 @@ class Incoming:
         return names, len(stored), size, left, missing, one_line(self.trouble, 200)
 
 
-def _stored_not(name: str, error: OSError) -> str:
+def _not_stored(name: str, error: OSError) -> str:
     return f"{name} cannot be stored: {error.strerror or error}"
 
 

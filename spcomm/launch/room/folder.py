@@ -26,9 +26,8 @@ LEFT_OUT = frozenset(
         ".ipynb_checkpoints .ssh .gnupg"
     ).split()
 )
-SAFELY: "dict[str, Any]" = (
-    {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-)  # for `TarFile.extract`
+# Options of `TarFile.extract`.
+DATA_FILTER: "dict[str, Any]" = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 FETCHED = ".spcomm-fetched"  # in a folder that `--fetch` filled
 _LEFT_OUT_WITH = ("pyvenv.cfg", FETCHED)
 
@@ -171,7 +170,7 @@ def unpack(packed: "BinaryIO", target: str) -> None:
                     raise ValueError("the folder that came is larger than allowed, or holds more than files")
                 if os.path.isabs(info.name) or os.pardir in info.name.split("/"):
                     raise ValueError("the folder that came contains a path outside of itself")
-                archive.extract(info, target, **SAFELY)
+                archive.extract(info, target, **DATA_FILTER)
     except (tarfile.TarError, EOFError, io.UnsupportedOperation) as error:
         raise ValueError(f"the folder that came is damaged ({error})") from None
 
