@@ -12,8 +12,8 @@ message   from      meaning
 ========  ========  ==================================================================================
 
 The box is a member's, and the relay, on the launcher's machine, takes nothing for granted: it chooses the files and
-counts their bytes, and an entry of the tar that is not the next regular file, with its listed size, ends all. What it
-makes are folders and regular files in a fresh folder, which gets the member's name at the end.
+counts their bytes; any entry of the tar but the next regular file, with its listed size, ends the transfer. It makes
+only folders and regular files, in a fresh folder that gets the member's name at the end.
 """
 
 import errno
