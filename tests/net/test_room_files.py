@@ -282,6 +282,17 @@ def test_a_name_that_no_file_system_takes(top):
     assert tree(top) == {"ann/a": b"y"} and found.left[0][1] == "File name too long" and not found.trouble
 
 
+def test_a_file_is_left_out_for_one_reason(top):
+    found = incoming(top, ("x" * 300, 1), ("a", 1))
+    found.take("tar", [], entry(0, b"x") + entry(1, b"y") + END)
+    found.take("sent", [[[0, "it has become shorter"], [1, "it has become shorter"]]], b"")
+    assert [why for _name, why in found.left] == [
+        "File name too long",
+        "cannot be read: it has become shorter",
+    ]
+    assert tree(top) == {} and found.report()[4] == 2 and not found.trouble
+
+
 def test_limits(top):
     found = incoming(top, ("a", 60), ("b", 60), ("c", 40), ("d", 0), ("e", 0), files=3, size=100, count=9)
     assert found.wanted == [0, 2, 3] and [name for name, _why in found.left] == ["b", "e"]

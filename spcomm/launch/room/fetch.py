@@ -308,6 +308,8 @@ class Incoming:
         if position in self._stored:
             self._stored.remove(position)
             os.unlink(os.path.join(self._fresh, name))
+        elif position not in self._missing:  # it is left out already
+            return
         self._missing.discard(position)
         self.left.append((name, why))
 
