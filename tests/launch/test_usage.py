@@ -391,7 +391,17 @@ def by_shell(launch, command, *arguments):
 
 
 @pytest.mark.linux("others refuse to remove it, or to start there")
-@pytest.mark.parametrize("words", [["hello.py"], ["-m", "hello"]], ids=str)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["hello.py"],
+        ["-m", "hello"],
+        ["--wdir", "x", "/bin/true"],
+        ["--host", "alpha", "/bin/true"],
+        ["--room", "127.0.0.1:1", "/bin/true"],
+    ],
+    ids=str,
+)
 def test_a_folder_that_is_gone(launch, words):
     result = by_shell(launch, 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "-n", 1, *words)
     assert result.code == 125 and result.err.startswith("spcomm run: "), result
@@ -402,6 +412,18 @@ def test_a_program_is_found_from_a_folder_that_is_gone(launch):
     script = launch.script("open(__file__ + '.ran', 'w')")
     assert by_shell(launch, 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "-n", 1, script).code == 0
     assert os.path.exists(f"{script}.ran")
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="others refuse to remove it, or to start there"
+)
+def test_a_box_may_start_in_a_folder_that_is_gone(launch):
+    from launching import stand_in_for_ssh
+
+    script = launch.script("open(__file__ + '.ran', 'w')")
+    words = ("--ssh", stand_in_for_ssh(launch.folder), "--host", "alpha:1", "--wdir", launch.folder, script)
+    result = by_shell(launch, 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', *words)
+    assert result.code == 0 and os.path.exists(f"{script}.ran"), result
 
 
 def test_help_without_a_stdout(launch):

@@ -12,6 +12,16 @@ class UsageError(Exception):
         self.code = code
 
 
+def from_here(path: str) -> str:
+    """Return an absolute path, with its `..`. Raises `UsageError` if the current folder is gone."""
+    try:
+        return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+    except FileNotFoundError:  # raised by getcwd
+        raise UsageError(
+            "spcomm run: the current folder does not exist any more; cd to another one, or give --wdir an absolute path"
+        ) from None
+
+
 def complain(text: str) -> None:
     """Write a line to stderr. If it takes nothing, such as on a full disk, the run goes on, and its exit code tells."""
     try:

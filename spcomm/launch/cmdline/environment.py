@@ -4,7 +4,7 @@
 import os
 
 from spcomm.config import ALONE_VARIABLE, CLOSE_VARIABLE, STRICT_VARIABLE, TRACE_VARIABLE, is_in_job
-from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base.usage import UsageError, from_here
 from spcomm.launch.cmdline.options import Options, Part
 
 _SEED = "PYTHONHASHSEED"
@@ -57,7 +57,7 @@ def _environment(part: Part) -> "dict[str, str]":
         environment[name] = value
     _limit_threads(environment)
     if part.folder is not None and "PWD" in environment:
-        environment["PWD"] = os.path.abspath(part.folder)
+        environment["PWD"] = os.path.abspath(from_here(part.folder))
     return environment
 
 

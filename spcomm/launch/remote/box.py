@@ -30,7 +30,7 @@ def main(words: "list[str]") -> int:
     if words or os.isatty(0):
         sys.stderr.write("spcomm box: is started by spcomm run --host, on the hosts that it names\n")
         return 125
-    if not getattr(sys.flags, "safe_path", False) and sys.path and sys.path[0] in ("", os.getcwd()):
+    if not getattr(sys.flags, "safe_path", False) and sys.path and _is_current(sys.path[0]):
         del sys.path[0]  # the folder where ssh started is irrelevant to the program
     frames = Frames(os.dup(0), os.dup(1), True)
     withdraw()
@@ -39,6 +39,13 @@ def main(words: "list[str]") -> int:
     box.tells_server = True
     box.run()
     return 0
+
+
+def _is_current(folder: str) -> bool:
+    try:
+        return folder in ("", os.getcwd())
+    except FileNotFoundError:  # it is gone, and Python has not put it into sys.path
+        return False
 
 
 def withdraw() -> None:

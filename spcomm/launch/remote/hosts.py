@@ -13,7 +13,7 @@ import time
 
 from spcomm.launch.base import loopback
 from spcomm.launch.base.record import replace
-from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base.usage import UsageError, from_here
 from spcomm.launch.cmdline.environment import THREADS
 from spcomm.launch.cmdline.groups import Group, Placement, choose_route, gather
 from spcomm.launch.cmdline.machines import HERE, tunnels, why
@@ -85,7 +85,7 @@ class Host:
 
     def folder(self, part: "Part") -> str:
         """The folder in which a program runs there."""
-        return os.path.abspath(part.folder or os.getcwd())
+        return os.path.abspath(from_here(part.folder or os.curdir))
 
     def take_jobs(self, jobs: "dict[int, Job]") -> None:
         """Take the job of each group that has other boxes, and the secrets of this one."""

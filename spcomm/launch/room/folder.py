@@ -7,7 +7,7 @@ import shutil
 import tarfile
 import tempfile
 
-from spcomm.launch.base.usage import UsageError
+from spcomm.launch.base.usage import UsageError, from_here
 from spcomm.text import rounded_size
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def choose(part: "Part") -> "tuple[str, str | None]":
     It is the folder in which the run is started, if the program lies in it; else the program's own. Raises
     `UsageError` for a folder that holds much besides.
     """
-    here = os.path.realpath(part.folder or os.curdir)
+    here = os.path.realpath(from_here(part.folder or os.curdir))
     name = part.program
     path = os.path.realpath(os.path.join(here, name)) if name is not None else ""
     if name is None or not os.path.exists(path):  # a module, or a command of each machine
