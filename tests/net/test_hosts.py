@@ -17,6 +17,7 @@ import time
 import pytest
 
 import leaks
+import processes
 from launching import WATCHDOG_S, ended, read_lines
 from pairwise import each
 from python_programs import FOUND, STDIN, written
@@ -257,6 +258,16 @@ def test_the_first_failure_is_shown_once(launch, ssh):
 def test_an_exit_code(launch, ssh):
     result = launch("--host", "a:1,b:1", "--ssh", ssh, "sh", "-c", "exit 7")
     assert result.code == 7 and "exit code 7" in result.last, result
+
+
+def test_a_relay_that_is_killed(launch, ssh):
+    process = launch.start("--host", "a:1", "--ssh", ssh, launch.script(WAITS))
+    read_lines(process, 1)
+    (relay,) = processes.children(process.pid)
+    os.kill(relay, signal.SIGKILL)
+    result = launch.finish(process)
+    assert result.code == 125, result
+    assert result.last == "spcomm: host a: the process here that reaches it was killed by SIGKILL", result
 
 
 SENT = b"".join(b"line %d\n" % number for number in range(100_000))

@@ -248,7 +248,11 @@ class Supervisor:
         )
         names = dict.fromkeys(plan.name for plan in fork_client.plans)
         whose = "" if self._run_processes.alone else f" of {', '.join(names)}"
-        self._sentence = f"the process that starts the nodes{whose} {how} {doing}"
+        self._sentence = (
+            f"the process that starts the nodes{whose} {how} {doing}"
+            if fork_client.host is None
+            else f"host {fork_client.host.name}: the process here that reaches it {how}"
+        )
         self._end("spcomm", _signal.SIGTERM, 125)
 
     def _node_ended(self, node: int, status: int) -> None:
