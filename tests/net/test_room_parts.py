@@ -17,7 +17,7 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import Part, parse
 from spcomm.launch.remote import handshake, tls, versions
 from spcomm.launch.remote.framing import FrameError
-from spcomm.launch.room import folder, join_code, prompt
+from spcomm.launch.room import folder, join_code, prompt, remote_box
 from spcomm.launch.room.broker import Broker
 from spcomm.launch.room.client import _spread
 from spcomm.launch.room.room_framing import RoomFrames
@@ -255,6 +255,16 @@ def test_a_folder_that_is_damaged(tmp_path):
     for bytes_ in (b"", b"garbage", whole[:40]):
         with pytest.raises(ValueError, match="damaged"):
             folder.unpack(io.BytesIO(bytes_), str(tmp_path))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_folder_that_comes_to_a_full_disk(monkeypatch):
+    box = object.__new__(remote_box.RoomBox)
+    told = []
+    monkeypatch.setattr(box, "_fail", told.append)
+    with open("/dev/full", "wb", buffering=0) as box._packed:
+        box._heard(["piece"], b"x")
+    assert told == ["the program's folder cannot be stored there (No space left on device)"]
 
 
 # ---- words

@@ -80,7 +80,10 @@ class RoomBox(Box):
 
     def _heard(self, message: list, data: bytes) -> None:
         if message[0] == "piece":
-            self._packed.write(data)
+            try:
+                self._packed.write(data)
+            except OSError as error:
+                self._fail(f"the program's folder cannot be stored there ({error.strerror})")
             if self._packed.tell() > folder.MOST_PACKED:
                 self._fail("the folder that came is larger than allowed")
         elif message[0] == "begin":
