@@ -179,7 +179,8 @@ def _init(folder: Path, exercises: "Sequence[Exercise]", notebooks: bool) -> Non
     if not copied:
         print(f"all {len(exercises)} exercises are in {folder} already; next: cd {folder}, then spcomm learn")
         return
-    print(f"{len(exercises)} exercises are in {folder}; next: cd {folder}, then spcomm learn")
+    then = "spcomm learn, or jupyter lab" if notebooks else "spcomm learn"
+    print(f"{len(exercises)} exercises are in {folder}; next: cd {folder}, then {then}")
 
 
 def _watch(own: "Lessons", page: "Page", exercise: Exercise, grade: "Callable[..., Grade]") -> int:
@@ -218,6 +219,9 @@ def _run(own: "Lessons", page: "Page", exercise: Exercise, grade: "Callable[...,
         page.say(checking.advice(exercise, result, file, _how_to_ask(exercise)))
         return 1
     page.bar(own.done(), len(own.exercises))
+    following = own.after(exercise)
+    if following is not None:
+        page.say(f"next: {following.name}; `spcomm learn next` shows it")
     return 0
 
 

@@ -217,7 +217,9 @@ def test_who_leaves_gdb_ends_the_run(launch, typed):
 def test_who_leaves_gdb_before_its_program_joins_ends_the_run(launch):
     """The other node needs nothing from it, but shows that the program uses spcomm."""
     result = launch.program(
-        "import spcomm\nspcomm.startup()", options=("-n", 2, "--start", "exec", "--debug=gdb:1"), stdin=b"quit\n"
+        "import spcomm\nspcomm.startup()",
+        options=("-n", 2, "--start", "exec", "--debug=gdb:1"),
+        stdin=b"quit\n",
     )
     assert result.code == 1 and "the debugger of node 1 was left, so the run ends\n" in result.err, result
 

@@ -130,7 +130,8 @@ def test_what_has_passed_is_kept(shelf, own):
     solve(own, "02_ring")
     answer = run(shelf, "check", "ring", cwd=own)
     assert answer.returncode == 0, answer
-    assert answer.stdout.splitlines()[-1].endswith("] 1 of 3")
+    *_, done, following = answer.stdout.splitlines()
+    assert done.endswith("] 1 of 3") and following == "next: 03_sums; `spcomm learn next` shows it"
     assert passed(own) == ["02_ring"]
     rows = run(shelf, "list", cwd=own / "03_sums").stdout.splitlines()
     assert [row.split()[0] for row in rows[:3]] == ["01_hello", "passed", "->"]
