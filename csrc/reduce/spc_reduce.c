@@ -109,8 +109,9 @@ static int combine_group(const spc_reduce_t *reduce, const bank_t *bank, const c
 __attribute__((noinline)) static void release_total(const spc_reduce_t *reduce, const bank_t *bank,
                                                     const call_t *call) {
     spc_reduce_line_shared_t *line = &bank->lines[reduce->options.rank];
-    const void *in_scratch = reduce->options.base + line->value.scratch.offset;
-    hand_on(reduce, bank, call, line, is_short(call) ? line->value.bytes : in_scratch, true);
+    const void *total =
+        is_short(call) ? line->value.bytes : reduce->options.base + line->value.scratch.offset;
+    hand_on(reduce, bank, call, line, total, true);
 }
 
 /* ---- layout: SPC_BANKS times [release, counters of all levels, one line a node] ---- */
