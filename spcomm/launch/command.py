@@ -158,8 +158,7 @@ def _supervise(
     placement: "Placement | None" = None,
 ) -> int:
     """Prepare the run and supervise it. `placement`: it is known already if there are hosts."""
-    from spcomm.launch.supervise.run import Run
-    from spcomm.launch.supervise.supervisor import Supervisor
+    from spcomm.launch.supervise.supervisor import Run, Supervisor
 
     segments = _segments()
     segments.adopt_orphans()  # the processes that a killed fork server would have adopted

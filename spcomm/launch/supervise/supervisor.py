@@ -14,20 +14,24 @@ import time
 from spcomm.launch.base import process, report
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.process import signal_name
+from spcomm.launch.base.record import dataclass
 from spcomm.launch.local import stack_probe
 from spcomm.launch.local.forward import Forwarder
 from spcomm.launch.local.reports import Reports
 from spcomm.launch.supervise.failures import Failure, Failures
-from spcomm.launch.supervise.run import Run
 from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Watchdog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan
+    from spcomm.launch.local.display import Display
     from spcomm.launch.local.node_contract import Starter
-    from spcomm.launch.remote.transport_contract import Transport
+    from spcomm.launch.local.run_processes import RunProcesses
+    from spcomm.launch.local.stdin import Stdin
+    from spcomm.launch.remote.transport_contract import Transport, Transports
     from spcomm.launch.room.fetch import RoomFiles
     from spcomm.launch.supervise.stats import Stats
 
@@ -37,6 +41,20 @@ _STARTING_S = 2.0  # seconds for fork servers to report the nodes they have star
 _TRANSPORT_END_S = 30.0  # seconds for the gateways to end when all nodes have, beyond what a link may take
 _PARTING = 2.0  # seconds for nodes to raise ConnectionLostError, before they are signalled to end
 _SETTLE = 0.5  # seconds in which a NodeLostError may turn out to be the consequence of another failure
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The last stage of a start: its nodes are placed, and their fork servers started."""
+
+    options: "Options"
+    processes: "RunProcesses"
+    stdin: "Stdin"
+    display: "Display"
+    transports: "Transports | None"  # between boxes
+    cpus: "list[tuple[int, ...]] | None"  # the processors of nodes, in turn
+    at_prompt: "int | None"  # the node whose debugger has the standard input
+    room_files: "RoomFiles | None"  # that nodes of a room wrote
 
 
 class Supervisor:
