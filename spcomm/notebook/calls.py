@@ -129,9 +129,8 @@ class Call:
             nodes.options.stall,
             self._deadlocked,
             nodes.screen.say,
-            nodes.hear,
         )
-        self._watchdog.start(nodes.answers, self._over, nodes.is_plain and self._trace_events > 0)
+        self._watchdog.start(nodes.reports.replies, self._over, nodes.is_plain and self._trace_events > 0)
         if self.timeout is not None:
             nodes.loop.at("timeout", self.timeout, lambda: self.end(TIMEOUT))
         watch = self._begin_watch() if self.watch is not None else None
@@ -253,8 +252,7 @@ class Call:
         if self.failures.is_out_of_memory(status):
             how = how.replace("(SIGKILL)", "by the kernel: out of memory", 1)
         self.killed[node] = self._is_killing or how
-        number = status & 0x7F
-        self._segment(node).mark_died(node, -number if number else status >> 8)
+        self._nodes.reports.died(node, status)
         if not self._is_killing:
             self.failures.ended(node, status or 1 << 8)
         self._settle()

@@ -21,10 +21,10 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.cmdline import options, plan
 from spcomm.launch.cmdline.boxes import places
-from spcomm.launch.cmdline.groups import gather
+from spcomm.launch.cmdline.groups import Group, gather
 from spcomm.launch.cmdline.memory import sizes
-from spcomm.launch.local import stack_probe
 from spcomm.launch.local.fork_client import ForkClient
+from spcomm.launch.local.reports import Reports
 from spcomm.launch.local.run_processes import RunProcesses
 from spcomm.launch.remote.transport_fork import GONE, TransportForkClient
 from spcomm.notebook.channel import Channel, Sockets
@@ -34,6 +34,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from spcomm.launch.local.node_contract import Starter
 
 START = ""  # options of `spcomm run` on how nodes start: there are two ways, and a system may have only one
 _MAIN = "import sys; sys.path[:] = {!r}; import spcomm.notebook.__main__"  # of a node that starts by itself
@@ -55,6 +57,8 @@ class Nodes:
         self.exited: Callable[[int, int], None] | None = None  # called for each end during a call
         self.channels: list[Channel] = []
         self.since = time.time()
+        self.group = Group(0)
+        self.reports: Reports | None = None
         self._owner = os.getpid()
         self._fork_clients: list[ForkClient] = []
         # Between boxes, from the first call that needs it.
@@ -63,7 +67,6 @@ class Nodes:
         self._crash_lines: dict[int, str] = {}  # where nodes were that a signal has ended
         self._texts: list[bytes] = []  # of tracebacks
         self._is_fork_server_lost = False  # it was killed, and the nodes with it
-        self.answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._guarded(self._begin)
 
     @property
@@ -103,7 +106,6 @@ class Nodes:
         if not self._fork_clients:
             self._fork_clients = [ForkClient(self._plan(), WHERE_SIGNAL, None)]
             self._fork_clients[0].stays = True
-            self.loop.add(self._fork_clients[0].fileno(), lambda: self.hear(self._fork_clients[0]))
         (fork_client,) = self._fork_clients
         boxes = places("block", self.boxes, self.size)
         plans, (self.group,) = gather([replace(fork_client.plan, nodes=self.size, boxes=boxes)])
@@ -111,7 +113,6 @@ class Nodes:
         self.ended, self._error, self._signals = {}, "", 0
         self._crash_lines, self._is_fork_server_lost = {}, False
         self.run_processes = RunProcesses([fork_client], [self.group])
-        self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
         self.renew(0)
         self._start_nodes()
         self.drop()
@@ -121,16 +122,14 @@ class Nodes:
         """Start as many as there should be. Raises `SpcommError` if one of them cannot start."""
         self.channels = [Channel(self.is_plain) for _node in range(self.size)]
         try:
-            self.run_processes.run([self._reports.write], self.answers.fileno())  # type: ignore[union-attr]
+            self.run_processes.listen(self.loop, self)
+            self.reports = Reports(self.run_processes, self.loop, self._reported)
             sockets = Sockets(self.channels)
             while not self._failure() and len(self.run_processes.started) < self.size:
                 self.run_processes.start(self.screen, sockets)
                 self.loop.turn()
         except OSError as error:
             self._error = _too_few(self.size, error.errno or 0)
-        finally:
-            self.answers.close_theirs()  # type: ignore[union-attr]
-            os.close(self._reports.write)
         if self._failure():
             raise SpcommError(self._failure())
         self.since = time.time()
@@ -295,11 +294,10 @@ class Nodes:
         self.screen.close()
         self._close_channels()
         self.channels = []
-        if self.answers is not None:
-            self.drop()
-            self.answers.close()
-            self._reports.close()
-            self.answers = None
+        self.drop()
+        if self.reports is not None:
+            self.reports.close()
+            self.reports = None
 
     def _close_channels(self) -> None:
         for channel in self.channels:
@@ -326,39 +324,33 @@ class Nodes:
             self.loop.turn()
         self.loop.forget("end")
 
-    def hear(self, fork_client: ForkClient) -> None:
-        """The next message of the fork server."""
-        message = fork_client.receive()
-        self.heard(fork_client, *(message if message is not None else ("gone",)))
+    # Messages of the fork server
 
-    def heard(self, fork_client: ForkClient, verb: str, *rest: "Any") -> None:
-        if verb == "gone":
-            self.loop.remove(fork_client.fileno())
-            fork_client.gone = True
-            self._is_fork_server_lost = self._is_fork_server_lost or not self.loop.waits("end")
-            for node in set(self.run_processes.started) - set(self.ended):
-                self.node_ended(node, _signal.SIGKILL)
-        elif verb == "ready":
-            fork_client.ready = True
-        elif verb == "started" and not rest[0]:
-            self._signals -= 1
-        elif verb == "started":
-            self.run_processes.started.update(zip(rest[0], rest[1], strict=True))
-        elif verb == "unstarted":
-            self._error = _too_few(self.size, rest[1])
-        elif verb == "missing":
-            self._error = f"the nodes cannot import {rest[0]}:\n{rest[1]}"
-        elif verb == "exited":
-            self.node_ended(rest[0], rest[1])
+    def on_gone(self, fork_client: "Starter", _is_lost: bool) -> None:
+        self._is_fork_server_lost = self._is_fork_server_lost or not self.loop.waits("end")
+        for node in set(self.run_processes.started) - set(self.ended):
+            self.on_exited(fork_client, node, _signal.SIGKILL)
 
-    def node_ended(self, node: int, status: int) -> None:
+    def on_started(self, _fork_client: "Starter", nodes: "list[int]", _processes: "list[int]") -> None:
+        self._signals -= not nodes
+
+    def on_unstarted(self, _fork_client: "Starter", _nodes: "list[int]", number: int) -> None:
+        self._error = _too_few(self.size, number)
+
+    def on_missing(self, _fork_client: "Starter", name: str, text: str) -> None:
+        self._error = f"the nodes cannot import {name}:\n{text}"
+
+    def on_exited(self, _fork_client: "Starter", node: int, status: int, *_times: "Any") -> None:
+        self.reports.read_last(node, status)  # type: ignore[union-attr]
         self.ended[node] = status
-        if status & 0x7F and self.answers is not None:
-            line = self.answers.crash_line(self.processes.get(node, 0))
-            if line:
-                self._crash_lines[node] = line
         if self.exited is not None:
             self.exited(node, status)
+
+    def _reported(self, node: int, kind: bytes, payload: bytes) -> None:
+        if kind == report.TEXT:
+            self._texts.append(payload)
+        elif kind == report.CRASHED:
+            self._crash_lines[node] = payload.decode("utf-8", "replace")
 
     def how(self, node: int, status: int) -> str:
         """The end of a node in words: the signal, the line, the box."""
@@ -368,23 +360,12 @@ class Nodes:
         return f"{how_ended(status)}{self._crash_line(node)}{box}"
 
     def _crash_line(self, node: int) -> str:
-        self._read_reports()
         line = self._crash_lines.get(node, "")
         return f" at {line}" if line else ""
 
-    def _read_reports(self) -> None:
-        for rank, kind, payload in self._reports.read():
-            self._take_report(rank, kind, payload)
-
-    def _take_report(self, rank: int, kind: bytes, payload: bytes) -> None:
-        if kind == report.TEXT:
-            self._texts.append(payload)
-        elif kind == report.CRASHED:
-            self._crash_lines[rank] = payload.decode("utf-8", "replace")
-
     def last_words(self) -> str:
         """The tracebacks of nodes that an error has ended: of spcomm, for a cell's do not end a node."""
-        self._read_reports()
+        self.reports.read()  # type: ignore[union-attr]
         texts, self._texts = self._texts, []
         return b"".join(texts).decode("utf-8", "replace")
 

@@ -13,22 +13,22 @@ import time
 
 from spcomm._core import segments
 from spcomm._core.errors import ConfigError, ConnectionLostError, SpcommError
-from spcomm.launch.base import nothing, report
+from spcomm.launch.base import nothing
 from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.base.wire import encoded
+from spcomm.launch.base.wire import NONSENSE, encoded
 from spcomm.launch.cmdline import options, plan
-from spcomm.launch.local import stack_probe
 from spcomm.launch.local.run_processes import RunProcesses
 from spcomm.launch.remote import hosts
 from spcomm.launch.remote.box_proxy import RemoteSegment
-from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
+from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.room import client, connect, folder, join_code, prompt
 from spcomm.notebook.nodes import Nodes, how_ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from spcomm.launch.remote.hosts import RemoteForkClient
 
@@ -93,11 +93,8 @@ class RoomNodes(Nodes):
         except UsageError as error:
             raise _room_error(error) from None
         self._fork_clients = [hosts.RemoteForkClient(plans) for plans in placement.machines]
-        for box, fork_client in enumerate(self._fork_clients):
-            self.loop.add(fork_client.fileno(), lambda box=box: self._hear_box(box))
         self._session.link.listen(self.loop, self._hear_server)  # type: ignore[union-attr]
         self.run_processes = RunProcesses(self._fork_clients, [self.group])  # type: ignore[arg-type]
-        self.answers, self._reports = stack_probe.ProbeReplies(), report.Reader()
         self._start_nodes()
 
     def _enter(self) -> "plan.Plan":
@@ -224,35 +221,36 @@ class RoomNodes(Nodes):
         elif verb == "over" and rest[-1] == self._job:
             self._tell_transport(("over",))
 
-    def _hear_box(self, box: int) -> None:
-        self.hear(self._fork_clients[box])
+    # Messages of the boxes
 
-    def hear(self, fork_client: "RemoteForkClient") -> None:  # type: ignore[override]
-        box, name = self._fork_clients.index(fork_client), fork_client.host.name
-        try:
-            message = fork_client.receive()
-            self._heard(box, fork_client, message)
-        except NONSENSE:
-            self._lose([box], f"member {name} sent a malformed message")
+    def on_nonsense(self, fork_client: "RemoteForkClient") -> None:
+        self._lose_box(fork_client, f"member {fork_client.host.name} sent a malformed message")
 
-    def _heard(self, box: int, fork_client: "RemoteForkClient", message: "tuple | None") -> None:
-        verb, *rest = message if message is not None else ("gone",)
-        if verb == "gone":
-            self.loop.remove(fork_client.fileno())
-            fork_client.gone = True
-            self._lose([box], f"member {fork_client.host.name} has ended its box")
-        elif verb == "failed":
-            self._lose([box], str(rest[0]))
-        elif verb == "deadlock":
-            self._tell_transport((verb, *rest[1:]))
-        elif verb == "report":
-            self._take_report(*rest)
-        elif verb in ("called", "uncalled"):
-            self._awaited.discard(box)
-        elif verb in ("warning", "text"):
-            self.screen.say(f"spcomm: warning: {rest[0]}\n" if verb == "warning" else rest[0])
-        elif verb in ("ready", "started", "unstarted", "missing", "exited"):
-            self.heard(fork_client, verb, *rest)
+    def on_gone(self, fork_client: "RemoteForkClient", _is_lost: bool) -> None:  # type: ignore[override]
+        self._lose_box(fork_client, f"member {fork_client.host.name} has ended its box")
+
+    def on_failed(self, fork_client: "RemoteForkClient", sentence: str, _code: int) -> None:
+        self._lose_box(fork_client, str(sentence))
+
+    def on_deadlock(self, _fork_client: "RemoteForkClient", _group: int, *proof: "Any") -> None:
+        self._tell_transport(("deadlock", *proof))
+
+    def on_report(self, _fork_client: "RemoteForkClient", *report: "Any") -> None:
+        self._reported(*report)
+
+    def on_called(self, fork_client: "RemoteForkClient") -> None:
+        self._awaited.discard(self._fork_clients.index(fork_client))
+
+    on_uncalled = on_called
+
+    def on_warning(self, _fork_client: "RemoteForkClient", text: str) -> None:
+        self.screen.say(f"spcomm: warning: {text}\n")
+
+    def on_text(self, _fork_client: "RemoteForkClient", text: str) -> None:
+        self.screen.say(text)
+
+    def _lose_box(self, fork_client: "RemoteForkClient", why: str) -> None:
+        self._lose([self._fork_clients.index(fork_client)], why)
 
     def _lose(self, boxes: "range | list[int] | set[int]", why: str) -> None:
         """Nodes have gone with their boxes."""
@@ -261,7 +259,7 @@ class RoomNodes(Nodes):
         for node in nodes:
             if node not in self.ended:
                 self._lost[node] = why
-                self.node_ended(node, _signal.SIGKILL)
+                self.on_exited(self.run_processes.of(node), node, _signal.SIGKILL)
         self._awaited -= set(boxes)
 
     def how(self, node: int, status: int) -> str:

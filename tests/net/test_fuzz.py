@@ -16,9 +16,10 @@ from types import SimpleNamespace
 import pytest
 
 from rooming import Site
+from spcomm.launch.base.wire import NONSENSE
 from spcomm.launch.remote import hosts, relay, versions
 from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
-from spcomm.launch.remote.framing import NONSENSE, FrameError
+from spcomm.launch.remote.framing import FrameError
 from spcomm.launch.room import room_relay
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))

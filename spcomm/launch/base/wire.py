@@ -22,6 +22,9 @@ _INT = 4  # sizeof(int): a descriptor in an SCM_RIGHTS message
 LENGTH_BYTES = 4
 NOSIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)
 
+# Exceptions raised while a message of a foreign shape is taken apart.
+NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
 
 def encoded(message: object) -> bytes:
     """A message as it travels."""

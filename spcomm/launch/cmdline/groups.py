@@ -53,8 +53,8 @@ class Group:
         return self.places[rank] if self.places else 0
 
     def segment(self, rank: int) -> "Any":
-        """Return the shared memory that has this node."""
-        return self.segments[self.box(rank)]
+        """Return the shared memory that has this node; None: it is not made."""
+        return self.segments[self.box(rank)] if self.segments else None
 
     def ranks(self, box: int) -> "list[int]":
         """Return the nodes of this box."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Ends of nodes: their reports, and the marks in shared memory by which the other nodes learn of them.
 
-A node writes why it fails into the pipe of its group (`base.report`). The processes that supervise nodes, the launcher
-and `spcomm box`, read these pipes, and mark nodes that fail or have ended, so that others do not wait for them. Nodes
-are known by index.
+A node writes why it fails into the pipe of its group (`base.report`). The processes that supervise nodes read these
+pipes, and mark nodes that fail or have ended, so that others do not wait for them. Nodes are known by index.
 """
 
 import os
@@ -44,8 +43,15 @@ class Reports:
             os.close(reader.write)
             loop.add(reader.fd, self.read)
 
+    def close(self) -> None:
+        """Read nothing more."""
+        for reader in self._readers:
+            self._loop.remove(reader.fd)
+            reader.close()
+        self.replies.close()
+
     def read(self) -> None:
-        """Read what has come. The reports of a node come before its end."""
+        """Read what has come."""
         for group, reader in zip(self._run_processes.groups, self._readers, strict=True):
             if reader.ended:
                 continue
@@ -57,7 +63,9 @@ class Reports:
 
     def _reported(self, index: int, kind: bytes, payload: bytes) -> None:
         segment, rank = self._run_processes.memory(index)
-        if kind not in (report.TEXT, report.CRASHED) and segment is not None:  # else the node of another box
+        if (
+            kind not in (report.TEXT, report.CRASHED) and segment is not None
+        ):  # else of another box, or between calls
             self._failed.add(index)
             detail = payload.decode("utf-8", "replace")
             if report.interrupts(kind, detail):
@@ -66,10 +74,13 @@ class Reports:
                 segment.mark_failing(rank, int(detail) if kind == report.EXITING else 1)
         self._heard(index, kind, payload)
 
-    def crash_line(self, index: int, status: int) -> str:
-        """Return the line at which a signal has ended a node of this machine; empty if it has not, or is unknown."""
+    def read_last(self, index: int, status: int) -> None:
+        """Read the reports of a node that has ended, which come before its end, and the line at which it crashed."""
+        self.read()
         started = self._run_processes.started.get(index, 0)
-        return self.replies.crash_line(started) if status & 0x7F else ""
+        line = self.replies.crash_line(started) if status & 0x7F else ""
+        if line:
+            self._heard(index, report.CRASHED, line.encode())
 
     def ended(self, index: int, status: int) -> None:
         """Tell the other nodes of the end of one."""
@@ -80,15 +91,16 @@ class Reports:
             self._unpublished.append((index, status))
             self.publish()
         else:
-            self._died(index, status)
+            self.died(index, status)
 
     def publish(self) -> None:
         """Tell the nodes of those that SIGINT has ended, once all have the signal: they save, and miss nobody."""
         if self._run_processes.signalled:
             for index, status in self._unpublished:
-                self._died(index, status)
+                self.died(index, status)
             self._unpublished.clear()
 
-    def _died(self, index: int, status: int) -> None:
+    def died(self, index: int, status: int) -> None:
+        """Tell the other nodes now that one has failed."""
         segment, rank = self._run_processes.memory(index)
         segment.mark_died(rank, process.exit_reason(status))

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
 """All fork servers of a run, one for each program and one for each box elsewhere, as one: starts nodes, signals them.
 
-Nodes start when *every* fork server has finished its imports, so that a program which cannot start keeps the others
-from starting; a single program does not wait for that. Nodes are known by index.
+Whoever supervises the nodes (the launcher, `spcomm box`, a `Cluster`) gets the messages of the fork servers, each in a
+method of its name: "exited" in `on_exited`. Nodes start when *every* fork server has finished its imports, so that a
+program which cannot start keeps the others from starting; a single program does not wait for that. Nodes are known by
+index.
 """
 
 import _signal
 import os
 
+from spcomm.launch.base import nothing
+from spcomm.launch.base.wire import NONSENSE
 from spcomm.launch.cmdline.groups import Group, Names
 from spcomm.launch.local.forward import Forwarder
 from spcomm.launch.local.stdin import Stdin
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from spcomm.launch.base.loop import Loop
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.local.keyboard import Keyboard
     from spcomm.launch.local.node_contract import Starter
@@ -145,6 +150,31 @@ class RunProcesses:
                 os.close(fd)
         for index, descriptors in ours.items():
             forwarder.add(index, *descriptors)
+
+    def listen(self, loop: "Loop", supervisor: "Any") -> None:
+        """Hand the messages of the fork servers to the supervisor whenever the loop turns."""
+        self._loop, self._supervisor = loop, supervisor
+        for fork_client in self._fork_clients:
+            loop.add(fork_client.fileno(), lambda fork_client=fork_client: self.hear(fork_client))
+
+    def hear(self, fork_client: "Starter") -> None:
+        """Receive a message of this fork server, record the state that it reports, and hand it to the supervisor."""
+        try:
+            message = fork_client.receive()
+            verb, *rest = message if message is not None else ("gone",)
+            if verb == "gone":
+                self._loop.remove(fork_client.fileno())
+                rest = [message is None and not fork_client.gone]  # it did not announce its end
+                fork_client.gone = True
+            elif verb == "ready":
+                fork_client.ready = True
+            elif verb == "started":
+                self.started.update(zip(*rest, strict=True))
+            getattr(self._supervisor, f"on_{verb}", nothing)(fork_client, *rest)
+        except NONSENSE:
+            if fork_client.host is None:
+                raise
+            self._supervisor.on_nonsense(fork_client)  # the user of a box there can make it send anything
 
     def poke(self, index: int, number: int) -> None:
         """Signal one node's process only."""

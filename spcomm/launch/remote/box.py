@@ -11,7 +11,7 @@ import _signal
 import os
 import sys
 
-from spcomm.launch.base import nothing, process, report
+from spcomm.launch.base import nothing, process
 from spcomm.launch.remote import CLOCK, LINES
 from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet
 
@@ -186,8 +186,7 @@ class Box:
         self._connect(groups, secrets)
         cpus = boxparts.cpus(about, groups)
         self._reports = Reports(self._run, self._loop, self._reported, cpus, about["stats"])
-        for client in clients:
-            self._loop.add(client.fileno(), lambda client=client: self._hear_starter(client))
+        self._run.listen(self._loop, self)
 
     def _connect(self, groups: "list[Any]", secrets: bytes) -> None:
         """Start the gateways, and the search for deadlocks where no other process has the memory: groups of one box."""
@@ -271,44 +270,41 @@ class Box:
             about = box_proxy.look([(group.number, segment, ranks) for group, segment, ranks in self._here()])
         self._frames.send(["answer", number, about])
 
-    def _hear_starter(self, client: "Any") -> None:
-        message = client.receive()
-        if message is None or message[0] == "gone":
-            self._loop.remove(client.fileno())
-            self._hear_shared_signal(client.status if message is None else 0)
-            if message is None and not self._ending:
-                whose = "" if self._run.alone else f" of {client.plan.name}"
-                self._fail(f"the process that starts the nodes{whose} there was killed")
-                return
-            client.wait()
-            client.gone = True
-            if self._run.gone:
-                self._loop.at("carrying", _TRANSPORT_END_S, self._carried_too_long)
-                self._consider()
-            return
-        if message[0] == "ready":
-            client.ready, self._threads = True, max(self._threads, message[1])
-            if self._run.ready:
-                self._frames.send(["ready", self._threads])
-            return
-        if message[0] == "started":
-            self._run.started.update(zip(message[1], message[2], strict=True))
-        elif message[0] == "exited":
-            self._hear_shared_signal(message[2])
-            self._exited(message[1], message[2])
-        elif message[0] == "signalled":
-            if not self._run.signalled:
-                return
-            self._reports.publish()
-        self._frames.send(list(message))
+    def on_gone(self, client: "Any", is_lost: bool) -> None:
+        self._hear_shared_signal(client.status if is_lost else 0)
+        if is_lost and not self._ending:
+            whose = "" if self._run.alone else f" of {client.plan.name}"
+            self._fail(f"the process that starts the nodes{whose} there was killed")
+        client.wait()
+        if self._run.gone:
+            self._loop.at("carrying", _TRANSPORT_END_S, self._carried_too_long)
+            self._consider()
 
-    def _exited(self, index: int, status: int) -> None:
-        self._reports.read()
-        line = self._reports.crash_line(index, status)
-        if line:
-            self._reported(index, report.CRASHED, line.encode())
+    def on_ready(self, _client: "Any", threads: int) -> None:
+        self._threads = max(self._threads, threads)
+        if self._run.ready:
+            self._frames.send(["ready", self._threads])
+
+    def on_started(self, _client: "Any", *nodes: "Any") -> None:
+        self._frames.send(["started", *nodes])
+
+    def on_unstarted(self, _client: "Any", *nodes: "Any") -> None:
+        self._frames.send(["unstarted", *nodes])
+
+    def on_missing(self, _client: "Any", *module: str) -> None:
+        self._frames.send(["missing", *module])
+
+    def on_exited(self, _client: "Any", index: int, status: int, *times: "Any") -> None:
+        self._hear_shared_signal(status)
+        self._reports.read_last(index, status)
         self._run.started.pop(index, None)
         self._reports.ended(index, status)
+        self._frames.send(["exited", index, status, *times])
+
+    def on_signalled(self, _client: "Any") -> None:
+        if self._run.signalled:
+            self._reports.publish()
+            self._frames.send(["signalled"])
 
     def _reported(self, index: int, kind: bytes, payload: bytes) -> None:
         self._frames.send(["report", index, kind.decode("ascii", "replace")], payload)

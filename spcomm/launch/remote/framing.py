@@ -26,10 +26,6 @@ _MOST_DEPTH = 32  # nested lists: Python's own limit would end the reader, not t
 _PIECE = 1 << 16
 
 
-# Exceptions raised while a message of a foreign shape is taken apart.
-NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-
-
 class FrameError(Exception):
     """The other end is not an spcomm process."""
 

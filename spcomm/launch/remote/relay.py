@@ -21,9 +21,9 @@ import sys
 from spcomm.launch.base import nothing, process
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.report import EXITING, KINDS
-from spcomm.launch.base.wire import Wire
+from spcomm.launch.base.wire import NONSENSE, Wire
 from spcomm.launch.remote import LOOK, versions
-from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, Frames, Outlet, one_line
+from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet, one_line
 
 _PATIENCE_S = 5.0  # for killed nodes to disappear; then the connection itself is given up
 _ALLOCATED = re.compile(rb"Allocated port ([0-9]+) for remote forward")

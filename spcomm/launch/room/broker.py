@@ -22,9 +22,10 @@ from collections import deque
 
 from spcomm._core.errors import SpcommError
 from spcomm.launch.base import nothing
+from spcomm.launch.base.wire import NONSENSE
 from spcomm.launch.remote import versions
 from spcomm.launch.remote.control_link import LinkError
-from spcomm.launch.remote.framing import MOST, NONSENSE, FrameError, one_line
+from spcomm.launch.remote.framing import MOST, FrameError, one_line
 from spcomm.launch.remote.handshake import SECRET_BYTES
 from spcomm.launch.room.connect import EINVAL, EVERSION, differ, keep_alive
 from spcomm.launch.room.meeting import Meeting, Seat, elsewhere

@@ -13,8 +13,9 @@ from argparse import SUPPRESS
 from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.launch.base import process
 from spcomm.launch.base.usage import UsageError, complain
+from spcomm.launch.base.wire import NONSENSE
 from spcomm.launch.cmdline.values import MOST_NODES
-from spcomm.launch.remote.framing import NONSENSE, FrameError, one_line
+from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.room.prompt import TRIES, code, place, spelt
 
 TYPE_CHECKING = False

@@ -27,9 +27,10 @@ from collections import deque
 
 from spcomm.launch.base import nothing
 from spcomm.launch.base.loop import Loop
+from spcomm.launch.base.wire import NONSENSE
 from spcomm.launch.remote import versions
 from spcomm.launch.remote.control_link import ControlLink, LinkError
-from spcomm.launch.remote.framing import NONSENSE, FrameError, encode, take_frame
+from spcomm.launch.remote.framing import FrameError, encode, take_frame
 from spcomm.launch.room import connect
 from spcomm.launch.room.connect import CONNECT_S, EntryError
 from spcomm.launch.room.prompt import spelt

@@ -6,9 +6,9 @@ import os
 import sys
 
 from spcomm.launch.base import process
-from spcomm.launch.base.wire import Wire
+from spcomm.launch.base.wire import NONSENSE, Wire
 from spcomm.launch.remote import relay, versions
-from spcomm.launch.remote.framing import MOST, NONSENSE, one_line
+from spcomm.launch.remote.framing import MOST, one_line
 from spcomm.launch.room import connect, fetch
 from spcomm.launch.room.room_link import ClientLink
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spcomm.launch.base.loop import Loop
-    from spcomm.launch.local.node_contract import RemoteStarter, Starter
+    from spcomm.launch.local.node_contract import RemoteStarter
     from spcomm.launch.local.run_processes import RunProcesses
     from spcomm.launch.remote.box_proxy import RemoteBox
 
@@ -29,14 +29,13 @@ _SLOWER = 1.4
 class Inquiry:
     """All boxes on other machines, for the supervisor's questions."""
 
-    def __init__(self, run_processes: "RunProcesses", hear: "Callable[[Starter], None]") -> None:
-        """`hear` handles a received message."""
+    def __init__(self, run_processes: "RunProcesses") -> None:
         self._fork_clients: list[RemoteStarter] = [
             fork_client  # type: ignore[misc]
             for fork_client in run_processes
             if fork_client.host is not None
         ]
-        self._hear = hear
+        self._hear = run_processes.hear
 
     def box(self, index: int) -> "RemoteBox | None":
         """Return the box of this node; None: this machine."""

@@ -24,6 +24,7 @@ from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Watchdog
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan
@@ -79,7 +80,6 @@ class Supervisor:
             run.options.stall or 0.0,
             self._deadlocked,
             self._forwarder.write_text,
-            self._hear,
             run.options.strict,
         )
         self._ended: dict[int, int] = {}  # node → wait status
@@ -114,8 +114,7 @@ class Supervisor:
         return self._conclude()
 
     def _listen(self) -> None:
-        for fork_client in self._run_processes:
-            self._loop.add(fork_client.fileno(), lambda fork_client=fork_client: self._hear(fork_client))
+        self._run_processes.listen(self._loop, self)
         for transport in self._transports or ():
             transport.listen(self._loop, lambda transport=transport: self._hear_transport(transport))
         self._loop.add(self._signals, self._signalled)
@@ -143,56 +142,47 @@ class Supervisor:
 
     # Messages of the fork servers
 
-    def _hear(self, fork_client: "Starter") -> None:
-        if fork_client.host is None:
-            self._heard(fork_client, fork_client.receive())
-            return
-        from spcomm.launch.remote.framing import NONSENSE
+    def on_nonsense(self, fork_client: "Starter") -> None:
+        self.on_failed(
+            fork_client, f"host {fork_client.host.name}: the box there sent a malformed message", 125
+        )
 
-        try:
-            self._heard(fork_client, fork_client.receive())
-        except NONSENSE:  # not an error of this machine: the user of a box there can make it send anything
-            self._host_failed(f"host {fork_client.host.name}: the box there sent a malformed message", 125)
+    def on_gone(self, fork_client: "Starter", is_lost: bool) -> None:
+        if is_lost:
+            self._hear_shared_signal(fork_client.status)
+            self._lost(fork_client)
 
-    def _heard(self, fork_client: "Starter", message: "tuple | None") -> None:
-        verb = message[0] if message is not None else "gone"
-        if message is None or verb == "gone":
-            self._loop.remove(fork_client.fileno())
-            was_gone, fork_client.gone = fork_client.gone, True
-            if message is None and not was_gone:
-                self._hear_shared_signal(fork_client.status)
-                self._lost(fork_client)
-        elif verb == "exited":
-            if self._stats is not None and len(message) > 3:
-                self._stats.ended(message[1], message[3])
-            self._node_ended(message[1], message[2])
-        elif verb == "signalled":
-            self._reports.publish()
-        elif verb == "started":
-            self._run_processes.started.update(zip(message[1], message[2], strict=True))
-            self._start_more()
-        elif verb == "unstarted":
-            self._cannot_start(message[2])
-        elif verb == "ready":
-            self._is_ready(fork_client, message[1])
-        elif verb == "missing":
-            self._missing(message[1], message[2])
-        elif verb == "failed":  # it is on another host
-            self._host_failed(message[1], message[2])
-        elif verb == "told":
-            self._host_told(fork_client)
-        elif verb == "deadlock":  # the gateway there
-            self._watchdog.proven(*message[1:])
-        elif verb == "report":  # of a node there
-            self._reported(message[1], message[2], message[3])
-        elif verb == "files":  # that nodes of a room wrote
-            self._room_files(lambda files: files.listed(fork_client, *message[1:]))
-        elif verb == "fetched":
-            self._room_files(lambda files: files.fetched(fork_client, *message[1:]))
-        elif verb == "warning":
-            self._say(f"warning: {message[1]}")
-        elif verb == "text":
-            self._forwarder.write_text(message[1])
+    def on_exited(self, _fork_client: "Starter", node: int, status: int, *times: "Any") -> None:
+        if self._stats is not None and times:
+            self._stats.ended(node, times[0])
+        self._node_ended(node, status)
+
+    def on_signalled(self, _fork_client: "Starter") -> None:
+        self._reports.publish()
+
+    def on_started(self, *_message: object) -> None:
+        self._start_more()
+
+    def on_unstarted(self, _fork_client: "Starter", _nodes: "list[int]", number: int) -> None:
+        self._cannot_start(number)
+
+    def on_deadlock(self, _fork_client: "Starter", *proof: "Any") -> None:
+        self._watchdog.proven(*proof)
+
+    def on_report(self, _fork_client: "Starter", node: int, kind: bytes, payload: bytes) -> None:
+        self._reported(node, kind, payload)
+
+    def on_files(self, fork_client: "Starter", *listed: "Any") -> None:
+        self._room_files(lambda files: files.listed(fork_client, *listed))
+
+    def on_fetched(self, fork_client: "Starter", *message: "Any") -> None:
+        self._room_files(lambda files: files.fetched(fork_client, *message))
+
+    def on_warning(self, _fork_client: "Starter", text: str) -> None:
+        self._say(f"warning: {text}")
+
+    def on_text(self, _fork_client: "Starter", text: str) -> None:
+        self._forwarder.write_text(text)
 
     def _room_files(self, call: "Callable[[RoomFiles], None]") -> None:
         """Note what became of them. While they come, only Ctrl-C ends the run."""
@@ -211,12 +201,13 @@ class Supervisor:
     def _have_all_ended(self) -> bool:
         return len(self._ended) == self._run_processes.size
 
-    def _host_failed(self, sentence: str, code: int) -> None:
+    def on_failed(self, _fork_client: "Starter", sentence: str, code: int) -> None:
+        """Handle the end of a box on another host."""
         if not self._reason:
             self._sentence = sentence
             self._end("spcomm", _signal.SIGTERM, code)
 
-    def _host_told(self, fork_client: "Starter") -> None:
+    def on_told(self, fork_client: "Starter") -> None:
         """Handle a SIGTERM to a box on another host. Its job may end as a whole, and this process with it."""
         self._signalled()
         if not self._reason:
@@ -226,8 +217,7 @@ class Supervisor:
             )
             self._end("signal", _signal.SIGTERM, 128 + _signal.SIGTERM)
 
-    def _is_ready(self, fork_client: "Starter", threads: int) -> None:
-        fork_client.ready = True
+    def on_ready(self, _fork_client: "Starter", threads: int) -> None:
         if threads > 1:
             self._say(
                 f"warning: the imported modules have started {threads - 1} threads, which nodes do not have; "
@@ -236,7 +226,7 @@ class Supervisor:
         if not self._run_processes.alone:
             self._start_more()
 
-    def _missing(self, name: str, text: str) -> None:
+    def on_missing(self, _fork_client: "Starter", name: str, text: str) -> None:
         """Handle a fork server that lacks a module, and ends. Nothing has started."""
         if self._reason:
             return
@@ -274,7 +264,7 @@ class Supervisor:
         self._end("spcomm", _signal.SIGTERM, 125)
 
     def _node_ended(self, node: int, status: int) -> None:
-        self._reports.read()
+        self._reports.read_last(node, status)
         if status == 0 and self._was_debugger_left(node):
             status = 1 << 8
             self._say_debugger_was_left(node)
@@ -283,9 +273,6 @@ class Supervisor:
         self._reports.ended(node, status)
         if status == 0 and not self._failures.known(node):
             return
-        line = self._reports.crash_line(node, status)
-        if line:  # from a node on another machine it came in a report
-            self._failures.crashed(node, line)
         self._failures.ended(node, status)
         self._hear_shared_signal(status)
         self._consider()
@@ -537,7 +524,7 @@ class Supervisor:
                 and not fork_client.gone
                 and fork_client.has_news(end - time.monotonic())
             ):
-                self._hear(fork_client)
+                self._run_processes.hear(fork_client)
 
     def _cannot_write(self, error: OSError) -> None:
         if isinstance(error, BrokenPipeError) and error.filename is None:  # `| head`: the reader closed it

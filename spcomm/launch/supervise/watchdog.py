@@ -18,7 +18,6 @@ from spcomm.launch.supervise.inquiry import ANSWER_S, Inquiry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm._core.diagnose import Wait
-    from spcomm.launch.local.node_contract import Starter
 
 _LOOK_S = 0.06  # between two looks for a deadlock; two of them make a proof
 _STALL_LOOK_S = 1.0  # between two looks for a stall
@@ -38,7 +37,6 @@ class Watchdog:
         stall_s: float,
         found: "Callable[[str, int], None]",
         warn: "Callable[[str], None]",
-        hear: "Callable[[Starter], None]",
         strict: bool = False,
     ) -> None:
         self._run_processes = run_processes
@@ -47,7 +45,7 @@ class Watchdog:
         self._strict = strict  # nodes that poll in vain end the run
         self._found = found
         self._warn = warn
-        self._far = Inquiry(run_processes, hear)  # boxes whose memory this machine cannot read
+        self._far = Inquiry(run_processes)  # boxes whose memory this machine cannot read
         self._answers: stack_probe.ProbeReplies | None = None  # where nodes report their lines
         self._ended: dict[int, int] = {}
         self._watched: dict[int, _Watched] = {}  # by group
