@@ -38,15 +38,14 @@ def verdict(call: Call, words: str) -> BaseException:
 
 
 def _verdict(call: Call, words: str) -> BaseException:
-    first = call.failures.first or call.failures.first_lost
     if call.reason == calls.CLOSED:
         return closed_meanwhile(words)
     if call.reason == calls.INTERRUPT:
         return _interrupted(call)
     if call.reason == calls.TIMEOUT:
         return _timed_out(call, words)
-    if call.reason == calls.DEADLOCK and first is None:
-        return DeadlockError(f"{call.report.removeprefix('spcomm: ')}  {_end(call)}")
+    if call.reason == calls.DEADLOCK and not call.has_failed:
+        return DeadlockError(f"{call.deadlock()}  {_end(call)}")
     return _failed(call)
 
 
@@ -65,7 +64,7 @@ def _timed_out(call: Call, words: str) -> WaitTimeoutError:
 
 def _failed(call: Call) -> BaseException:
     text = call.tracebacks()
-    first = call.failures.first
+    first = call.first
     if first is None or first.index in call.killed:
         lost = NodeLostError(f"{new_nodes(call.killed)}\n{text}".rstrip())
         lost.rank = first.index if first is not None else min(call.killed)

@@ -12,8 +12,7 @@ from spcomm._core.errors import ConnectionLostError, SpcommError
 from spcomm.launch.base import report
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.local.stack_probe import describe
-from spcomm.launch.supervise.failures import Failures
-from spcomm.launch.supervise.watchdog import Watchdog
+from spcomm.launch.supervise.supervisor import Supervision
 from spcomm.notebook.channel import Channel
 from spcomm.notebook.nodes import Nodes
 from spcomm.notebook.wakeup import Wakeup
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spcomm._core.segments import Segment
+    from spcomm.launch.supervise.failures import Failure
     from spcomm.notebook.live_view import LiveView
 
 # For other nodes to come back, or to fail with a clearer error, before they are interrupted; and after that.
@@ -34,32 +34,28 @@ FAILURE, DEADLOCK, TIMEOUT, INTERRUPT = "failure", "deadlock", "timeout", "inter
 CLOSED, BROKEN = "closed", "broken"  # by another thread; the code that shows output or figures has raised
 
 
-class Call:
+class Call(Supervision):
     """Use it once: `run`, then read the results."""
 
     def __init__(
         self, nodes: Nodes, name: str, timeout: "float | None" = None, trace_events: int = 0
     ) -> None:
+        super().__init__(nodes.run_processes, nodes.loop, nodes.options.stall, nodes.screen.say)
         self._nodes = nodes
         self._name = name
         self.timeout = timeout
         self._trace_events = trace_events
         self.results: dict[int, bytes | None] = {}
         self.errors: dict[int, bytes] = {}  # exceptions, as far as they can be pickled
-        self.reason = ""  # why it has ended early
-        self.report = ""  # of a deadlock
         self.interrupted: list[int] = []
-        self.places: dict[int, str] = {}  # where nodes were when they were interrupted
         self.killed: dict[int, str] = {}  # nodes that have ended in it, and how
         self.lines: dict[str, list[str]] = {}  # of files that only the caller has
         self.grouped = False  # the output is shown node by node at the end
         self.figure: Callable[[int, bytes], None] | None = None  # it gets the pictures
         self.watch: Callable[[str], None] | None = None  # it gets the nodes' activity, as HTML
-        self.failures = Failures()
         self._notes = ""  # of the failures, once there are `tracebacks`
         self._figures: dict[int, list[bytes]] = {}  # by node, not shown yet
         self._over: dict[int, int] = {}  # nodes that have come back, or ended; for the watchdog
-        self._watchdog: Watchdog | None = None
         self._is_killing = ""  # nodes are being killed: why
         self._presses = 0  # of Ctrl-C
         self._has_arrived = False  # the messages to other boxes have arrived, or no more can
@@ -67,9 +63,19 @@ class Call:
         self._wakeup = Wakeup(nodes.loop, self._interrupted, self._closed)
 
     @property
+    def reason(self) -> str:
+        """Why it has ended early, or nothing."""
+        return self._reason
+
+    @property
+    def first(self) -> "Failure | None":
+        """The first failure of a node; after `tracebacks` even if all are consequences."""
+        return self._failures.first
+
+    @property
     def has_failed(self) -> bool:
         """Whether a node has failed, regardless of the others."""
-        return self.failures.first is not None or self.failures.first_lost is not None
+        return self._failures.first is not None or self._failures.first_lost is not None
 
     @property
     def is_plain(self) -> bool:
@@ -123,19 +129,12 @@ class Call:
 
     def _attend(self) -> None:
         nodes = self._nodes
-        self._watchdog = Watchdog(
-            nodes.run_processes,
-            nodes.loop,
-            nodes.options.stall,
-            self._deadlocked,
-            nodes.screen.say,
-        )
         self._watchdog.start(nodes.reports.replies, self._over, nodes.is_plain and self._trace_events > 0)
         if self.timeout is not None:
-            nodes.loop.at("timeout", self.timeout, lambda: self.end(TIMEOUT))
+            self._loop.at("timeout", self.timeout, self._timed_out)
         watch = self._begin_watch() if self.watch is not None else None
         while len(self._over) < nodes.size or nodes.signals_under_way:
-            nodes.loop.turn()
+            self._loop.turn()
             self._show_figures()
             self._look_at_screen()
         if watch is not None:
@@ -144,8 +143,8 @@ class Call:
     def _begin_watch(self) -> "LiveView":
         from spcomm.notebook.live_view import LiveView
 
-        watch = LiveView(self._nodes.run_processes, self._nodes.group, self._show_watch)
-        watch.start(self._nodes.loop, self._over)
+        watch = LiveView(self._run_processes, self._nodes.group, self._show_watch)
+        watch.start(self._loop, self._over)
         return watch
 
     def _show_watch(self, html: str) -> None:
@@ -162,28 +161,27 @@ class Call:
         self._wakeup.ring()
 
     def _listen(self, node: int, channel: Channel) -> None:
-        self._nodes.loop.add(channel.fileno(), lambda: self._hear(node, channel))
+        self._loop.add(channel.fileno(), lambda: self._hear(node, channel))
 
     def _stop_listening(self) -> None:
-        if self._watchdog is not None:
-            self._watchdog.stop()
+        self._watchdog.stop()
         for name in ("timeout", "settle", "again", "kill", "clocks", "watch"):
-            self._nodes.loop.forget(name)
+            self._loop.forget(name)
         for channel in self._nodes.channels:
-            self._nodes.loop.remove(channel.fileno())
+            self._loop.remove(channel.fileno())
 
     def tell(self, node: int, data: bytes, descriptor: int = -1) -> None:
         """Send a node something, without waiting until it reads."""
         channel = self._nodes.channels[node]
         channel.send(data, descriptor)
         if channel.waits:
-            self._nodes.loop.remove(channel.fileno())
-            self._nodes.loop.add(channel.fileno(), lambda: self._send_rest(node, channel), write=True)
+            self._loop.remove(channel.fileno())
+            self._loop.add(channel.fileno(), lambda: self._send_rest(node, channel), write=True)
 
     def _send_rest(self, node: int, channel: Channel) -> None:
         channel.flush()
         if not channel.waits:
-            self._nodes.loop.remove(channel.fileno())
+            self._loop.remove(channel.fileno())
             self._listen(node, channel)
 
     # Messages from nodes
@@ -198,10 +196,10 @@ class Call:
             channel.ended = True  # a member can send anything
             self._break(SpcommError(f"node {node} sent a malformed message ({error})"))
         if channel.ended:
-            self._nodes.loop.remove(channel.fileno())
+            self._loop.remove(channel.fileno())
             if node not in self._over:  # it ends, or has closed a descriptor that is not its own
                 why = "closed its connection to the caller, and was killed"
-                self._nodes.loop.at("kill", GRACE_S, lambda: self._kill(why))
+                self._loop.at("kill", GRACE_S, lambda: self._kill(why))
 
     def heard(self, node: int, verb: str, *rest: object) -> None:
         if verb == "done":
@@ -234,11 +232,11 @@ class Call:
         self._over[node] = 0
         self._segment(node).mark_failing(node, 1)
         self._nodes.channels[node].send(encoded(("over",)))
-        if self.reason and kind == report.INTERRUPTED:
+        if self._reason and kind == report.INTERRUPTED:
             self.interrupted.append(node)
             return
-        self.failures.reported(node, kind, detail)
-        self.failures.text(node, text)
+        self._failures.reported(node, kind, detail)
+        self._failures.text(node, text)
         if error is not None:
             self.errors[node] = error
         self._settle()
@@ -249,12 +247,12 @@ class Call:
             return  # it was back already: the next call gets new nodes
         self._over[node] = status
         how = self._nodes.how(node, status)
-        if self.failures.is_out_of_memory(status):
+        if self._failures.is_out_of_memory(status):
             how = how.replace("(SIGKILL)", "by the kernel: out of memory", 1)
         self.killed[node] = self._is_killing or how
         self._nodes.reports.died(node, status)
         if not self._is_killing:
-            self.failures.ended(node, status or 1 << 8)
+            self._failures.ended(node, status or 1 << 8)
         self._settle()
 
     def _segment(self, node: int) -> "Segment":
@@ -265,7 +263,7 @@ class Call:
     def _hear_transport(self, message: "tuple | None") -> None:
         if message is None:
             self._disconnected("the process that starts the gateways has ended", -1)
-        elif message[0] == "deadlock" and self._watchdog is not None:
+        elif message[0] == "deadlock":
             self._watchdog.proven(self._nodes.group.number, *message[1:])
         elif message[0] == "lost":
             self._disconnected(message[1], message[2])
@@ -282,11 +280,11 @@ class Call:
 
     def _await_arrivals(self) -> None:
         """All nodes are back: deliver their messages to other boxes, so that unmatched messages are known."""
-        if self.reason or self.has_failed:
+        if self._reason or self.has_failed:
             return
         for node in range(self._nodes.size):
             self._segment(node).mark_finished(node)
-        loop = self._nodes.loop
+        loop = self._loop
         loop.at("arrivals", _ARRIVALS_S, self._arrived_late)
         while not self._has_arrived:
             loop.turn()
@@ -298,12 +296,8 @@ class Call:
     # Early ends
 
     def _settle(self) -> None:
-        if not self.reason and not self._nodes.loop.waits("settle"):
-            self._nodes.loop.at("settle", SETTLE_S, lambda: self.end(FAILURE))
-
-    def _deadlocked(self, text: str, _code: int) -> None:
-        self.report = text
-        self.end(DEADLOCK)
+        if not self._reason and not self._loop.waits("settle"):
+            self._loop.at("settle", SETTLE_S, lambda: self._end(FAILURE))
 
     def _look_at_screen(self) -> None:
         error = self._nodes.screen.take_error()
@@ -312,48 +306,45 @@ class Call:
 
     def _break(self, error: Exception) -> None:
         self.broken = self.broken or error
-        self.end(BROKEN)
+        self._end(BROKEN)
 
     def _interrupted(self) -> None:
         """A Ctrl-C: the first one asks the nodes to stop, if nothing else has, and the second one kills them."""
         self._presses += 1
         if self._presses == 1:
-            self.end(INTERRUPT)
+            if not self._reason:
+                self._locate()
+            self._end(INTERRUPT)
         else:
             self._kill()
 
     def _closed(self) -> None:
-        self.end(CLOSED)
-        self.reason = CLOSED
+        self._end(CLOSED)
+        self._reason = CLOSED
         self._kill("was killed when the Cluster was closed")
 
-    def end(self, reason: str) -> None:
-        """Interrupt all nodes that are not back, once, and kill those that stay. Only the first reason counts."""
-        if self.reason:
-            return
-        if reason in (TIMEOUT, INTERRUPT) and self._watchdog is not None:
-            self.places = self._watchdog.places()
-        self.reason = reason
-        self.failures.closed = True
-        if self._watchdog is not None:
-            self._watchdog.stop()
-        loop = self._nodes.loop
-        for name in ("timeout", "settle"):
-            loop.forget(name)
+    def _stop_nodes(self, *_how: int) -> None:
+        """Interrupt all nodes that are not back, once, and kill those that stay."""
         if len(self._over) < self._nodes.size:
-            loop.at("again", GRACE_S / 2, self._nodes.interrupt)  # it may have come before the work began
-            loop.at("kill", GRACE_S, self._kill)
+            self._loop.at(
+                "again", GRACE_S / 2, self._nodes.interrupt
+            )  # it may have come before the work began
+            self._loop.at("kill", GRACE_S, self._kill)
             self._nodes.interrupt()
 
     def _kill(self, why: str = "did not stop when interrupted, and was killed") -> None:
         self._is_killing = why
-        self._nodes.run_processes.kill()
+        self._run_processes.kill()
 
     # Messages about it
 
+    def deadlock(self) -> str:
+        """The report of a deadlock."""
+        return self._report.removeprefix("spcomm: ")
+
     def table(self) -> str:
         """Places of the nodes, a line for each place."""
-        return describe(self.places)
+        return describe(self._states)
 
     def unmatched(self) -> str:
         """Warnings of messages never received, and of barriers never waited for."""
@@ -361,14 +352,14 @@ class Call:
 
     def tracebacks(self) -> str:
         """Tracebacks of all nodes, the first failure's last."""
-        self.failures.settle()
-        text, notes = self.failures.tracebacks(self._nodes.screen.label, False)
+        self._failures.settle()
+        text, notes = self._failures.tracebacks(self._nodes.screen.label, False)
         self._notes = notes
         return text.decode("utf-8", "replace")
 
     def sentence(self) -> str:
         """The first failure, after `tracebacks`."""
-        first = self.failures.first
+        first = self.first
         if first is None:
             return ""
         words = [f"{first.name} {self._how(first.index, first.kind, first.detail)}", self._notes]

@@ -58,11 +58,61 @@ class Run:
     room_files: "RoomFiles | None"  # that nodes of a room wrote
 
 
-class Supervisor:
+class Supervision:
+    """The state of nodes that work, in a run or in a call of a `Cluster`, until there is a reason to end them early."""
+
+    def __init__(
+        self,
+        run_processes: "RunProcesses",
+        loop: Loop,
+        stall_s: float,
+        warn: "Callable[[str], None]",
+        strict: bool = False,
+    ) -> None:
+        self._run_processes, self._loop = run_processes, loop
+        self._failures = Failures(run_processes.names)
+        self._watchdog = Watchdog(run_processes, loop, stall_s, self._deadlocked, warn, strict)
+        self._reason = ""  # why the nodes are being ended
+        self._report = ""  # of a deadlock
+        self._states: dict[int, str] = {}  # where they were before
+
+    def _end(self, reason: str, *how: "Any") -> None:
+        """Have the nodes ended by `_stop_nodes(*how)`. Only the first reason counts, and no failure after it."""
+        if self._reason:
+            return
+        self._reason = reason
+        self._failures.closed = True
+        self._watchdog.stop()
+        self._loop.forget("timeout")
+        self._loop.forget("settle")
+        self._stop_nodes(*how)
+
+    def _stop_nodes(self, number: int, code: int) -> None:
+        """Have the nodes get this signal, and killed after some time. `code`: of the run."""
+        raise NotImplementedError
+
+    def _deadlocked(self, text: str, code: int) -> None:
+        self._report = text
+        self._end("deadlock", _signal.SIGTERM, code)
+
+    def _timed_out(self) -> None:
+        self._locate()
+        self._end("timeout", _signal.SIGTERM, 124)
+
+    def _locate(self) -> None:
+        """Find out where each node is, before it is signalled to end."""
+        self._states = self._watchdog.places()
+
+
+class Supervisor(Supervision):
     """Owns the whole state of a running run. Call `run` once."""
 
     def __init__(self, run: Run) -> None:
-        self._options, self._run_processes, self._display = run.options, run.processes, run.display
+        loop = Loop()
+        self._forwarder = Forwarder(loop, run.processes.size == 1, run.display, self._cannot_write)
+        write, options = self._forwarder.write_text, run.options
+        super().__init__(run.processes, loop, options.stall or 0.0, write, options.strict)
+        self._options, self._display = options, run.display
         self._stdin, self._transports = run.stdin, run.transports
         self._cpus, self._at_prompt, self._files = run.cpus, run.at_prompt, run.room_files
         self._stats: Stats | None = None
@@ -71,23 +121,9 @@ class Supervisor:
 
             self._stats = stats.Stats(run.processes, run.transports if run.options.stats == "all" else None)
         self._warned: dict[str, list[int]] = {}  # unmatched operations that count as errors: code → nodes
-        self._loop = Loop()
-        self._failures = Failures(run.processes.names)
-        self._forwarder = Forwarder(self._loop, run.processes.size == 1, run.display, self._cannot_write)
-        self._watchdog = Watchdog(
-            run.processes,
-            self._loop,
-            run.options.stall or 0.0,
-            self._deadlocked,
-            self._forwarder.write_text,
-            run.options.strict,
-        )
         self._ended: dict[int, int] = {}  # node → wait status
-        self._reason = ""  # why the run is being ended: failure, timeout, signal, reader, spcomm
         self._code = 0
         self._sentence = ""
-        self._report = ""  # of a deadlock
-        self._states: dict[int, str] = {}
         self._is_lost = False  # a fork server was killed
         self._has_awaited = False  # it waits for a shared signal only once
         self._left_early: list[int] = []  # nodes whose gdb was left before they joined
@@ -368,7 +404,7 @@ class Supervisor:
             if group.boxes > 1 and number in (None, group.number):
                 for segment in group.segments:
                     segment.mark_disconnected(culprit)
-        self._end("spcomm", _signal.SIGTERM, 125, parting=_PARTING)
+        self._end("spcomm", _signal.SIGTERM, 125, None, _PARTING)
 
     def _end_carriers(self) -> None:
         """Finish after all nodes have ended. Their messages are still carried, if the run went well."""
@@ -425,32 +461,19 @@ class Supervisor:
 
     # Reasons to end the run
 
-    def _end(
-        self, reason: str, number: int, code: int, spared: "int | None" = None, parting: float = 0.0
-    ) -> None:
+    def _stop_nodes(self, number: int, code: int, spared: "int | None" = None, parting: float = 0.0) -> None:
         """Signal all nodes but one (to end within that many seconds), and kill the rest after the grace period."""
-        if self._reason:
-            return
-        self._reason, self._code = reason, code
-        self._failures.closed = True
-        self._loop.forget("timeout")
-        self._watchdog.stop()
+        self._code = code
         self._stdin.release(self._run_processes)
-        self._loop.forget("settle")
         self._loop.at("part", parting, lambda: self._run_processes.end(number, spared))
         self._loop.at("kill", parting + self._options.grace, self._run_processes.kill)
 
     def _timed_out(self) -> None:
-        self._locate()
         seconds = f"{self._options.timeout:g} s"
         self._sentence = (
             f"the run took longer than --timeout {seconds}; the nodes were stopped (exit code 124)"
         )
-        self._end("timeout", _signal.SIGTERM, 124)
-
-    def _deadlocked(self, text: str, code: int) -> None:
-        self._report = text
-        self._end("deadlock", _signal.SIGTERM, code)
+        super()._timed_out()
 
     def _signalled(self) -> None:
         for number in _read_all(self._signals):
@@ -511,9 +534,8 @@ class Supervisor:
         self._stdin.go_on(self._run_processes)
 
     def _locate(self) -> None:
-        """Find out where each node is, before it is signalled to end."""
         self._hear_of_starts(list(self._run_processes))
-        self._states = self._watchdog.places()
+        super()._locate()
 
     def _hear_of_starts(self, fork_clients: "list[Starter]") -> None:
         """Nodes may have printed, and the report of their start may still be under way."""
