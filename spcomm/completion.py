@@ -7,10 +7,10 @@ word, with a tab before its description.
 """
 
 from argparse import SUPPRESS
+from typing import TYPE_CHECKING
 
 from spcomm.argument_parser import ArgumentParser, one_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.argument_parser import Arguments
 

@@ -4,12 +4,12 @@
 import contextlib
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from spcomm import config
 from spcomm._core import diagnose
 from spcomm.text import aligned, counted, ranks_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -3,12 +3,12 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import table
 from spcomm.text import is_option
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

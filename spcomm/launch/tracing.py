@@ -4,11 +4,11 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.usage import complain
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

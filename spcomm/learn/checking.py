@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
 
 from spcomm.demo import command, shorter
 from spcomm.learn.catalogue import Exercise
@@ -19,7 +20,6 @@ from spcomm.learn.running import Cancellation, Cancelled
 from spcomm.learn.terminal import Page
 from spcomm.text import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.learn import CaseGrade, Grade
 

@@ -9,8 +9,8 @@ import os
 import select
 import signal
 import termios
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 

@@ -6,6 +6,7 @@ import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spcomm.argument_parser import ArgumentParser, near
 from spcomm.learn.catalogue import Exercise
@@ -13,7 +14,6 @@ from spcomm.learn.errors import LearnError, of_system
 from spcomm.learn.names import UsageError
 from spcomm.text import printable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.learn import Grade
     from spcomm.learn.lessons import Lessons

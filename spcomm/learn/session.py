@@ -4,6 +4,7 @@
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spcomm.demo import shorter
 from spcomm.learn import checking, lessons, watching
@@ -14,7 +15,6 @@ from spcomm.learn.lessons import Lessons
 from spcomm.learn.terminal import Page
 from spcomm.text import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.learn import Grade
 

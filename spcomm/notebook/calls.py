@@ -8,6 +8,8 @@ is marked in the call's shared memory, so that nodes which wait for it are woken
 run. Nodes that have come back, with a result or an exception, are as good as new: the next call has other memory.
 """
 
+from typing import TYPE_CHECKING
+
 from spcomm._core.errors import ConnectionLostError, SpcommError
 from spcomm.launch.base import report
 from spcomm.launch.base.wire import encoded
@@ -18,7 +20,6 @@ from spcomm.notebook.nodes import Nodes
 from spcomm.notebook.wakeup import Wakeup
 from spcomm.text import ranks_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -5,10 +5,10 @@ Messages have the format of `launch.base.wire`, as the node's have. This end nev
 or computes and does not read, must not keep the caller from hearing a Ctrl-C.
 """
 
-import _socket
 import json
 import marshal
 import os
+import socket
 
 from spcomm.launch.base.wire import LENGTH_BYTES, NOSIGNAL, Wire, rights
 from spcomm.text import printable
@@ -32,7 +32,7 @@ class Channel:
     def __init__(self, is_plain: bool = False) -> None:
         """`is_plain`: the node is on another machine, and its messages have the format of `PlainWire`."""
         self._take = _take_plain if is_plain else _take
-        self._sock, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sock.setblocking(False)
         os.set_inheritable(self._sock.fileno(), False)
         self.theirs = theirs.detach()

@@ -9,10 +9,10 @@ import builtins
 import html
 import inspect
 import re
+from typing import TYPE_CHECKING
 
 from spcomm.notebook import magic_options
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from IPython.core.completer import CompletionContext, SimpleMatcherResult
     from IPython.core.interactiveshell import InteractiveShell

@@ -11,6 +11,7 @@ import base64
 import html
 import io
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +26,6 @@ try:
 except ImportError as error:
     raise ImportError(f"watch needs {error.name}: pip install 'spcomm[notebook]' installs it") from None
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 import tokenize
 import traceback
+from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
@@ -24,7 +25,6 @@ from spcomm.notebook.cluster import Cluster
 from spcomm.notebook.errors import ClusterError
 from spcomm.text import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 

@@ -12,12 +12,13 @@ Messages out: ("done", result or None)  ("failed", kind, detail, text, error or 
               ("item", number, result)
 """
 
-import _signal
 import ast
 import linecache
 import os
+import signal
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
 from spcomm import config, joining, mpi
 from spcomm._core import exit_text
@@ -25,7 +26,6 @@ from spcomm._core.errors import WaitTimeoutError, shown
 from spcomm.launch.base import nothing, report
 from spcomm.notebook import channel, pickling
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
@@ -42,9 +42,9 @@ current: "Worker | None" = None  # this node
 
 def serve() -> None:
     """The top level of a node. Returns when the caller closes the cluster."""
-    _signal.signal(_signal.SIGINT, nothing)
+    signal.signal(signal.SIGINT, nothing)
     # Until now it was blocked: an earlier signal would have ended the node.
-    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     global current
     current = Worker(channel.of_node("room" in sys.argv[1:]))
     while (found := current.wire.receive()) is not None:
@@ -113,7 +113,7 @@ class Worker:
             answer = "done", result
             self._comm = None
         except BaseException as error:
-            _signal.signal(_signal.SIGINT, nothing)
+            signal.signal(signal.SIGINT, nothing)
             answer = "failed", *_told_safely(error)
         _flush()
         if os.getpid() != self._process:
@@ -136,10 +136,10 @@ class Worker:
     def _interruptible(self, work: "Callable[[], object]") -> object:
         """Ctrl-C ends the work, and nothing else that the node does."""
         try:
-            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             return work()
         finally:
-            _signal.signal(_signal.SIGINT, nothing)
+            signal.signal(signal.SIGINT, nothing)
 
     def _finished(self, work: "Callable", arguments: tuple) -> object:
         """Do the work to its end. Its messages may still wait for room then, as at the end of a program."""
@@ -213,7 +213,7 @@ class Worker:
 
     def _map(self, work: bytes, lines: "dict[str, list[str]]") -> None:
         """Items come one at a time. Between them Ctrl-C has nothing to end."""
-        _signal.signal(_signal.SIGINT, nothing)
+        signal.signal(signal.SIGINT, nothing)
         _remember(lines)
         function = pickling.unpacked(work)
         while (found := self.wire.receive()) is not None and found[0][0] == "item":
@@ -237,10 +237,10 @@ class Worker:
     def send_figure(self, png: bytes) -> None:
         """Ctrl-C waits until all of it is sent."""
         noted: list[object] = []
-        before = _signal.signal(_signal.SIGINT, lambda *arguments: noted.append(arguments))
+        before = signal.signal(signal.SIGINT, lambda *arguments: noted.append(arguments))
         _flush()
         self.wire.send(("figure", png))
-        _signal.signal(_signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before)
         if noted:
             raise KeyboardInterrupt
 

@@ -4,6 +4,7 @@
 import sys
 import threading
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from spcomm._core.errors import SpcommError, bad_timeout, bad_timeout_type
 from spcomm.launch.cmdline.values import TRACE_EVENTS
@@ -11,7 +12,6 @@ from spcomm.notebook.call_errors import closed_meanwhile, new_nodes, verdict
 from spcomm.notebook.calls import Call
 from spcomm.notebook.nodes import Nodes
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

@@ -5,10 +5,11 @@ The caller's process is their launcher. When it ends, however that happens, the 
 kernel ends leftover processes if the fork server has gone. New nodes come from the same fork server, in milliseconds.
 """
 
-import _signal
 import os
+import signal
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from spcomm import resource_limits
 from spcomm._core import segments
@@ -30,7 +31,6 @@ from spcomm.launch.remote.transport_fork import GONE, TransportForkClient
 from spcomm.notebook.channel import Channel, Sockets
 from spcomm.notebook.screen import Screen
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -230,7 +230,7 @@ class Nodes:
             return
         (fork_client,) = self._fork_clients
         fork_client.go_on()
-        fork_client.signal(_signal.SIGKILL)
+        fork_client.signal(signal.SIGKILL)
         while not fork_client.gone and len(self.ended) < len(self.run_processes.started):
             self.loop.turn()
         self._tidy()
@@ -329,7 +329,7 @@ class Nodes:
     def on_gone(self, fork_client: "Starter", _is_lost: bool) -> None:
         self._is_fork_server_lost = self._is_fork_server_lost or not self.loop.waits("end")
         for node in set(self.run_processes.started) - set(self.ended):
-            self.on_exited(fork_client, node, _signal.SIGKILL)
+            self.on_exited(fork_client, node, signal.SIGKILL)
 
     def on_started(self, _fork_client: "Starter", nodes: "list[int]", _processes: "list[int]") -> None:
         self._signals -= not nodes
@@ -382,7 +382,7 @@ class Nodes:
         living = [fork_client for fork_client in self._fork_clients if not fork_client.gone]
         for fork_client in living:
             fork_client.go_on()
-            fork_client.signal(_signal.SIGINT)
+            fork_client.signal(signal.SIGINT)
             fork_client.start(range(0), [])  # none: the answer confirms that the signals are sent
         self._signals += len(living)
 

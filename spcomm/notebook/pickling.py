@@ -12,10 +12,10 @@ import sysconfig
 from collections import ChainMap
 from contextlib import contextmanager
 from types import CodeType, ModuleType
+from typing import TYPE_CHECKING
 
 import cloudpickle
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

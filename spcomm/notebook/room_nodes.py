@@ -6,10 +6,11 @@ member acts as its fork server, as for `spcomm run --room`; the sockets of the n
 it. Each call has new memory and a gateway in every box, and a job at the server (see `launch.room.remote_box`).
 """
 
-import _signal
 import os
+import signal
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
 from spcomm._core import segments
 from spcomm._core.errors import ConfigError, ConnectionLostError, SpcommError
@@ -25,7 +26,6 @@ from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.room import client, connect, folder, join_code, prompt
 from spcomm.notebook.nodes import Nodes, how_ended
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -259,7 +259,7 @@ class RoomNodes(Nodes):
         for node in nodes:
             if node not in self.ended:
                 self._lost[node] = why
-                self.on_exited(self.run_processes.of(node), node, _signal.SIGKILL)
+                self.on_exited(self.run_processes.of(node), node, signal.SIGKILL)
         self._awaited -= set(boxes)
 
     def how(self, node: int, status: int) -> str:

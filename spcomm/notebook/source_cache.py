@@ -9,10 +9,10 @@ import functools
 import linecache
 import os
 import types
+from typing import TYPE_CHECKING
 
 from spcomm import config
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Two curves for viewers that draw counters: how many nodes compute, and how many messages are under way."""
 
+from typing import TYPE_CHECKING
+
 from spcomm.trace import spans
 from spcomm.trace.told import is_work
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

@@ -10,13 +10,13 @@ draw the piece has shares of time in place of spans. Whoever holds the pieces ca
 import itertools
 import time
 from collections import deque
+from typing import TYPE_CHECKING
 
 from spcomm._core import traces
 from spcomm.trace import page, reader
 from spcomm.trace.model import FORMAT, Trace, Track, cut
 from spcomm.trace.writing import NodeRows
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import Any

@@ -9,12 +9,12 @@ import json
 import os
 import reprlib
 import stat
+from typing import TYPE_CHECKING
 
 from spcomm.text import counted, printable
 from spcomm.trace.errors import TraceError
 from spcomm.trace.model import FORMAT, MOST, THREADS_APART, Call, Message, Part, Region, Trace, Track, Wait
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

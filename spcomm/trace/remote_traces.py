@@ -7,11 +7,11 @@ A node's events travel in pieces, each compressed by itself, so that none is lar
 import json
 import reprlib
 import zlib
+from typing import TYPE_CHECKING
 
 from spcomm._core import traces
 from spcomm._core.traces import Event
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Numbers with units, and shares of a whole, as text."""
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -7,6 +7,7 @@ missing: a return without its call is left out, and a call without its return la
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 from spcomm._core import traces
 from spcomm.text import ranks_text
@@ -14,7 +15,6 @@ from spcomm.trace import files, told
 from spcomm.trace.counters import Counters
 from spcomm.trace.model import CONTEXTS, FORMAT, MOST, THREADS_APART
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any

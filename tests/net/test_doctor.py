@@ -59,7 +59,7 @@ def test_an_unknown_name(room, monkeypatch, capsys):
     def unknown(*_arguments):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(doctor._socket, "getaddrinfo", unknown)
+    monkeypatch.setattr(doctor.socket, "getaddrinfo", unknown)
     assert doctor.main(["alpha"]) == 1
     assert (
         "alpha is not a name that this machine knows (Name or service not known)" in capsys.readouterr().out

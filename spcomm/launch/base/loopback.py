@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The loopback device: processes of one machine that are in different boxes, servers and pages are reached by it."""
 
-import _socket
+import socket
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ def trouble(address: "Sequence[str | int]") -> str:
         host = LOOPBACK
     if not is_of_this_machine(host):
         return ""
-    probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         probe.connect((host, _PORT))  # UDP: looks up the way there, and sends nothing
     except OSError as error:

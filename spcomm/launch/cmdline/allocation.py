@@ -7,13 +7,13 @@
 import itertools
 import os
 import re
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.machines import HERE, why
 from spcomm.text import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.cmdline.options import Options
 

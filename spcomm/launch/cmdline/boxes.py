@@ -6,12 +6,12 @@ is given, or for hosts.
 """
 
 import itertools
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.text import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.cmdline.options import Options
     from spcomm.launch.cmdline.plan import Plan

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """`--debug` in the launcher: assigns nodes to debuggers, and checks that this is possible."""
 
+from typing import TYPE_CHECKING
+
 from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.plan import in_path
 from spcomm.launch.cmdline.ranks import Debug
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Names, Placement
     from spcomm.launch.cmdline.options import Options

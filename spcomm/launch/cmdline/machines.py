@@ -4,13 +4,14 @@
 Imported only if one of these options is given, or in a job.
 """
 
+from typing import TYPE_CHECKING
+
 from spcomm.launch.base.record import replace
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.boxes import check_length, dealt, spelt
 from spcomm.launch.cmdline.values import MOST_BOXES, MOST_NODES
 from spcomm.text import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.cmdline.options import Options, Part
 

@@ -7,12 +7,13 @@ only as they are used, so an excess would show late, through the kernel's killer
 made small enough; requested sizes that do not fit are refused before anything starts.
 """
 
+from typing import TYPE_CHECKING
+
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.cmdline.options import Options
 from spcomm.launch.cmdline.values import size_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -11,10 +11,10 @@ import pdb
 import socket
 import sys
 import tempfile
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import source
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

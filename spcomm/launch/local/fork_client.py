@@ -177,7 +177,7 @@ class ForkClient:
     def signal(self, number: int, spared: "int | None" = None) -> None:
         """Signal the process groups of all running nodes but one."""
         rank = self._group.rank(spared) if spared is not None and spared in self.indices else None
-        self._send(("signal", number, rank))
+        self._send(("signal", int(number), rank))  # `marshal` has no enums
 
     def poke(self, index: int, number: int) -> None:
         """Signal one node's process only."""

@@ -11,10 +11,10 @@ import os
 import re
 import termios
 import tty
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.usage import UsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -5,9 +5,8 @@ Only type checkers import this module. `fork_client.ForkClient` and `hosts.Remot
 `run_processes.RunProcesses` treats all starters of a run as one.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -12,11 +12,11 @@ Nodes that are debugged share a window, in which each has a pane (see keyboard).
 
 import os
 import select
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.local.output import Sink
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

@@ -7,15 +7,15 @@ and, if the group has other boxes, a gateway. Nodes are known by index, see grou
 Everything here ends with the standard input, or when the launcher has sent nothing for `--link-timeout` seconds.
 """
 
-import _signal
 import os
+import signal
 import sys
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import nothing, process
 from spcomm.launch.remote import CLOCK, LINES
 from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -54,9 +54,9 @@ def withdraw() -> None:
     os.dup2(null, 0)
     os.dup2(2, 1)
     os.close(null)
-    for number in (_signal.SIGINT, _signal.SIGHUP):  # the end of the input replaces them
-        if _signal.getsignal(number) != _signal.SIG_IGN:
-            _signal.signal(number, nothing)  # not ignored: the nodes would inherit that
+    for number in (signal.SIGINT, signal.SIGHUP):  # the end of the input replaces them
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, nothing)  # not ignored: the nodes would inherit that
 
 
 class Box:
@@ -96,12 +96,12 @@ class Box:
 
     def heed_signals(self) -> None:
         """Report SIGTERM to the launcher, which decides: a scheduler sends it to all processes of a job's step."""
-        self._signals, _ = process.signal_pipe([_signal.SIGTERM])
+        self._signals, _ = process.signal_pipe([signal.SIGTERM])
         self._loop.add(self._signals, self._signalled)
 
     def _signalled(self) -> None:
         try:
-            came = self._signals >= 0 and _signal.SIGTERM in os.read(self._signals, _PIECE)
+            came = self._signals >= 0 and signal.SIGTERM in os.read(self._signals, _PIECE)
         except BlockingIOError:
             return
         if came and not self._ending:
@@ -246,7 +246,7 @@ class Box:
         if verb in ("poke", "ask"):
             self._run.poke(*rest) if verb == "poke" else self._asked(*rest)
             return
-        self._ending = self._ending or verb == "end" or rest[0] == _signal.SIGKILL
+        self._ending = self._ending or verb == "end" or rest[0] == signal.SIGKILL
         for client in self._run:
             if verb == "end":
                 client.end()

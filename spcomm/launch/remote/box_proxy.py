@@ -9,12 +9,12 @@ At its end the box reports unasked what its nodes have left.
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import nothing
 from spcomm.launch.base.process import state_of
 from spcomm.launch.remote.clocks import Clock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

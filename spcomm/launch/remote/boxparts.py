@@ -3,10 +3,10 @@
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 _LEAVE_S = 1.0  # to connect to the server once more
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -8,10 +8,10 @@ The first bytes are a greeting, since a login shell may print its own text befor
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 from spcomm.text import printable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -28,16 +28,17 @@ the server's certificate (SHA-256; without TLS nothing), and of the role of the 
 - A VERDICT is not signed, and never means ACCEPTED. A stranger on the way can end a handshake, or cut a wire.
 """
 
-import _socket
 import errno
 import hmac
 import os
 import select
+import socket
 import struct
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from spcomm._core import net
 from spcomm._core.errors import AuthenticationError, SpcommError, VersionError
@@ -45,7 +46,6 @@ from spcomm.launch.base.loop import Loop
 from spcomm.launch.base.loopback import LOOPBACK
 from spcomm.launch.base.usage import UsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -283,7 +283,7 @@ class Handshake:
 # ---- with a socket
 
 
-def prepare(listener: "_socket.socket") -> str:
+def prepare(listener: "socket.socket") -> str:
     """Set a listening socket up for encrypted connections. Return why that is impossible, or ""."""
     if listener.getsockname()[0] == LOOPBACK:
         return ""
@@ -298,7 +298,7 @@ def prepare(listener: "_socket.socket") -> str:
     return ""
 
 
-def require(command: str, listener: "_socket.socket") -> None:
+def require(command: str, listener: "socket.socket") -> None:
     """Raise `UsageError` if connections to a listening socket must be encrypted and cannot be."""
     why = prepare(listener)
     if why:
@@ -306,7 +306,7 @@ def require(command: str, listener: "_socket.socket") -> None:
         raise UsageError(f"{command}: connections across a network are encrypted, and {why}")
 
 
-def crosses_network(sock: "_socket.socket") -> bool:
+def crosses_network(sock: "socket.socket") -> bool:
     """Whether a connection leaves this machine, or looks so from this end."""
     return {sock.getsockname()[0], sock.getpeername()[0]} != {LOOPBACK}
 
@@ -316,7 +316,7 @@ class HandshakeExchange:
 
     def __init__(
         self,
-        sock: "_socket.socket",
+        sock: "socket.socket",
         server: bool,
         secret_of: "Callable[[tuple[int, int]], bytes | None]",
         *,
@@ -325,7 +325,7 @@ class HandshakeExchange:
     ) -> None:
         """`secret_of` and `options`: those of `Handshake`. `encrypted`: with TLS, even if it stays on this machine."""
         # Otherwise HELLO, sent right behind the end of TLS's own handshake, waits for an acknowledgement of that.
-        sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock = sock
         self._server = server
         self._new = lambda **more: Handshake(server, os.urandom(NONCE_BYTES), secret_of, **options, **more)
@@ -374,7 +374,7 @@ class HandshakeExchange:
             self.handshake.end(LATE)
 
     def _move(self, handshake: Handshake) -> None:
-        flags = getattr(_socket, "MSG_NOSIGNAL", 0)
+        flags = getattr(socket, "MSG_NOSIGNAL", 0)
         if not handshake.output:
             receive = self._sock.recv if self.session is None else partial(self.session.receive, self._sock)
             handshake.feed(receive(handshake.wants))
@@ -387,7 +387,7 @@ class HandshakeExchange:
     def _begin(self) -> None:
         """Begin the handshake, after TLS, if the connection has it. `BlockingIOError`: not yet."""
         if self._server and not self._has_tls:
-            self._has_tls = self._sock.recv(1, _socket.MSG_PEEK) == _TLS
+            self._has_tls = self._sock.recv(1, socket.MSG_PEEK) == _TLS
         if self._has_tls and not self._open_tls():
             return
         fingerprint = b"" if self.session is None else self.session.fingerprint
@@ -424,10 +424,10 @@ class Gate:
     def __init__(
         self,
         loop: Loop,
-        listener: "_socket.socket",
+        listener: "socket.socket",
         secrets: "dict[tuple[int, int], bytes]",
         admit: "Callable[[int, int, int, Session | None], None]",
-        welcome: "Callable[[_socket.socket, Session | None, bytes], None] | None" = None,
+        welcome: "Callable[[socket.socket, Session | None, bytes], None] | None" = None,
         full: "Callable[[], bool]" = lambda: False,
     ) -> None:
         self._loop = loop
@@ -437,7 +437,7 @@ class Gate:
         self._welcome = welcome
         self._full = full
         # By descriptor: the socket, its handshake, and the address it comes from; the oldest first.
-        self._guests: dict[int, tuple[_socket.socket, HandshakeExchange, str]] = {}
+        self._guests: dict[int, tuple[socket.socket, HandshakeExchange, str]] = {}
 
     def open(self) -> None:
         self._listener.setblocking(False)
@@ -453,7 +453,7 @@ class Gate:
             return
         if len(self._guests) >= _MOST_GUESTS:
             self._dismiss(self._least_welcome())
-        guest = _socket.socket(fileno=fd)
+        guest = socket.socket(fileno=fd)
         guest.setblocking(False)
         try:
             talk = HandshakeExchange(guest, True, self._secrets.get, full=self._full())
@@ -513,7 +513,7 @@ class Gate:
 
 def enter(
     address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = TIMEOUT_S
-) -> "tuple[_socket.socket, Session | None]":
+) -> "tuple[socket.socket, Session | None]":
     """Connect to a server and go through the handshake; waits for some seconds at most.
 
     Returns the socket, which the caller owns, and the session of TLS, or None if it is not encrypted. `OSError`: it
@@ -530,7 +530,7 @@ def enter(
 
 def meet(
     address: "tuple[str, int]", secret: bytes, job: int, box: int, connect_s: float = TIMEOUT_S
-) -> "tuple[_socket.socket, HandshakeExchange]":
+) -> "tuple[socket.socket, HandshakeExchange]":
     """Connect in the same way, and leave the outcome to the caller, which also owns the socket."""
     call = partial(_meet, address, lambda _box: secret, connect_s, job=job, box=box)
     sock, talk = call()
@@ -542,8 +542,8 @@ def meet(
 
 def _meet(
     address: "tuple[str, int]", secret_of: "Callable[..., bytes]", connect_s: float, **options: int
-) -> "tuple[_socket.socket, HandshakeExchange]":
-    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+) -> "tuple[socket.socket, HandshakeExchange]":
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         os.set_inheritable(sock.fileno(), False)
         sock.settimeout(connect_s)

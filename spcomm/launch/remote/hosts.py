@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import loopback
 from spcomm.launch.base.record import replace
@@ -21,7 +22,6 @@ from spcomm.launch.local.fork_client import ForkClient
 from spcomm.launch.remote import CLOCK
 from spcomm.launch.remote.box_proxy import RemoteBox, RemoteSegment
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -357,12 +357,12 @@ def listen(options: "Options", groups: "list[Group]") -> "str | None":
 
 def _reaching(host: str) -> str:
     """Return the address of this machine from which the route to a host starts."""
-    import _socket
+    import socket
 
     name = host.rpartition("@")[2]
     try:
-        found = _socket.getaddrinfo(name, 9, _socket.AF_INET, _socket.SOCK_DGRAM)
-        probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+        found = socket.getaddrinfo(name, 9, socket.AF_INET, socket.SOCK_DGRAM)
+        probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         probe.connect(found[0][4])  # sends nothing
         address = probe.getsockname()[0]
         probe.close()

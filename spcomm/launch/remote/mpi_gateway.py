@@ -8,13 +8,13 @@ about it. Frames between gateways go over MPI, which mpi4py loads; the
 gateway has its TCP connection to the server as any other.
 """
 
-import _signal
-import _socket
 import os
+import signal
+import socket
 import sys
 import time
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -32,11 +32,11 @@ def main() -> None:
     from spcomm.launch.base.process import FORWARDED, die_with
 
     die_with(
-        os.getppid(), _signal.SIGKILL
+        os.getppid(), signal.SIGKILL
     )  # a killed mpiexec leaves its processes; one may be asking for a box still
     name, boxes, command = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    _signal.pthread_sigmask(
-        _signal.SIG_SETMASK, FORWARDED
+    signal.pthread_sigmask(
+        signal.SIG_SETMASK, FORWARDED
     )  # a batch system may send them to each process of a job
     found = _ask(name, boxes)
     if found is None:  # more processes than boxes: their gateways complain
@@ -68,7 +68,7 @@ def _ask(name: str, boxes: int) -> "tuple[Wire, int, tuple] | None":
     deadline = time.monotonic() + _ASKING_S
     while time.monotonic() < deadline:
         for box in range(boxes):
-            sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 sock.connect(mpi_link.address(name, box))
             except OSError:
@@ -163,7 +163,7 @@ def run(
 
     code = 125
     try:
-        die_with(parent, _signal.SIGKILL)
+        die_with(parent, signal.SIGKILL)
         net.rename(label)
         remedy = mpi_link.remedy_for(command)
         world = World(box, max(places) + 1, command, lambda kind: wire.send(("starts", kind, remedy)))

@@ -10,13 +10,14 @@ the program that asks on this machine, forwards its messages, and ends as it end
 names of abstract sockets; both ends compare users. `mpi_gateway` is the other end.
 """
 
-import _socket
 import os
 import select
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from spcomm import mpi
 from spcomm._core import net
@@ -24,7 +25,6 @@ from spcomm._core.errors import ConnectionLostError
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import Wire
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -200,7 +200,7 @@ def stand_in(wire: Wire, segment: int, name: str, box: int, orders: tuple) -> No
 
     `orders`: the arguments of `mpi_gateway.run`.
     """
-    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(address(name, box))
     listener.listen(1)
     gateway = _accept(wire, listener, f"the gateway of box {box}")
@@ -245,7 +245,7 @@ def address(name: str, box: int) -> str:
     return f"\0spcomm-gateway-{name}-{box}"
 
 
-def _accept(wire: Wire, listener: "_socket.socket", who: str) -> Wire:
+def _accept(wire: Wire, listener: "socket.socket", who: str) -> Wire:
     poll = select.poll()
     poll.register(listener.fileno(), select.POLLIN)
     poll.register(wire.fileno(), select.POLLIN)
@@ -258,24 +258,24 @@ def _accept(wire: Wire, listener: "_socket.socket", who: str) -> Wire:
                 f"{who} has not been started by the command of --mpi within {_START_S:g} s"
             )
         fd, _address = listener._accept()  # type: ignore[attr-defined]
-        sock = _socket.socket(fileno=fd)
+        sock = socket.socket(fileno=fd)
         if user_of(sock) == os.getuid():
             listener.close()
             return Wire(sock)
         sock.close()
 
 
-def user_of(sock: "_socket.socket") -> int:
+def user_of(sock: "socket.socket") -> int:
     """Return the user of the process at the other end."""
-    credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS_BYTES)
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS_BYTES)
     return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 def _end_like(status: int) -> None:
     if status & 0x7F:
-        import _signal
+        import signal
 
-        _signal.signal(status & 0x7F, _signal.SIG_DFL) if status & 0x7F not in (9, 19) else None
+        signal.signal(status & 0x7F, signal.SIG_DFL) if status & 0x7F not in (9, 19) else None
         os.kill(os.getpid(), status & 0x7F)
     if status:
         os._exit(status >> 8)

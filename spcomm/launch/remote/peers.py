@@ -6,17 +6,17 @@ Both ends of a connection prove that they know the secret of the two boxes. If n
 relays the traffic of the two boxes for the whole run. A connection that breaks later is made anew, as often as needed.
 """
 
-import _socket
 import _thread
 import os
+import socket
 import time
+from typing import TYPE_CHECKING
 
 from spcomm._core import net
 from spcomm._core.errors import SpcommError
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.remote import handshake
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.remote.tls import Session
 
@@ -46,7 +46,7 @@ class Peers:
         self._listens = True
         listener = None
         try:
-            listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             os.set_inheritable(listener.fileno(), False)
             listener.bind((host, 0))
             listener.listen(_BACKLOG)
@@ -97,11 +97,11 @@ class Peers:
                 attempts += 1
 
     def _admit(self, _job: int, box: int, fd: int, session: "Session | None") -> None:
-        sock = _socket.socket(fileno=fd)
+        sock = socket.socket(fileno=fd)
         self._loop.add(fd, lambda: self._number(box, sock, session))
         self._loop.at(f"number {fd}", handshake.TIMEOUT_S, lambda: self._dismiss(sock))
 
-    def _number(self, box: int, sock: "_socket.socket", session: "Session | None") -> None:
+    def _number(self, box: int, sock: "socket.socket", session: "Session | None") -> None:
         try:
             data = sock.recv(_NUMBER_BYTES) if session is None else session.receive(sock, _NUMBER_BYTES)
         except BlockingIOError:
@@ -119,10 +119,10 @@ class Peers:
         except SpcommError:  # no such box
             pass
 
-    def _dismiss(self, sock: "_socket.socket") -> None:
+    def _dismiss(self, sock: "socket.socket") -> None:
         self._forget(sock)
         sock.close()
 
-    def _forget(self, sock: "_socket.socket") -> None:
+    def _forget(self, sock: "socket.socket") -> None:
         self._loop.remove(sock.fileno())
         self._loop.forget(f"number {sock.fileno()}")

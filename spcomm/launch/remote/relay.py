@@ -11,9 +11,9 @@ It knows nodes by index. Messages of its own, to the launcher: ("failed", senten
 ("answer", number of the question, answer of the box: see `box_proxy`)
 """
 
-import _signal
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -46,7 +46,7 @@ _SAID = 8  # lines
 
 def main() -> None:
     """Run the process from its top level."""
-    process.die_with(int(sys.argv[2]), _signal.SIGKILL)
+    process.die_with(int(sys.argv[2]), signal.SIGKILL)
     Relay(Wire.adopt(int(sys.argv[1]))).run()
 
 
@@ -99,7 +99,7 @@ class Relay:
         elif verb == "nodes":
             self._nodes(message[1], descriptors)
         elif verb == "abandon":
-            os.killpg(self._ssh.pid, _signal.SIGKILL)  # it leads its session, and is not reaped
+            os.killpg(self._ssh.pid, signal.SIGKILL)  # it leads its session, and is not reaped
             self._leave()
         elif verb == "call":  # of a cluster, whose nodes run already
             self._frames.send(["call", message[1]], message[2])
@@ -108,7 +108,7 @@ class Relay:
         else:
             self._asked = message[1] if verb == "ask" else self._asked
             self._tell(list(message))
-            if verb == "signal" and message[1] == _signal.SIGKILL:
+            if verb == "signal" and message[1] == signal.SIGKILL:
                 self._loop.at("patience", _PATIENCE_S, self._lose_patience)
 
     def _lose_patience(self) -> None:
@@ -381,4 +381,4 @@ class Relay:
 def _die_together() -> None:
     from spcomm._core import net
 
-    net.die_with_parent(_signal.SIGTERM)
+    net.die_with_parent(signal.SIGTERM)

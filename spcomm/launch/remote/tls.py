@@ -6,13 +6,13 @@ Each listening end makes its own certificate, which proves nothing by itself. Th
 certificate, has nothing to relay.
 """
 
-import _socket
 import functools
 import hashlib
+import socket
 import ssl
 import tempfile
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
@@ -101,7 +101,7 @@ class Session:
         """That of the server's certificate, as this end sees it."""
         return hashlib.sha256(self._certificate or self._tls.getpeercert(True) or b"").digest()
 
-    def begin(self, sock: "_socket.socket") -> None:
+    def begin(self, sock: "socket.socket") -> None:
         """Go on with TLS's own handshake, and return when it is over. `BlockingIOError`: the other end must send.
 
         Raises `TlsError` and `OSError`, too.
@@ -111,7 +111,7 @@ class Session:
         if self._tls.selected_alpn_protocol() != _PROTOCOL:
             raise StrangerError("the other end does not name spcomm")
 
-    def _shake_hands(self, sock: "_socket.socket") -> bool:
+    def _shake_hands(self, sock: "socket.socket") -> bool:
         try:
             self._tls.do_handshake()
             return True
@@ -122,13 +122,13 @@ class Session:
         finally:
             self._flush(sock)
 
-    def _flush(self, sock: "_socket.socket") -> None:
+    def _flush(self, sock: "socket.socket") -> None:
         """Write the first bytes, so few that a socket always has room for them."""
         data = self._going.read()
-        if data and sock.send(data, getattr(_socket, "MSG_NOSIGNAL", 0)) != len(data):
+        if data and sock.send(data, getattr(socket, "MSG_NOSIGNAL", 0)) != len(data):
             raise TlsError("the other end does not read")
 
-    def _pull(self, sock: "_socket.socket") -> None:
+    def _pull(self, sock: "socket.socket") -> None:
         data = sock.recv(_RECORD_BYTES)
         if not data:
             raise ConnectionResetError("the other end has closed the connection")
@@ -139,12 +139,12 @@ class Session:
             raise TlsError("the other end sends too much")
         self._coming.write(data)
 
-    def send(self, sock: "_socket.socket", data: bytes) -> None:
+    def send(self, sock: "socket.socket", data: bytes) -> None:
         """Send a few bytes. Raises like `begin`."""
         self._tls.write(data)
         self._flush(sock)
 
-    def receive(self, sock: "_socket.socket", most: int) -> bytes:
+    def receive(self, sock: "socket.socket", most: int) -> bytes:
         """Return at most so many bytes. Raises like `begin`."""
         while True:
             try:

@@ -5,9 +5,8 @@ Only type checkers import this module. The server that a run starts, or one that
 (`room.client.Server`), and the gateways keep it.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any

@@ -8,9 +8,10 @@ Messages in:  ("segments",) + segments of the boxes, in order  ("begin", box of 
 Messages out: ("begun",)  ("refused", text)  ("deadlock", rows, in vain)  ("lost", sentence, box)  ("over",)  ("ended",)
 """
 
-import _signal
 import os
+import signal
 import sys
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import process
 from spcomm.launch.base.loop import Loop
@@ -18,7 +19,6 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import MOST_DESCRIPTORS, Wire
 from spcomm.launch.local.fork_client import spawn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.remote.transport_processes import TransportProcess, TransportProcesses
@@ -69,7 +69,7 @@ class TransportForkClient:
 
     def abandon(self) -> None:
         """End it, and all that it has started; the thread that waits for it reaps it."""
-        process.tell(self.process, _signal.SIGKILL)  # our child and not reaped: the number is its own
+        process.tell(self.process, signal.SIGKILL)  # our child and not reaped: the number is its own
 
     def kill(self) -> None:
         """End it, and all that it has started."""
@@ -180,5 +180,5 @@ class _Server:
 
 def main() -> None:
     """Run the process from its top level."""
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # Ctrl-C is for the caller
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller
     _Server(Wire.adopt(int(sys.argv[1])), int(sys.argv[2])).serve()

@@ -3,11 +3,12 @@
 the C core moves frames, in a thread that takes the GIL only to encrypt and decrypt.
 """
 
-import _signal
 import _thread
 import errno
 import os
+import signal
 import time
+from typing import TYPE_CHECKING
 
 from spcomm import resource_limits
 from spcomm._core import net, segments
@@ -19,9 +20,8 @@ from spcomm.launch.base.wire import Wire
 from spcomm.launch.remote import handshake
 from spcomm.launch.remote.handshake import SECRET_BYTES
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
+    import socket
     from collections.abc import Callable
     from typing import Any
 
@@ -54,17 +54,17 @@ def become(label: str, work: "Callable[[], None]", wire: Wire, kept: "list[int]"
 def _settle(label: str, kept: "list[int]", launcher: int) -> None:
     """Close the launcher's descriptors except the necessary ones, above all its sockets, whose ends others wait for."""
     # SIGCONT: a stopped process that reports has to go on to notice the end of its parent.
-    net.die_with_parent(_signal.SIGKILL if launcher else _signal.SIGCONT)
+    net.die_with_parent(signal.SIGKILL if launcher else signal.SIGCONT)
     if launcher and os.getppid() != launcher:
         os._exit(0)
     os.setpgid(0, 0)  # Ctrl-C is for the launcher
-    _signal.set_wakeup_fd(-1)
-    for number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGTSTP):
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         # Ignored at first: signals that a terminal sent before this group existed are the launcher's, and dropped here.
-        _signal.signal(number, _signal.SIG_IGN)
-        _signal.signal(number, _signal.SIG_DFL)
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    _signal.pthread_sigmask(_signal.SIG_SETMASK, FORWARDED)
+        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, FORWARDED)
     before = 2
     for fd in sorted(kept):
         net.close_range(before + 1, fd - 1)
@@ -213,7 +213,7 @@ class Job:
 
 def serve(
     wire: Wire,
-    listener: "_socket.socket",
+    listener: "socket.socket",
     jobs: "dict[int, Job]",
     places: "dict[int, list[int]]",
     link_timeout: float,
@@ -303,6 +303,6 @@ def _until_over(
 def _end(killed: "Callable[[], None] | None") -> None:
     """End with the launcher, which has ended without closing this process."""
     if killed is not None:
-        _signal.alarm(_REPORT_S)  # ends the process
+        signal.alarm(_REPORT_S)  # ends the process
         killed()
     os._exit(0)

@@ -6,10 +6,11 @@ launcher: it reports there why it ends, and ends when the launcher does. A gatew
 run have ended and all their messages have been carried; the server, when all gateways have.
 """
 
-import _signal
-import _socket
 import os
 import select
+import signal
+import socket
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import loopback
 from spcomm.launch.base.process import signal_name
@@ -17,7 +18,6 @@ from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import Wire, opened
 from spcomm.launch.remote import handshake, transport_main
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
@@ -57,7 +57,7 @@ class TransportProcess:
         self.counted: dict = {}  # the counts of its links, once reported
         self._wire, theirs = Wire.pair()
         launcher = os.getpid()
-        mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+        mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
         try:
             self.pid = os.fork()
             if self.pid == 0:
@@ -72,7 +72,7 @@ class TransportProcess:
                     parent,
                 )
         finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             theirs.close()
 
     def fileno(self) -> int:
@@ -114,7 +114,7 @@ class TransportProcess:
 
     def kill(self) -> None:
         if not self.gone:
-            os.kill(self.pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
+            os.kill(self.pid, signal.SIGKILL)  # our child and not reaped: the number is its own
 
     def wait(self) -> None:
         """Wait until it has ended."""
@@ -180,7 +180,7 @@ class TransportProcesses:
         finally:
             listener.close()
 
-    def _start(self, listener: "_socket.socket") -> None:
+    def _start(self, listener: "socket.socket") -> None:
         self.address = listener.getsockname()
         places = {group.number: group.places for group in self._groups}
 
@@ -295,9 +295,9 @@ def _job(group: "Group") -> transport_main.Job:
     return transport_main.Job(number, transport_main.make_secrets(group.boxes))
 
 
-def _listen(address: str) -> "_socket.socket":
+def _listen(address: str) -> "socket.socket":
     """Listen at this address. Strangers may connect, and get no further than the handshake."""
-    listener = opened(_socket.socket, _socket.AF_INET, _socket.SOCK_STREAM)
+    listener = opened(socket.socket, socket.AF_INET, socket.SOCK_STREAM)
     os.set_inheritable(listener.fileno(), False)
     try:
         listener.bind((address, 0))

@@ -19,6 +19,7 @@ import hmac
 import os
 import time
 from collections import deque
+from typing import TYPE_CHECKING
 
 from spcomm._core.errors import SpcommError
 from spcomm.launch.base import nothing
@@ -33,9 +34,8 @@ from spcomm.launch.room.room_framing import RoomFrames
 from spcomm.launch.room.room_link import RoomLink, proof
 from spcomm.text import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
+    import socket
     from collections.abc import Callable
     from typing import Any
 
@@ -156,7 +156,7 @@ class Broker:
 
     # Connections
 
-    def welcome(self, sock: "_socket.socket", session: "Session | None", binding: bytes) -> None:
+    def welcome(self, sock: "socket.socket", session: "Session | None", binding: bytes) -> None:
         """Accept one more connection that has proved that it knows the code."""
         try:
             keep_alive(sock)

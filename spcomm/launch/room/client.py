@@ -5,6 +5,7 @@ A `Cluster` of a room has such a run, too: its calls follow each other in the sa
 """
 
 import os
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import nothing
 from spcomm.launch.base.loop import Loop
@@ -15,7 +16,6 @@ from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.remote.transport_main import Job
 from spcomm.launch.room import join_code, prompt
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The way into a room: connect, prove that the code is known, send the purpose. All its error sentences are here."""
 
-import _socket
 import select
+import socket
 import time
 
 from spcomm._core import net
@@ -115,20 +115,20 @@ def ask(frames: RoomFrames, message: list, place: "tuple[str, int]") -> list:
     raise ClosedError(f"the server at {spelt(place)} does not answer")
 
 
-def keep_alive(sock: "_socket.socket") -> None:
+def keep_alive(sock: "socket.socket") -> None:
     """Have the system notice when the other end disappears silently, as when a laptop is closed."""
-    sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
-    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for name, value in _ALIVE:
-        number = getattr(_socket, name, None)
+        number = getattr(socket, name, None)
         if number is not None:
-            sock.setsockopt(_socket.IPPROTO_TCP, number, value)
+            sock.setsockopt(socket.IPPROTO_TCP, number, value)
 
 
 def unreachable(place: "tuple[str, int]", error: Exception) -> str:
     """Return why there is no connection."""
     host, port = place
-    if isinstance(error, (_socket.gaierror, UnicodeError)):
+    if isinstance(error, (socket.gaierror, UnicodeError)):
         return f"no machine is known by the name {host}; try its address, which the machine that serves has printed"
     if isinstance(error, ConnectionRefusedError):
         return (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`spcomm doctor`: from this machine to a server, hop by hop, until one fails."""
 
-import _socket
 import os
+import socket
 import sys
 import time
 from argparse import SUPPRESS
@@ -61,7 +61,7 @@ def _go(where: _Place, asks: bool) -> int:
 
 def _name(where: _Place, _address: _Place, _asks: bool) -> "tuple[_Place, str]":
     try:
-        found = _socket.getaddrinfo(where[0], where[1], _socket.AF_INET, _socket.SOCK_STREAM)
+        found = socket.getaddrinfo(where[0], where[1], socket.AF_INET, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:  # the latter: no name at all
         raise _HopFailed(
             f"{where[0]} is not a name that this machine knows ({getattr(error, 'strerror', None) or error})",
@@ -76,7 +76,7 @@ def _name(where: _Place, _address: _Place, _asks: bool) -> "tuple[_Place, str]":
 def _port(_where: _Place, address: _Place, _asks: bool) -> "tuple[_Place, str]":
     from spcomm.launch.room.connect import CONNECT_S
 
-    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     begun = time.monotonic()
     try:
         sock.settimeout(CONNECT_S)

@@ -24,13 +24,13 @@ import tarfile
 from collections import deque
 from contextlib import suppress
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.remote.framing import one_line
 from spcomm.launch.room import folder
 from spcomm.text import counted, rounded_size
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

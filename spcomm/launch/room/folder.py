@@ -6,11 +6,11 @@ import os
 import shutil
 import tarfile
 import tempfile
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.usage import UsageError, from_here
 from spcomm.text import rounded_size
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO

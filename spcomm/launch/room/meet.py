@@ -7,11 +7,12 @@ and the other boxes. csrc/fork/spc_meet.h describes the messages between it and 
 the program holds that socket.
 """
 
-import _signal
-import _socket
 import os
+import signal
+import socket
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import nothing
 from spcomm.launch.base.usage import complain
@@ -20,7 +21,6 @@ from spcomm.launch.remote.box import withdraw
 from spcomm.launch.remote.framing import one_line
 from spcomm.launch.room import connect
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -51,7 +51,7 @@ def main(words: "list[str]") -> int:
         return 125
     from spcomm._core import net
 
-    sock = _socket.socket(fileno=int(words[0]))
+    sock = socket.socket(fileno=int(words[0]))
     os.set_inheritable(sock.fileno(), False)
     withdraw()
     net.rename("spcomm box")
@@ -70,7 +70,7 @@ class BoxProcess:
     """One box."""
 
     def __init__(
-        self, sock: "_socket.socket", local: int, total: int, group: int, infile: str, program: str
+        self, sock: "socket.socket", local: int, total: int, group: int, infile: str, program: str
     ) -> None:
         from spcomm.launch.base.loop import Loop
 
@@ -132,8 +132,8 @@ class BoxProcess:
             "sizes": {name: plan[name] for name in _SIZES},
         }
         self._link = ClientLink(self._loop, where, key, "meet", about)
-        for number in (_signal.SIGTERM, _signal.SIGQUIT):  # the server gets the end that they cause
-            _signal.signal(number, _signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGQUIT):  # the server gets the end that they cause
+            signal.signal(number, signal.SIG_IGN)
 
     def _places_of_infile(self) -> "tuple[tuple[str, int], str, list[int]]":
         """Return the server, its code, and the ranks of this box."""
@@ -400,7 +400,7 @@ def _step_s() -> float:
 
 
 def _serve_step(
-    wire: "Any", step: "Step", desk: "_socket.socket", listener: "_socket.socket", code: str
+    wire: "Any", step: "Step", desk: "socket.socket", listener: "socket.socket", code: str
 ) -> None:
     """Serve the boxes of a step, until the last one has left. The end of `wire` is that of the first."""
     from spcomm.launch.base.loop import Loop

@@ -4,9 +4,10 @@
 It decides which boxes may take part and which node gets which rank; `broker` has the connections.
 """
 
+from typing import TYPE_CHECKING
+
 from spcomm.text import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

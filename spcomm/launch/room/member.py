@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """`spcomm join`: this machine takes part in a room. It connects outwards only, and stays until Ctrl-C."""
 
-import _signal
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from argparse import SUPPRESS
+from typing import TYPE_CHECKING
 
 from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.launch.base import process
@@ -18,7 +19,6 @@ from spcomm.launch.cmdline.values import MOST_NODES
 from spcomm.launch.remote.framing import FrameError, one_line
 from spcomm.launch.room.prompt import TRIES, code, place, spelt
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -91,7 +91,7 @@ def _join(where: "tuple[str, int]", name: str, slots: int, words: str) -> int:
     said = {"name": name, "slots": slots or max(1, int(segments.cores()))}
     link = ClientLink(loop, where, key, "join", said, renews=True)
     signals, _ = process.signal_pipe(
-        (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGCHLD)
+        (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
     )  # before the user reads that Ctrl-C ends it
     adopt_orphans()
     member = Member(link, where, key)
@@ -183,7 +183,7 @@ class Member:
         _say(f"{about['from']} runs {about['program']} here")
 
     def signalled(self, numbers: bytes) -> None:
-        if any(number != _signal.SIGCHLD for number in numbers):
+        if any(number != signal.SIGCHLD for number in numbers):
             _say("left the room")
             self.code = 0
         self._reap()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The code that a user gives, and the notation for the place of a server."""
 
-import _signal
 import os
 import select
+import signal
 import sys
 
 from spcomm.launch.base.process import FORWARDED
@@ -76,12 +76,12 @@ def wait(command: str, fd: int, interrupt: int) -> None:
 def interrupted(command: str, interrupt: int) -> None:
     """A signal has come before anything was started. Raises `UsageError`, unless it was Ctrl-Z."""
     number = os.read(interrupt, 1)[0]
-    if number == _signal.SIGTSTP:
-        os.kill(os.getpid(), _signal.SIGSTOP)
+    if number == signal.SIGTSTP:
+        os.kill(os.getpid(), signal.SIGSTOP)
         return
     if number in FORWARDED:  # there is no node yet
         return
-    how = "interrupted by Ctrl-C" if number == _signal.SIGINT else f"told to end by signal {number}"
+    how = "interrupted by Ctrl-C" if number == signal.SIGINT else f"told to end by signal {number}"
     raise UsageError(f"{command}: {how}; nothing was started (exit code {128 + number})", 128 + number)
 
 

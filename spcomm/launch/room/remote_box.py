@@ -13,10 +13,11 @@ the nodes stay: their standard input is a socket, over which work comes and answ
 ==========  ==============================================================================================
 """
 
-import _socket
 import json
 import os
+import socket
 import tempfile
+from typing import TYPE_CHECKING
 
 from spcomm._core import net
 from spcomm.launch.base import report
@@ -28,7 +29,6 @@ from spcomm.launch.remote.framing import MOST, Outlet
 from spcomm.launch.room import connect, fetch, folder
 from spcomm.launch.room.room_link import ClientLink
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -145,7 +145,7 @@ class ClusterBox(RoomBox):
 
     def __init__(self, link: ClientLink, watch: int, about: dict) -> None:
         super().__init__(link, watch, about)
-        self._sockets: dict[int, _socket.socket] = {}  # the nodes', by descriptor
+        self._sockets: dict[int, socket.socket] = {}  # the nodes', by descriptor
 
     def _connect(self, _groups: list, _secrets: bytes) -> None:
         """A call has a gateway; the nodes start without one."""
@@ -190,7 +190,7 @@ class ClusterBox(RoomBox):
             self._fail(f"no call can begin there ({error or 'there is not enough memory'})")
         self._frames.send(["called"])
 
-    def _give_memory(self, sock: "_socket.socket") -> None:
+    def _give_memory(self, sock: "socket.socket") -> None:
         """Send the memory's descriptor to a node, which has read everything that was sent to it before."""
         segment, _ranks = self._memory
         message = encoded(("memory", segment.device, segment.inode))
@@ -216,7 +216,7 @@ class ClusterBox(RoomBox):
         self._frames.send(["uncalled"])
 
     def _input(self, index: int) -> int:
-        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         fd, answers = ours.fileno(), os.dup(ours.fileno())
         self._sockets[fd], self._inputs[index] = ours, Outlet(fd)
         self._pipes[answers] = index, 0
@@ -227,7 +227,7 @@ class ClusterBox(RoomBox):
         """The node reads its end; what it answers is still read here, through another descriptor."""
         sock = self._sockets.pop(outlet.fd)
         try:
-            sock.shutdown(_socket.SHUT_WR)
+            sock.shutdown(socket.SHUT_WR)
         except OSError:  # the node is gone
             pass
         sock.close()

@@ -5,12 +5,12 @@ out, repeated or reordered ends the connection."""
 import os
 import ssl
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from spcomm.launch.remote.framing import FrameError, Frames, take_frame
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
+    import socket
 
     from spcomm.launch.remote.tls import Session
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class RoomFrames(Frames):
     """One end."""
 
-    def __init__(self, sock: "_socket.socket", session: "Session | None", binding: bytes = b"") -> None:
+    def __init__(self, sock: "socket.socket", session: "Session | None", binding: bytes = b"") -> None:
         """Takes the socket. `session`: of TLS; None: the connection does not leave this machine.
 
         `binding`: bytes that both ends of this connection know, and that differ for every other connection.

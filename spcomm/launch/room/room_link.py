@@ -24,6 +24,7 @@ import hmac
 import os
 import time
 from collections import deque
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import nothing
 from spcomm.launch.base.loop import Loop
@@ -36,7 +37,6 @@ from spcomm.launch.room.connect import CONNECT_S, EntryError
 from spcomm.launch.room.prompt import spelt
 from spcomm.launch.room.room_framing import RoomFrames
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

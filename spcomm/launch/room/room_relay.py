@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The way from the launcher to a box on a member of a room: as `relay`, through the server in place of ssh."""
 
-import _signal
 import os
+import signal
 import sys
 
 from spcomm.launch.base import process
@@ -18,7 +18,7 @@ _ABANDONED_S = 1.0  # for the server to receive the end
 
 def main() -> None:
     """The top level of the process."""
-    process.die_with(int(sys.argv[2]), _signal.SIGKILL)
+    process.die_with(int(sys.argv[2]), signal.SIGKILL)
     Relay(Wire.adopt(int(sys.argv[1]))).run()
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """`spcomm serve`: a server for the runs of others, and with `--room` a room that machines join."""
 
-import _signal
-import _socket
 import os
+import signal
+import socket
 import sys
 import time
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from spcomm.argument_parser import ArgumentParser, whole
 from spcomm.launch.base import loopback, process
@@ -16,7 +17,6 @@ from spcomm.launch.room import join_code
 from spcomm.launch.room.prompt import PORT, place
 from spcomm.text import TIME_GRAMMAR, duration_s
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -27,7 +27,7 @@ _BACKLOG = 1024
 _CONNECTIONS = 1024  # of clients that know the code: members, runs, ways to boxes
 _DESCRIPTORS = 4096  # two for each of them, one for each box of a run, strangers
 _MEMBERS = 64
-_ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def parser() -> ArgumentParser:
@@ -91,7 +91,7 @@ def _seconds(text: str) -> float:
     return found
 
 
-def _listen(settings: Namespace) -> "_socket.socket":
+def _listen(settings: Namespace) -> "socket.socket":
     from spcomm.launch.remote import handshake
 
     host, port = settings.listen or (loopback.ANYWHERE if settings.room else loopback.LOOPBACK, PORT)
@@ -99,10 +99,10 @@ def _listen(settings: Namespace) -> "_socket.socket":
         if host != loopback.ANYWHERE:
             raise UsageError(f"spcomm serve: {not_reached}")
         _say(not_reached)
-    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     os.set_inheritable(listener.fileno(), False)
     try:
-        listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(_BACKLOG)
     except OSError as error:
@@ -118,7 +118,7 @@ def _listen(settings: Namespace) -> "_socket.socket":
     return listener
 
 
-def _serve(settings: Namespace, listener: "_socket.socket", code: str) -> int:
+def _serve(settings: Namespace, listener: "socket.socket", code: str) -> int:
     from spcomm.launch.base.loop import Loop
 
     most = min(_CONNECTIONS, _raise_limit() // 4)
@@ -140,7 +140,7 @@ def _serve(settings: Namespace, listener: "_socket.socket", code: str) -> int:
 
 def serve(
     loop: "Loop",
-    listener: "_socket.socket",
+    listener: "socket.socket",
     code: str,
     about: dict,
     say: "Callable[[str], object]",
@@ -197,7 +197,7 @@ def _announce(settings: Namespace, address: "tuple[str, int]", code: str, expire
 
 def _own_addresses() -> "list[str]":
     """Return the address from which this machine reaches others. Sends nothing."""
-    probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         probe.connect(("192.0.2.1", 9))  # an address for examples: only the route to it matters
         return [probe.getsockname()[0]]

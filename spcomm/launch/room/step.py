@@ -14,11 +14,11 @@ import socket
 import time
 import zlib
 from functools import partial
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.loopback import ANYWHERE, LOOPBACK
 from spcomm.launch.room.munge import Munge, MungeError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
 

@@ -10,10 +10,10 @@ of its own links.
 """
 
 from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
 from spcomm.text import aligned
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -8,13 +8,13 @@ hundreds of nodes, is followed by a pause that is longer still. `screen` has the
 """
 
 import time
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base.process import scheduled, signal_name
 from spcomm.launch.local.screen import Screen
 from spcomm.launch.remote.box_proxy import IN_CALL, activity
 from spcomm.text import counted, duration_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.cmdline.groups import Group

@@ -7,18 +7,18 @@ given it the trace and open pages have taken that. The token is handed over by t
 in no environment; a browser gets it in a file that only this user can read, and that is gone when it was used.
 """
 
-import _signal
-import _socket
 import os
 import select
+import signal
+import socket
 import time
+from typing import TYPE_CHECKING
 
 from spcomm.launch.base import loopback, wire
 from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.usage import UsageError, complain
 from spcomm.launch.supervise.watch import states_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from typing import Any
@@ -51,7 +51,7 @@ class WatchPage:
         self._is_gone = self._is_finished = False
         self._is_ready = True
         self._holds_up = b""  # a key of _HELD_UP
-        listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.bind((loopback.LOOPBACK, 0))
         if not_reached := loopback.trouble(listener.getsockname()):
             listener.close()
@@ -59,21 +59,21 @@ class WatchPage:
         listener.listen(64)
         token = os.urandom(32).hex()
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={token}"
-        ours, theirs = wire.opened(_socket.socketpair, _socket.AF_UNIX, _socket.SOCK_STREAM)
+        ours, theirs = wire.opened(socket.socketpair, socket.AF_UNIX, socket.SOCK_STREAM)
         for sock in (listener, ours, theirs):
             os.set_inheritable(sock.fileno(), False)
         here = {rank: segment.fd for rank in range(group.size) if (segment := group.segment(rank)).fd >= 0}
         places = list(group.places) or [0] * group.size
         about = {"program": program, "here": here, "places": places, "token": token, "url": self.url}
         fds = (listener.fileno(), theirs.fileno())
-        mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+        mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
         try:
             self._pid = os.fork()
             if self._pid == 0:
                 kept = [*fds, *here.values()]
                 transport_main.become(_NAME, lambda: _main(*fds, about), wire.Wire(theirs), kept, 0)
         finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
         listener.close()
         ours.setblocking(False)
@@ -139,14 +139,14 @@ class WatchPage:
                 complain(f"spcomm: --watch=browser {_HELD_UP[self._holds_up]}; Ctrl-C ends that")
 
     def _wait(self, poll: "select.poll") -> None:
-        os.kill(self._pid, _signal.SIGCONT)  # the end of the run waits for it, so it must not be stopped
+        os.kill(self._pid, signal.SIGCONT)  # the end of the run waits for it, so it must not be stopped
         poll.poll(100)
 
     def close(self) -> None:
         """End the process. If it had ended by itself before its time, say so."""
         is_early = self._is_gone and not self._is_finished
         if not self._is_gone:
-            self._wire.shutdown(_socket.SHUT_WR)
+            self._wire.shutdown(socket.SHUT_WR)
             poll = select.poll()
             poll.register(self._wire.fileno(), select.POLLIN)
             end_s = time.monotonic() + _CLOSING_S
@@ -154,7 +154,7 @@ class WatchPage:
                 poll.poll(100)
                 self._is_waiting()
         if not self._is_gone:
-            os.kill(self._pid, _signal.SIGKILL)  # our child and not reaped: the number is its own
+            os.kill(self._pid, signal.SIGKILL)  # our child and not reaped: the number is its own
         status = os.waitpid(self._pid, 0)[1]
         self._wire.close()
         if is_early:

@@ -18,9 +18,9 @@ import http
 import json
 import secrets
 from collections import deque
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
