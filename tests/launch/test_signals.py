@@ -129,28 +129,35 @@ def test_an_interrupt_of_one_node_is_one_of_all(launch, options, wait, end):
 
 
 @pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "sys.exit(130)"])
-def test_the_interrupt_comes_before_the_loss(launch, end):
+def test_the_interrupt_comes_before_the_loss(launch, tmp_path, end):
     """A launcher that has stopped learns late that a node has ended. Nobody who waits for it learns that earlier."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
     text = f"""
     import os, signal, spcomm, sys
     comm = spcomm.startup()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    print(comm.rank, os.getpid(), flush=True)
+    signal.sigwait([signal.SIGUSR1])
     if comm.rank == 0:
-        comm.barrier()
-        print(os.getpid(), flush=True)
-        signal.sigwait([signal.SIGUSR1])
         {end}
     try:
-        comm.barrier()
+        comm.recv(0, timeout=0)
+    except spcomm.SpcommError as error:
+        with open({os.fspath(pipe)!r}, "w") as found:
+            found.write(type(error).__name__)
+    try:
         comm.recv(0)
     except KeyboardInterrupt:
         print("saved")
     """
     process = launch.start("-n", 2, launch.script(text))
-    node = int(read_lines(process, 1)[0])
+    nodes = dict(map(int, line.split()) for line in read_lines(process, 2))
     process.send_signal(signal.SIGSTOP)
-    os.kill(node, signal.SIGUSR1)
-    assert leaks.wait_for_end(node, time.monotonic() + WATCHDOG_S)
+    os.kill(nodes[0], signal.SIGUSR1)
+    assert leaks.wait_for_end(nodes[0], time.monotonic() + WATCHDOG_S)
+    os.kill(nodes[1], signal.SIGUSR1)
+    assert pipe.read_text() == "WaitTimeoutError"
     process.send_signal(signal.SIGCONT)
     result = launch.finish(process)
     assert (result.code, result.lines) == (130, ["saved"]), result
