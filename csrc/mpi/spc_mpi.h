@@ -70,6 +70,14 @@ static inline MPI_Count spc_mpi_count(spc_mpi_counts_t counts, int64_t index) {
     return counts.is_wide ? ((const MPI_Count *)counts.at)[index] : ((const int *)counts.at)[index];
 }
 
+/* Copies a text, with its end, into the caller's memory; MPI_SUCCESS. */
+static inline int spc_mpi_give_text(const char *text, char *to, int *length) {
+    const size_t bytes = strlen(text);
+    memcpy(to, text, bytes + 1);
+    *length = (int)bytes;
+    return MPI_SUCCESS;
+}
+
 /* For an int that a caller gets: MPI_UNDEFINED if the value does not fit. */
 static inline int spc_mpi_narrow(MPI_Count value) {
     return value > INT_MAX || value < INT_MIN ? MPI_UNDEFINED : (int)value;
@@ -320,9 +328,6 @@ static inline int spc_mpi_next_persistent(spc_mpi_comm_t *comm) {
 /* MPI_ERR_RANK unless it is a peer or, where the caller allows it, MPI_PROC_NULL or MPI_ANY_SOURCE. `role`: "dest". */
 int spc_mpi_check_rank(const spc_mpi_comm_t *comm, const char *role, int rank, bool any_is_allowed);
 
-/* MPI_ERR_ROOT unless it is a rank of this communicator, which has one group. */
-int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
-
 /* Bytes between members, for this library's own use; ranks of the core, tags of INTERNAL from SPC_MPI_TAGS on. */
 #define SPC_MPI_TAGS 0x10000000
 /* The tags of collectives that return a request: this one, or this one + the number of a persistent collective. */
@@ -343,6 +348,7 @@ void spc_mpi_channels_free(spc_mpi_channel_t *channels);
 
 /* Room for `size` members, which the caller fills, before spc_mpi_group_publish finds this node's rank. */
 spc_mpi_group_t *spc_mpi_group_create(int size);
+spc_mpi_group_t *spc_mpi_group_copy(const spc_mpi_group_t *from); /* NULL: no memory */
 int spc_mpi_group_publish(spc_mpi_group_t *group, MPI_Group *handle);
 int spc_mpi_get_group(MPI_Group handle, const spc_mpi_group_t **group);
 /* MPI_IDENT, MPI_SIMILAR or MPI_UNEQUAL. */

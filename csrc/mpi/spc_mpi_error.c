@@ -274,9 +274,7 @@ int spc_mpi_error_string(int errorcode, char *string, int *resultlen) {
     pthread_mutex_lock(&lock);
     describe(errorcode, text, sizeof(text));
     pthread_mutex_unlock(&lock);
-    memcpy(string, text, strlen(text) + 1);
-    *resultlen = (int)strlen(text);
-    return MPI_SUCCESS;
+    return spc_mpi_give_text(text, string, resultlen);
 }
 
 /* ---- classes and codes of the program ---- */

@@ -453,20 +453,14 @@ int spc_mpi_get_version(int *version, int *subversion) {
     return MPI_SUCCESS;
 }
 
-static int give_text(const char *text, char *to, int *length) {
-    memcpy(to, text, strlen(text) + 1);
-    *length = (int)strlen(text);
-    return MPI_SUCCESS;
-}
-
 int spc_mpi_get_library_version(char *version, int *resultlen) {
-    return give_text("spcomm", version, resultlen);
+    return spc_mpi_give_text("spcomm", version, resultlen);
 }
 
 int spc_mpi_get_processor_name(char *name, int *resultlen) {
     char host[MPI_MAX_PROCESSOR_NAME] = "";
     (void)gethostname(host, sizeof(host) - 1);
-    return give_text(host, name, resultlen);
+    return spc_mpi_give_text(host, name, resultlen);
 }
 
 /* -1, -1: not the standard's ABI. */

@@ -16,12 +16,15 @@ static int check_count(const spc_mpi_comm_t *comm, const char *role, MPI_Count c
                                      (long long)count);
 }
 
-int spc_mpi_check_any_root(const spc_mpi_comm_t *comm, int root) {
-    if (comm->remote == NULL) {
-        return spc_mpi_check_root(comm, root);
-    }
-    if (root == MPI_ROOT || root == MPI_PROC_NULL || (root >= 0 && root < comm->remote->size)) {
+int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root) {
+    const bool is_rank = root >= 0 && root < spc_mpi_peers(comm);
+    if (is_rank || (comm->remote != NULL && (root == MPI_ROOT || root == MPI_PROC_NULL))) {
         return MPI_SUCCESS;
+    }
+    if (comm->remote == NULL) {
+        return spc_mpi_fail(comm, MPI_ERR_ROOT,
+                            "root=%d: there is no rank %d; this communicator has %d (0 to %d)", root, root,
+                            comm->size, comm->size - 1);
     }
     return spc_mpi_fail(
         comm, MPI_ERR_ROOT,
@@ -112,7 +115,7 @@ int spc_mpi_prepare_bcast(spc_mpi_collective_t *call, void *buffer, MPI_Count co
                           int root, MPI_Comm comm) {
     const spc_mpi_given_t given = {.buffer = buffer, .count = count, .type = datatype};
     SPC_MPI_TRY(begin(call, SPC_MPI_BCAST, root, comm));
-    SPC_MPI_TRY(spc_mpi_check_any_root(call->comm, root));
+    SPC_MPI_TRY(spc_mpi_check_root(call->comm, root));
     if (call->comm->remote != NULL && root == MPI_PROC_NULL) {
         return MPI_SUCCESS;
     }
@@ -124,7 +127,7 @@ int spc_mpi_prepare_bcast(spc_mpi_collective_t *call, void *buffer, MPI_Count co
 int spc_mpi_prepare_gather(spc_mpi_collective_t *call, const spc_mpi_given_t *send,
                            const spc_mpi_given_t *recv, int root, MPI_Comm comm) {
     SPC_MPI_TRY(begin(call, SPC_MPI_GATHER, root, comm));
-    SPC_MPI_TRY(spc_mpi_check_any_root(call->comm, root));
+    SPC_MPI_TRY(spc_mpi_check_root(call->comm, root));
     const bool is_root = spc_mpi_is_root(call), is_inter = call->comm->remote != NULL;
     const bool gives = is_inter ? root >= 0 : true;
     call->is_in_place = gives && send->buffer == MPI_IN_PLACE;
@@ -149,7 +152,7 @@ int spc_mpi_prepare_allgather(spc_mpi_collective_t *call, const spc_mpi_given_t 
 int spc_mpi_prepare_scatter(spc_mpi_collective_t *call, const spc_mpi_given_t *send,
                             const spc_mpi_given_t *recv, int root, MPI_Comm comm) {
     SPC_MPI_TRY(begin(call, SPC_MPI_SCATTER, root, comm));
-    SPC_MPI_TRY(spc_mpi_check_any_root(call->comm, root));
+    SPC_MPI_TRY(spc_mpi_check_root(call->comm, root));
     const bool is_root = spc_mpi_is_root(call), is_inter = call->comm->remote != NULL;
     const bool gets = is_inter ? root >= 0 : true;
     call->is_in_place = gets && recv->buffer == MPI_IN_PLACE;
@@ -408,7 +411,8 @@ int spc_mpi_collective_run(const spc_mpi_collective_t *call) {
     return call->kind >= SPC_MPI_REDUCE ? spc_mpi_reduction_run(call) : move_data(call);
 }
 
-int spc_mpi_collective_once(spc_mpi_collective_t *call) {
+int spc_mpi_collective_once(spc_mpi_collective_t *call, int prepared) {
+    SPC_MPI_TRY(prepared);
     const int code = spc_mpi_collective_run(call);
     spc_mpi_collective_end(call);
     return code;
@@ -466,83 +470,82 @@ int spc_mpi_barrier(MPI_Comm comm) {
 
 int spc_mpi_bcast(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_bcast(&call, buffer, count, datatype, root, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(&call, spc_mpi_prepare_bcast(&call, buffer, count, datatype, root, comm));
 }
 
 int spc_mpi_gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                    MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                       SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                      SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
 }
 
 int spc_mpi_gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                     spc_mpi_counts_t recvcounts, spc_mpi_counts_t displs, MPI_Datatype recvtype, int root,
                     MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                       SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), root, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                      SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), root, comm));
 }
 
 int spc_mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                       MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                          SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
 }
 
 int spc_mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                        spc_mpi_counts_t recvcounts, spc_mpi_counts_t displs, MPI_Datatype recvtype,
                        MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                          SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                         SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), comm));
 }
 
 int spc_mpi_scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                     MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_scatter(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                       SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
 }
 
 int spc_mpi_scatterv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t displs,
                      MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
                      int root, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_LISTED(sendbuf, sendcounts, displs, sendtype),
-                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_scatter(&call, SPC_MPI_LISTED(sendbuf, sendcounts, displs, sendtype),
+                                       SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
 }
 
 int spc_mpi_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                      MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_alltoall(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
 }
 
 int spc_mpi_alltoallv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
                       MPI_Datatype sendtype, void *recvbuf, spc_mpi_counts_t recvcounts,
                       spc_mpi_counts_t rdispls, MPI_Datatype recvtype, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_LISTED(sendbuf, sendcounts, sdispls, sendtype),
-                                         SPC_MPI_LISTED(recvbuf, recvcounts, rdispls, recvtype), comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_alltoall(&call, SPC_MPI_LISTED(sendbuf, sendcounts, sdispls, sendtype),
+                                        SPC_MPI_LISTED(recvbuf, recvcounts, rdispls, recvtype), comm));
 }
 
 int spc_mpi_alltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
                       const MPI_Datatype sendtypes[], void *recvbuf, spc_mpi_counts_t recvcounts,
                       spc_mpi_counts_t rdispls, const MPI_Datatype recvtypes[], MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_TYPED(sendbuf, sendcounts, sdispls, sendtypes),
-                                         SPC_MPI_TYPED(recvbuf, recvcounts, rdispls, recvtypes), comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(
+        &call, spc_mpi_prepare_alltoall(&call, SPC_MPI_TYPED(sendbuf, sendcounts, sdispls, sendtypes),
+                                        SPC_MPI_TYPED(recvbuf, recvcounts, rdispls, recvtypes), comm));
 }

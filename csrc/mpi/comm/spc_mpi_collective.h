@@ -115,15 +115,15 @@ int spc_mpi_prepare_reduction(spc_mpi_collective_t *call, spc_mpi_collective_kin
 
 /* Checks a root, which between two groups may be MPI_ROOT or MPI_PROC_NULL; and MPI_IN_PLACE, which calls within one
  * group may have. */
-int spc_mpi_check_any_root(const spc_mpi_comm_t *comm, int root);
+int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root);
 int spc_mpi_check_in_place(const spc_mpi_collective_t *call, bool is_allowed);
 
 /* ---- carrying out: now, or by spc_mpi_later.c ---- */
 
 int spc_mpi_collective_run(const spc_mpi_collective_t *call);
 
-/* Runs and ends it. */
-int spc_mpi_collective_once(spc_mpi_collective_t *call);
+/* Runs and ends it. `prepared`: the result of preparing it; after an error nothing is left to run. */
+int spc_mpi_collective_once(spc_mpi_collective_t *call, int prepared);
 
 void spc_mpi_collective_end(spc_mpi_collective_t *call);
 

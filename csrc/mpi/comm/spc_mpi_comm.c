@@ -136,15 +136,6 @@ int spc_mpi_check_rank(const spc_mpi_comm_t *comm, const char *role, int rank, b
                         role, rank, rank, peers, peers - 1);
 }
 
-int spc_mpi_check_root(const spc_mpi_comm_t *comm, int root) {
-    if (root >= 0 && root < comm->size) {
-        return MPI_SUCCESS;
-    }
-    return spc_mpi_fail(comm, MPI_ERR_ROOT,
-                        "root=%d: there is no rank %d; this communicator has %d (0 to %d)", root, root,
-                        comm->size, comm->size - 1);
-}
-
 /* ---- queries ---- */
 
 int spc_mpi_comm_rank(MPI_Comm comm, int *rank) {
@@ -168,19 +159,10 @@ int spc_mpi_comm_test_inter(MPI_Comm comm, int *flag) {
     return MPI_SUCCESS;
 }
 
-static spc_mpi_group_t *copy_group(const spc_mpi_group_t *from) {
-    spc_mpi_group_t *made = spc_mpi_group_create(from->size);
-    if (made != NULL) {
-        made->rank = from->rank;
-        memcpy(made->members, from->members, sizeof(int) * (size_t)from->size);
-    }
-    return made;
-}
-
 int spc_mpi_comm_group(MPI_Comm comm, MPI_Group *group) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    return spc_mpi_group_publish(copy_group(found->group), group);
+    return spc_mpi_group_publish(spc_mpi_group_copy(found->group), group);
 }
 
 static int check_remote(const spc_mpi_comm_t *comm) {
@@ -192,7 +174,7 @@ int spc_mpi_comm_remote_group(MPI_Comm comm, MPI_Group *group) {
     spc_mpi_comm_t *found;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     SPC_MPI_TRY(check_remote(found));
-    return spc_mpi_group_publish(copy_group(found->remote), group);
+    return spc_mpi_group_publish(spc_mpi_group_copy(found->remote), group);
 }
 
 int spc_mpi_comm_remote_size(MPI_Comm comm, int *size) {
@@ -241,9 +223,7 @@ int spc_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen) {
         SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
         name = found->name;
     }
-    memcpy(comm_name, name, strlen(name) + 1);
-    *resultlen = (int)strlen(name);
-    return MPI_SUCCESS;
+    return spc_mpi_give_text(name, comm_name, resultlen);
 }
 
 /* ---- making ---- */
@@ -472,8 +452,8 @@ static spc_mpi_comm_t *create_like(const spc_mpi_comm_t *comm) {
     }
     made->rank = comm->rank;
     made->size = comm->size;
-    made->group = copy_group(comm->group);
-    made->remote = comm->remote != NULL ? copy_group(comm->remote) : NULL;
+    made->group = spc_mpi_group_copy(comm->group);
+    made->remote = comm->remote != NULL ? spc_mpi_group_copy(comm->remote) : NULL;
     made->local_first = comm->local_first;
     made->remote_first = comm->remote_first;
     made->errhandler = comm->errhandler;
@@ -539,25 +519,17 @@ static void release(spc_mpi_request_t *request) {
     spc_duplicate_end(kept->local);
 }
 
-static spc_mpi_request_t *create_request(spc_mpi_comm_t *comm) {
-    spc_mpi_request_t *request = spc_mpi_request_create(comm, NULL);
-    kept_t *kept = calloc(1, sizeof(*kept));
+static int create_request(spc_mpi_comm_t *comm, spc_mpi_request_t **request) {
+    SPC_MPI_TRY(spc_mpi_request_create(comm, NULL, sizeof(kept_t), request));
     spc_mpi_comm_t *made = create_like(comm);
-    if (request == NULL || kept == NULL || made == NULL) {
-        free(kept);
-        if (made != NULL) {
-            spc_mpi_comm_discard(made);
-        }
-        if (request != NULL) {
-            spc_mpi_request_destroy(request);
-        }
-        return NULL;
+    if (made == NULL) {
+        spc_mpi_request_destroy(*request);
+        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a communicator");
     }
-    kept->made = made;
-    request->arguments = kept;
-    request->release = release;
-    request->finish = finish;
-    return request;
+    ((kept_t *)(*request)->arguments)->made = made;
+    (*request)->release = release;
+    (*request)->finish = finish;
+    return MPI_SUCCESS;
 }
 
 /* Between two groups the members of both begin the first one, and those of each group the second one. */
@@ -577,13 +549,11 @@ static int begin(const spc_mpi_comm_t *comm, spc_mpi_request_t *request) {
 
 int spc_mpi_comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request) {
     spc_mpi_comm_t *found;
+    spc_mpi_request_t *made;
     *newcomm = MPI_COMM_NULL;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
-    spc_mpi_request_t *made = create_request(found);
-    if (made == NULL) {
-        return spc_mpi_fail(found, MPI_ERR_NO_MEM, "there is no memory for a communicator");
-    }
+    SPC_MPI_TRY(create_request(found, &made));
     kept_t *kept = made->arguments;
     kept->copied = copy_extras(found, info, kept->made);
     const int code = begin(found, made);

@@ -15,6 +15,15 @@ spc_mpi_group_t *spc_mpi_group_create(int size) {
     return group;
 }
 
+spc_mpi_group_t *spc_mpi_group_copy(const spc_mpi_group_t *from) {
+    spc_mpi_group_t *made = spc_mpi_group_create(from->size);
+    if (made != NULL) {
+        made->rank = from->rank;
+        memcpy(made->members, from->members, sizeof(int) * (size_t)from->size);
+    }
+    return made;
+}
+
 int spc_mpi_group_publish(spc_mpi_group_t *group, MPI_Group *handle) {
     const int me = (int)spc_mpi.node->rank;
     *handle = MPI_GROUP_EMPTY;

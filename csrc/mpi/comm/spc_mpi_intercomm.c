@@ -298,10 +298,7 @@ static int give(const spc_mpi_comm_t *comm, int peer, spc_mpi_part_t part) {
     const int32_t to = spc_mpi_to_core(comm, peer);
     spc_mpi_payload_t payload;
     SPC_MPI_TRY(spc_mpi_payload_begin(comm, part.at, part.count, part.type, &payload));
-    const int status =
-        spc_comm_send_ahead(comm->core, &to, 1, SPC_CONTEXT_INTERNAL, TAG, &payload.core, SPC_NO_DEADLINE);
-    spc_mpi_payload_end(&payload);
-    return spc_mpi_check(comm, status);
+    return spc_mpi_payload_send(comm, &to, 1, TAG, &payload);
 }
 
 static int get(const spc_mpi_comm_t *comm, int peer, spc_mpi_part_t part) {

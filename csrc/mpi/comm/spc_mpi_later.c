@@ -15,10 +15,6 @@
 #include "mpi/comm/spc_mpi_collective.h"
 #include "mpi/message/spc_mpi_request.h"
 
-static int no_memory(const spc_mpi_comm_t *comm) {
-    return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
-}
-
 /* ---- the call and its parts ---- */
 
 /* Each message of a call begins with it. */
@@ -38,14 +34,13 @@ typedef struct part {
     uint8_t format; /* of elements of another type; 0: they are as expected */
 } part_t;
 
-/* The call, with copies of its lists behind it; it holds references to types and operator. */
+/* The call, which holds references to types and operator. Behind the parts lie copies of its lists. */
 typedef struct kept {
     spc_mpi_collective_t call;
-    part_t *parts;          /* by peer */
     spc_mpi_items_t *items; /* of a reduction: what the peers give, and behind it what this node gives */
     bool is_finished;
-    int code; /* with which it was */
-    MPI_Count numbers[];
+    int code;       /* with which it was */
+    part_t parts[]; /* by peer */
 } kept_t;
 
 static bool is_reduction(const spc_mpi_collective_t *call) {
@@ -96,10 +91,7 @@ static int send_to(const spc_mpi_collective_t *call, const int32_t *to, uint32_t
     SPC_MPI_TRY(spc_mpi_payload_begin(comm, part.at, part.count, part.type, &payload));
     payload.core.meta = &header;
     payload.core.meta_bytes = sizeof(header);
-    const int status = spc_comm_send_ahead(comm->core, to, count, SPC_CONTEXT_INTERNAL, call->tag,
-                                           &payload.core, SPC_NO_DEADLINE);
-    spc_mpi_payload_end(&payload);
-    return spc_mpi_check(comm, status);
+    return spc_mpi_payload_send(comm, to, count, call->tag, &payload);
 }
 
 /* To each its own part. In place, an alltoall gives what lies where it gets. */
@@ -170,7 +162,8 @@ static int create_items(kept_t *kept) {
     const int peers = spc_mpi_peers(call->comm);
     kept->items = calloc((size_t)peers + 1, sizeof(*kept->items));
     if (kept->items == NULL) {
-        return no_memory(call->comm);
+        return spc_mpi_fail(call->comm, MPI_ERR_NO_MEM, "there is no memory for the values of %d ranks",
+                            peers);
     }
     for (int peer = 0; peer < peers; peer++) {
         if (gets_from(call, peer)) {
@@ -322,36 +315,29 @@ static void release_kept(spc_mpi_request_t *request) {
     spc_mpi_op_release(kept->call.op);
     spc_mpi_collective_end(&kept->call);
     free_items(kept);
-    free(kept->parts);
 }
 
 /* Makes the call's request, which takes over the call. */
 static int keep(spc_mpi_collective_t *call, spc_mpi_request_t **request) {
-    const int count = entries(call);
-    spc_mpi_request_t *made = spc_mpi_request_create(call->comm, NULL);
-    kept_t *kept = calloc(1, sizeof(*kept) + 4 * (size_t)count * sizeof(MPI_Count));
-    part_t *parts = calloc((size_t)spc_mpi_peers(call->comm), sizeof(*parts));
-    if (made == NULL || kept == NULL || parts == NULL) {
-        free(kept);
-        free(parts);
-        if (made != NULL) {
-            spc_mpi_request_destroy(made);
-        }
-        const int code = no_memory(call->comm);
+    const int count = entries(call), peers = spc_mpi_peers(call->comm);
+    const size_t lists = 4 * (size_t)count * sizeof(MPI_Count);
+    spc_mpi_request_t *made;
+    const int code = spc_mpi_request_create(call->comm, NULL,
+                                            sizeof(kept_t) + (size_t)peers * sizeof(part_t) + lists, &made);
+    if (code != MPI_SUCCESS) {
         spc_mpi_collective_end(call);
         return code;
     }
+    kept_t *kept = made->arguments;
     kept->call = *call;
     kept->call.tag = SPC_MPI_TAGS_LATER;
-    kept->parts = parts;
-    MPI_Count *end = copy_counts(&kept->call.send.counts, count, kept->numbers);
+    MPI_Count *end = copy_counts(&kept->call.send.counts, count, (MPI_Count *)&kept->parts[peers]);
     end = copy_counts(&kept->call.send.displacements, count, end);
     end = copy_counts(&kept->call.recv.counts, count, end);
     (void)copy_counts(&kept->call.recv.displacements, count, end);
     use_types(call, &call->send, spc_mpi_type_retain);
     use_types(call, &call->recv, spc_mpi_type_retain);
     spc_mpi_op_retain(call->op);
-    made->arguments = kept;
     made->release = release_kept;
     made->start = start;
     made->finish = finish;
@@ -359,8 +345,11 @@ static int keep(spc_mpi_collective_t *call, spc_mpi_request_t **request) {
     return MPI_SUCCESS;
 }
 
-static int keep_for_start(spc_mpi_collective_t *call, MPI_Request *handle) {
+/* `prepared`: the result of preparing the call. */
+static int keep_for_start(spc_mpi_collective_t *call, int prepared, MPI_Request *handle) {
     spc_mpi_request_t *made;
+    *handle = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(prepared);
     SPC_MPI_TRY(keep(call, &made));
     ((kept_t *)made->arguments)->call.tag =
         SPC_MPI_TAGS_LATER + 1 + spc_mpi_next_persistent(made->comm) % SPC_MPI_TAGS_LATER_MAX;
@@ -370,8 +359,10 @@ static int keep_for_start(spc_mpi_collective_t *call, MPI_Request *handle) {
     return MPI_SUCCESS;
 }
 
-static int begin(spc_mpi_collective_t *call, MPI_Request *handle) {
+static int begin(spc_mpi_collective_t *call, int prepared, MPI_Request *handle) {
     spc_mpi_request_t *made;
+    *handle = MPI_REQUEST_NULL;
+    SPC_MPI_TRY(prepared);
     SPC_MPI_TRY(keep(call, &made));
     const int code = start(made);
     if (code != MPI_SUCCESS) {
@@ -386,95 +377,91 @@ static int begin(spc_mpi_collective_t *call, MPI_Request *handle) {
 
 int spc_mpi_ibarrier(MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_barrier(&call, comm));
-    return begin(&call, request);
+    return begin(&call, spc_mpi_prepare_barrier(&call, comm), request);
 }
 
 int spc_mpi_ibcast(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
                    MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_bcast(&call, buffer, count, datatype, root, comm));
-    return begin(&call, request);
+    return begin(&call, spc_mpi_prepare_bcast(&call, buffer, count, datatype, root, comm), request);
 }
 
 int spc_mpi_igather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                     MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
                     MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                       SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm),
+                 request);
 }
 
 int spc_mpi_igatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                      spc_mpi_counts_t recvcounts, spc_mpi_counts_t displs, MPI_Datatype recvtype, int root,
                      MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                       SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), root, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                        SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), root, comm),
+                 request);
 }
 
 int spc_mpi_iscatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                      MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
                      MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_scatter(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm),
+                 request);
 }
 
 int spc_mpi_iscatterv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t displs,
                       MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
                       int root, MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_LISTED(sendbuf, sendcounts, displs, sendtype),
-                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_scatter(&call, SPC_MPI_LISTED(sendbuf, sendcounts, displs, sendtype),
+                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm),
+                 request);
 }
 
 int spc_mpi_iallgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                        MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                          SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                           SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm),
+                 request);
 }
 
 int spc_mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                         spc_mpi_counts_t recvcounts, spc_mpi_counts_t displs, MPI_Datatype recvtype,
                         MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                          SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                           SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), comm),
+                 request);
 }
 
 int spc_mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
                       MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_alltoall(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                          SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm),
+                 request);
 }
 
 int spc_mpi_ialltoallv(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
                        MPI_Datatype sendtype, void *recvbuf, spc_mpi_counts_t recvcounts,
                        spc_mpi_counts_t rdispls, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_LISTED(sendbuf, sendcounts, sdispls, sendtype),
-                                         SPC_MPI_LISTED(recvbuf, recvcounts, rdispls, recvtype), comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_alltoall(&call, SPC_MPI_LISTED(sendbuf, sendcounts, sdispls, sendtype),
+                                          SPC_MPI_LISTED(recvbuf, recvcounts, rdispls, recvtype), comm),
+                 request);
 }
 
 int spc_mpi_ialltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
@@ -482,64 +469,64 @@ int spc_mpi_ialltoallw(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi
                        spc_mpi_counts_t rdispls, const MPI_Datatype recvtypes[], MPI_Comm comm,
                        MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_TYPED(sendbuf, sendcounts, sdispls, sendtypes),
-                                         SPC_MPI_TYPED(recvbuf, recvcounts, rdispls, recvtypes), comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_alltoall(&call, SPC_MPI_TYPED(sendbuf, sendcounts, sdispls, sendtypes),
+                                          SPC_MPI_TYPED(recvbuf, recvcounts, rdispls, recvtypes), comm),
+                 request);
 }
 
 int spc_mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                     int root, MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE, sendbuf, recvbuf, count, NULL, datatype, op,
-                                          root, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE, sendbuf, recvbuf, count, NULL, datatype, op,
+                                           root, comm),
+                 request);
 }
 
 int spc_mpi_iallreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                        MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_ALLREDUCE, sendbuf, recvbuf, count, NULL, datatype,
-                                          op, 0, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_reduction(&call, SPC_MPI_ALLREDUCE, sendbuf, recvbuf, count, NULL, datatype,
+                                           op, 0, comm),
+                 request);
 }
 
 int spc_mpi_ireduce_scatter(const void *sendbuf, void *recvbuf, spc_mpi_counts_t recvcounts,
                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, 0, &recvcounts,
-                                          datatype, op, 0, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, 0, &recvcounts,
+                                           datatype, op, 0, comm),
+                 request);
 }
 
 int spc_mpi_ireduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recvcount,
                                   MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, NULL,
-                                          datatype, op, 0, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, NULL,
+                                           datatype, op, 0, comm),
+                 request);
 }
 
 int spc_mpi_iscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                   MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(
-        spc_mpi_prepare_reduction(&call, SPC_MPI_SCAN, sendbuf, recvbuf, count, NULL, datatype, op, 0, comm));
-    return begin(&call, request);
+    return begin(
+        &call,
+        spc_mpi_prepare_reduction(&call, SPC_MPI_SCAN, sendbuf, recvbuf, count, NULL, datatype, op, 0, comm),
+        request);
 }
 
 int spc_mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                     MPI_Comm comm, MPI_Request *request) {
     spc_mpi_collective_t call;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_EXSCAN, sendbuf, recvbuf, count, NULL, datatype, op,
-                                          0, comm));
-    return begin(&call, request);
+    return begin(&call,
+                 spc_mpi_prepare_reduction(&call, SPC_MPI_EXSCAN, sendbuf, recvbuf, count, NULL, datatype, op,
+                                           0, comm),
+                 request);
 }
 
 /* ---- MPI functions: persistent ---- */
@@ -547,18 +534,14 @@ int spc_mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Dat
 int spc_mpi_barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_barrier(&call, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call, spc_mpi_prepare_barrier(&call, comm), request);
 }
 
 int spc_mpi_bcast_init(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
                        MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_bcast(&call, buffer, count, datatype, root, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call, spc_mpi_prepare_bcast(&call, buffer, count, datatype, root, comm), request);
 }
 
 int spc_mpi_gather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -566,10 +549,10 @@ int spc_mpi_gather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype s
                         MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                       SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                                 SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm),
+                          request);
 }
 
 int spc_mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -577,10 +560,11 @@ int spc_mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype 
                          int root, MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                       SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), root, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_gather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                                 SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), root,
+                                                 comm),
+                          request);
 }
 
 int spc_mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -588,10 +572,10 @@ int spc_mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype 
                          MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_scatter(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                                  SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm),
+                          request);
 }
 
 int spc_mpi_scatterv_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t displs,
@@ -599,10 +583,11 @@ int spc_mpi_scatterv_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_
                           int root, MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_scatter(&call, SPC_MPI_LISTED(sendbuf, sendcounts, displs, sendtype),
-                                        SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_scatter(&call,
+                                                  SPC_MPI_LISTED(sendbuf, sendcounts, displs, sendtype),
+                                                  SPC_MPI_EVEN(recvbuf, recvcount, recvtype), root, comm),
+                          request);
 }
 
 int spc_mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -610,10 +595,10 @@ int spc_mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatyp
                            MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                          SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                                    SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm),
+                          request);
 }
 
 int spc_mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -621,10 +606,11 @@ int spc_mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, MPI_Dataty
                             MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                          SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype), comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_allgather(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                                    SPC_MPI_LISTED(recvbuf, recvcounts, displs, recvtype),
+                                                    comm),
+                          request);
 }
 
 int spc_mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -632,10 +618,10 @@ int spc_mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype
                           MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
-                                         SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_alltoall(&call, SPC_MPI_EVEN(sendbuf, sendcount, sendtype),
+                                                   SPC_MPI_EVEN(recvbuf, recvcount, recvtype), comm),
+                          request);
 }
 
 int spc_mpi_alltoallv_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
@@ -644,10 +630,11 @@ int spc_mpi_alltoallv_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc
                            MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_LISTED(sendbuf, sendcounts, sdispls, sendtype),
-                                         SPC_MPI_LISTED(recvbuf, recvcounts, rdispls, recvtype), comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(
+        &call,
+        spc_mpi_prepare_alltoall(&call, SPC_MPI_LISTED(sendbuf, sendcounts, sdispls, sendtype),
+                                 SPC_MPI_LISTED(recvbuf, recvcounts, rdispls, recvtype), comm),
+        request);
 }
 
 int spc_mpi_alltoallw_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc_mpi_counts_t sdispls,
@@ -656,30 +643,31 @@ int spc_mpi_alltoallw_init(const void *sendbuf, spc_mpi_counts_t sendcounts, spc
                            MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_alltoall(&call, SPC_MPI_TYPED(sendbuf, sendcounts, sdispls, sendtypes),
-                                         SPC_MPI_TYPED(recvbuf, recvcounts, rdispls, recvtypes), comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(
+        &call,
+        spc_mpi_prepare_alltoall(&call, SPC_MPI_TYPED(sendbuf, sendcounts, sdispls, sendtypes),
+                                 SPC_MPI_TYPED(recvbuf, recvcounts, rdispls, recvtypes), comm),
+        request);
 }
 
 int spc_mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                         int root, MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE, sendbuf, recvbuf, count, NULL, datatype, op,
-                                          root, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE, sendbuf, recvbuf, count, NULL,
+                                                    datatype, op, root, comm),
+                          request);
 }
 
 int spc_mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_ALLREDUCE, sendbuf, recvbuf, count, NULL, datatype,
-                                          op, 0, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_reduction(&call, SPC_MPI_ALLREDUCE, sendbuf, recvbuf, count, NULL,
+                                                    datatype, op, 0, comm),
+                          request);
 }
 
 int spc_mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, spc_mpi_counts_t recvcounts,
@@ -687,10 +675,10 @@ int spc_mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, spc_mpi_coun
                                 MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, 0, &recvcounts,
-                                          datatype, op, 0, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, 0,
+                                                    &recvcounts, datatype, op, 0, comm),
+                          request);
 }
 
 int spc_mpi_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, MPI_Count recvcount,
@@ -698,28 +686,28 @@ int spc_mpi_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, MPI_Co
                                       MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, NULL,
-                                          datatype, op, 0, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf,
+                                                    recvcount, NULL, datatype, op, 0, comm),
+                          request);
 }
 
 int spc_mpi_scan_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                       MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(
-        spc_mpi_prepare_reduction(&call, SPC_MPI_SCAN, sendbuf, recvbuf, count, NULL, datatype, op, 0, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(
+        &call,
+        spc_mpi_prepare_reduction(&call, SPC_MPI_SCAN, sendbuf, recvbuf, count, NULL, datatype, op, 0, comm),
+        request);
 }
 
 int spc_mpi_exscan_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                         MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spc_mpi_collective_t call;
     (void)info;
-    *request = MPI_REQUEST_NULL;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_EXSCAN, sendbuf, recvbuf, count, NULL, datatype, op,
-                                          0, comm));
-    return keep_for_start(&call, request);
+    return keep_for_start(&call,
+                          spc_mpi_prepare_reduction(&call, SPC_MPI_EXSCAN, sendbuf, recvbuf, count, NULL,
+                                                    datatype, op, 0, comm),
+                          request);
 }

@@ -62,10 +62,7 @@ static int send_item(spc_mpi_comm_t *comm, int destination, int tag, const item_
     spc_mpi_payload_t payload;
     const int32_t to = destination;
     SPC_MPI_TRY(spc_mpi_payload_begin(comm, item->at, item->count, item->type, &payload));
-    const int status =
-        spc_comm_send_ahead(comm->core, &to, 1, SPC_CONTEXT_INTERNAL, tag, &payload.core, SPC_NO_DEADLINE);
-    spc_mpi_payload_end(&payload);
-    return spc_mpi_check(comm, status);
+    return spc_mpi_payload_send(comm, &to, 1, tag, &payload);
 }
 
 static int receive_item(spc_mpi_comm_t *comm, int source, int tag, const item_t *item) {
@@ -189,10 +186,7 @@ static int finish(spc_mpi_request_t *request) {
 }
 
 static int post(spc_mpi_comm_t *comm, int number, int index, const item_t *item, spc_mpi_request_t **made) {
-    *made = spc_mpi_request_create(comm, item->type);
-    if (*made == NULL) {
-        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
-    }
+    SPC_MPI_TRY(spc_mpi_request_create(comm, item->type, 0, made));
     (*made)->is_reported = true; /* if the program never completes it, its own request is */
     (*made)->buffer = item->at;
     (*made)->count = item->count;
@@ -235,20 +229,11 @@ static int create(const exchange_t *exchange, spc_mpi_request_t **request) {
     spc_mpi_comm_t *comm;
     const spc_mpi_topology_t *topology;
     SPC_MPI_TRY(get_neighbors(exchange->comm, &comm, &topology));
-    spc_mpi_request_t *made = spc_mpi_request_create(comm, NULL);
-    kept_t *kept = calloc(1, sizeof(*kept) + (size_t)topology->source_count * sizeof(kept->receives[0]));
-    if (made == NULL || kept == NULL) {
-        free(kept);
-        if (made != NULL) {
-            spc_mpi_request_destroy(made);
-        }
-        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
-    }
-    made->arguments = kept;
-    made->release = release;
-    made->start = start;
-    made->finish = finish;
-    *request = made;
+    const size_t receives = (size_t)topology->source_count * sizeof(spc_mpi_request_t *);
+    SPC_MPI_TRY(spc_mpi_request_create(comm, NULL, sizeof(kept_t) + receives, request));
+    (*request)->release = release;
+    (*request)->start = start;
+    (*request)->finish = finish;
     return MPI_SUCCESS;
 }
 

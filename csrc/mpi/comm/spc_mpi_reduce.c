@@ -79,7 +79,7 @@ int spc_mpi_prepare_reduction(spc_mpi_collective_t *call, spc_mpi_collective_kin
     const bool is_prefix = kind == SPC_MPI_SCAN || kind == SPC_MPI_EXSCAN;
     SPC_MPI_TRY(is_prefix ? spc_mpi_get_intra(comm, &call->comm) : spc_mpi_get_comm(comm, &call->comm));
     if (kind == SPC_MPI_REDUCE) {
-        SPC_MPI_TRY(spc_mpi_check_any_root(call->comm, root));
+        SPC_MPI_TRY(spc_mpi_check_root(call->comm, root));
     }
     if (call->comm->remote != NULL && kind == SPC_MPI_REDUCE && root == MPI_PROC_NULL) {
         return MPI_SUCCESS;
@@ -349,47 +349,44 @@ int spc_mpi_reduction_run(const spc_mpi_collective_t *call) {
 int spc_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                    int root, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE, sendbuf, recvbuf, count, NULL, datatype, op,
-                                          root, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(&call, spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE, sendbuf, recvbuf,
+                                                                    count, NULL, datatype, op, root, comm));
 }
 
 int spc_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                       MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_ALLREDUCE, sendbuf, recvbuf, count, NULL, datatype,
-                                          op, 0, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(&call,
+                                   spc_mpi_prepare_reduction(&call, SPC_MPI_ALLREDUCE, sendbuf, recvbuf,
+                                                             count, NULL, datatype, op, 0, comm));
 }
 
 int spc_mpi_reduce_scatter(const void *sendbuf, void *recvbuf, spc_mpi_counts_t recvcounts,
                            MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, 0, &recvcounts,
-                                          datatype, op, 0, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(&call,
+                                   spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf,
+                                                             0, &recvcounts, datatype, op, 0, comm));
 }
 
 int spc_mpi_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recvcount,
                                  MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, NULL,
-                                          datatype, op, 0, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(&call,
+                                   spc_mpi_prepare_reduction(&call, SPC_MPI_REDUCE_SCATTER, sendbuf, recvbuf,
+                                                             recvcount, NULL, datatype, op, 0, comm));
 }
 
 int spc_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                  MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(
-        spc_mpi_prepare_reduction(&call, SPC_MPI_SCAN, sendbuf, recvbuf, count, NULL, datatype, op, 0, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(&call, spc_mpi_prepare_reduction(&call, SPC_MPI_SCAN, sendbuf, recvbuf,
+                                                                    count, NULL, datatype, op, 0, comm));
 }
 
 int spc_mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                    MPI_Comm comm) {
     spc_mpi_collective_t call;
-    SPC_MPI_TRY(spc_mpi_prepare_reduction(&call, SPC_MPI_EXSCAN, sendbuf, recvbuf, count, NULL, datatype, op,
-                                          0, comm));
-    return spc_mpi_collective_once(&call);
+    return spc_mpi_collective_once(&call, spc_mpi_prepare_reduction(&call, SPC_MPI_EXSCAN, sendbuf, recvbuf,
+                                                                    count, NULL, datatype, op, 0, comm));
 }

@@ -396,12 +396,7 @@ int spc_mpi_file_get_amode(MPI_File fh, int *amode) {
 int spc_mpi_file_get_group(MPI_File fh, MPI_Group *group) {
     spc_mpi_file_t *file;
     SPC_MPI_TRY(spc_mpi_get_file(fh, &file));
-    const spc_mpi_group_t *from = file->comm->group;
-    spc_mpi_group_t *made = spc_mpi_group_create(from->size);
-    if (made != NULL) {
-        memcpy(made->members, from->members, sizeof(int) * (size_t)from->size);
-    }
-    return spc_mpi_group_publish(made, group);
+    return spc_mpi_group_publish(spc_mpi_group_copy(file->comm->group), group);
 }
 
 int spc_mpi_file_get_info(MPI_File fh, MPI_Info *info_used) {

@@ -20,10 +20,6 @@ static int check_tag(const spc_mpi_comm_t *comm, int tag, bool any_is_allowed) {
                         any_is_allowed ? ", or MPI_ANY_TAG" : "");
 }
 
-static int no_memory(const spc_mpi_comm_t *comm) {
-    return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
-}
-
 /* ---- sending ---- */
 
 typedef enum way { STANDARD, AHEAD, SYNCHRONOUS } way_t;
@@ -161,16 +157,17 @@ static int begin_send(const void *buf, MPI_Count count, MPI_Datatype datatype, i
         *handle = spc_mpi_request_sent.handle;
         return MPI_SUCCESS;
     }
-    spc_mpi_request_t *made = spc_mpi_request_create(outgoing.comm, spc_mpi.is_strict ? outgoing.type : NULL);
-    if (made == NULL) {
+    spc_mpi_request_t *made;
+    int code = spc_mpi_request_create(outgoing.comm, spc_mpi.is_strict ? outgoing.type : NULL, 0, &made);
+    if (code != MPI_SUCCESS) {
         spc_mpi_payload_end(&outgoing.payload);
-        return no_memory(outgoing.comm);
+        return code;
     }
     if (spc_mpi.is_strict) {
         spc_mpi_request_seal(made, buf, count);
     }
     made->core.tag = tag;
-    const int code = waits ? begin_synchronous(&outgoing, made) : send_at_once(&outgoing, made);
+    code = waits ? begin_synchronous(&outgoing, made) : send_at_once(&outgoing, made);
     if (code != MPI_SUCCESS) {
         spc_mpi_request_destroy(made);
         return code;
@@ -265,13 +262,11 @@ int spc_mpi_irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source,
                   MPI_Request *request) {
     spc_mpi_comm_t *found;
     spc_mpi_type_t *type;
+    spc_mpi_request_t *made;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     SPC_MPI_TRY(spc_mpi_get_committed(found, datatype, &type));
-    spc_mpi_request_t *made = spc_mpi_request_create(found, type);
-    if (made == NULL) {
-        return no_memory(found);
-    }
+    SPC_MPI_TRY(spc_mpi_request_create(found, type, 0, &made));
     made->buffer = buf;
     made->count = count;
     made->peer = source;
@@ -508,12 +503,10 @@ int spc_mpi_imrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Messag
                    MPI_Request *request) {
     MPI_Status status;
     spc_mpi_comm_t *world;
+    spc_mpi_request_t *made;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(MPI_COMM_WORLD, &world));
-    spc_mpi_request_t *made = spc_mpi_request_create(world, NULL);
-    if (made == NULL) {
-        return no_memory(NULL);
-    }
+    SPC_MPI_TRY(spc_mpi_request_create(world, NULL, 0, &made));
     const int code = spc_mpi_mrecv(buf, count, datatype, message, &status);
     if (code != MPI_SUCCESS) {
         spc_mpi_request_destroy(made);
@@ -626,25 +619,17 @@ static int make_persistent(const void *buf, MPI_Count count, MPI_Datatype dataty
     const bool receives = start == start_receive;
     spc_mpi_comm_t *found;
     spc_mpi_type_t *type;
+    spc_mpi_request_t *made;
     *handle = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(comm, &found));
     SPC_MPI_TRY(spc_mpi_get_committed(found, datatype, &type));
     SPC_MPI_TRY(spc_mpi_check_rank(found, receives ? "source" : "dest", peer, receives));
     SPC_MPI_TRY(check_tag(found, tag, receives));
-    spc_mpi_request_t *made = spc_mpi_request_create(found, type);
-    way_t *kept = malloc(sizeof(*kept));
-    if (made == NULL || kept == NULL) {
-        if (made != NULL) {
-            spc_mpi_request_destroy(made);
-        }
-        free(kept);
-        return no_memory(found);
-    }
-    *kept = way;
+    SPC_MPI_TRY(spc_mpi_request_create(found, type, sizeof(way), &made));
+    *(way_t *)made->arguments = way;
     made->is_persistent = true;
     made->is_active = false;
     made->start = start;
-    made->arguments = kept;
     made->buffer = (void *)buf;
     made->count = count;
     made->peer = peer;

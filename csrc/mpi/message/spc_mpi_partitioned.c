@@ -59,15 +59,13 @@ static int send_all(spc_mpi_request_t *request) {
     const partitions_t *partitions = request->arguments;
     const int32_t to = spc_mpi_to_core(comm, request->peer);
     spc_mpi_payload_t payload;
-    int status = SPC_OK;
+    int code = MPI_SUCCESS;
     if (request->peer != MPI_PROC_NULL) {
         SPC_MPI_TRY(spc_mpi_payload_begin(comm, request->buffer, request->count, request->type, &payload));
-        status = spc_comm_send_ahead(comm->core, &to, 1, SPC_CONTEXT_INTERNAL, partitions->tag, &payload.core,
-                                     SPC_NO_DEADLINE);
-        spc_mpi_payload_end(&payload);
+        code = spc_mpi_payload_send(comm, &to, 1, partitions->tag, &payload);
     }
     spc_request_finish(&request->core);
-    return spc_mpi_check(comm, status);
+    return code;
 }
 
 /* Relaxed: the program hands the request to its threads after this. */

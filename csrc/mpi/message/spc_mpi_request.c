@@ -109,11 +109,17 @@ static void let_go(spc_mpi_request_t *request) {
     request->type = NULL;
 }
 
-spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *type) {
+static int no_memory(const spc_mpi_comm_t *comm) {
+    return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
+}
+
+int spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *type, size_t bytes,
+                           spc_mpi_request_t **request) {
     bool is_new;
     spc_mpi_request_t *made = take_from_pool(&is_new);
+    *request = NULL;
     if (made == NULL) {
-        return NULL;
+        return no_memory(comm);
     }
     note_place(made, is_new);
     made->core.kind = SPC_REQUEST_NONE;
@@ -133,11 +139,16 @@ spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *
     made->delivered = 0;
     made->start = NULL;
     made->finish = NULL;
-    made->arguments = NULL;
+    made->arguments = bytes != 0 ? calloc(1, bytes) : NULL;
     made->release = NULL;
     made->query = NULL;
     hold(made, comm, type);
-    return made;
+    if (bytes != 0 && made->arguments == NULL) {
+        spc_mpi_request_destroy(made);
+        return no_memory(comm);
+    }
+    *request = made;
+    return MPI_SUCCESS;
 }
 
 void spc_mpi_request_destroy(spc_mpi_request_t *request) {
@@ -156,11 +167,9 @@ void spc_mpi_request_destroy(spc_mpi_request_t *request) {
 }
 
 int spc_mpi_request_done(spc_mpi_comm_t *comm, MPI_Request *handle) {
-    spc_mpi_request_t *made = spc_mpi_request_create(comm, NULL);
+    spc_mpi_request_t *made;
     *handle = MPI_REQUEST_NULL;
-    if (made == NULL) {
-        return spc_mpi_fail(comm, MPI_ERR_NO_MEM, "there is no memory for a request");
-    }
+    SPC_MPI_TRY(spc_mpi_request_create(comm, NULL, 0, &made));
     atomic_store_explicit(&made->core.done, true, memory_order_relaxed); /* nobody waits for it yet */
     *handle = made->handle;
     return MPI_SUCCESS;
@@ -877,12 +886,10 @@ int spc_mpi_startall(int count, MPI_Request array_of_requests[]) {
 int spc_mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
                            MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request) {
     spc_mpi_comm_t *world;
+    spc_mpi_request_t *made;
     *request = MPI_REQUEST_NULL;
     SPC_MPI_TRY(spc_mpi_get_comm(MPI_COMM_WORLD, &world));
-    spc_mpi_request_t *made = spc_mpi_request_create(world, NULL);
-    if (made == NULL) {
-        return spc_mpi_fail(NULL, MPI_ERR_NO_MEM, "there is no memory for a request");
-    }
+    SPC_MPI_TRY(spc_mpi_request_create(world, NULL, 0, &made));
     made->query = query_fn;
     made->free_function = free_fn;
     made->cancel = cancel_fn;

@@ -60,9 +60,10 @@ extern spc_mpi_request_t spc_mpi_request_sent;
 
 void spc_mpi_requests_start(void);
 
-/* A request from the pool, with its handle, not done yet; NULL: no memory. It holds references to both, which may be
- * NULL. */
-spc_mpi_request_t *spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *type);
+/* A request from the pool, with its handle, not done yet. It holds references to both, which may be NULL. `bytes`: the
+ * size of its `arguments`, all zero; 0: it has none. MPI_ERR_NO_MEM. */
+int spc_mpi_request_create(spc_mpi_comm_t *comm, spc_mpi_type_t *type, size_t bytes,
+                           spc_mpi_request_t **request);
 void spc_mpi_request_destroy(spc_mpi_request_t *request);
 
 /* At the end of the program: warns of each request that the program never completed. */

@@ -133,7 +133,7 @@ void spc_mpi_loop_add_part(spc_mpi_loop_t *loop, MPI_Count at, spc_mpi_loop_t *p
     loop->low = loop->size == 0 ? at + part->low : least(loop->low, at + part->low);
     loop->high = loop->size == 0 ? at + part->high : most(loop->high, at + part->high);
     loop->size += part->size;
-    loop->parts[loop->count++] = (spc_mpi_part_t){at, spc_mpi_loop_retain(part)};
+    loop->parts[loop->count++] = (spc_mpi_loop_part_t){at, spc_mpi_loop_retain(part)};
 }
 
 /* Replaces a list that turned out to be one block, or none, by that block. */
@@ -371,6 +371,14 @@ int spc_mpi_payload_begin(const spc_mpi_comm_t *comm, const void *buffer, MPI_Co
     payload->core = (spc_payload_t){
         .data = data, .data_bytes = (uint64_t)(count * type->size), .format = spc_mpi_format(type)};
     return MPI_SUCCESS;
+}
+
+int spc_mpi_payload_send(const spc_mpi_comm_t *comm, const int32_t *to, uint32_t count, int tag,
+                         spc_mpi_payload_t *payload) {
+    const int status = spc_comm_send_ahead(comm->core, to, count, SPC_CONTEXT_INTERNAL, tag, &payload->core,
+                                           SPC_NO_DEADLINE);
+    spc_mpi_payload_end(payload);
+    return spc_mpi_check(comm, status);
 }
 
 /* ---- MPI_Pack and MPI_Unpack ---- */

@@ -20,10 +20,10 @@ typedef struct spc_mpi_block {
     MPI_Count at, bytes;
 } spc_mpi_block_t;
 
-typedef struct spc_mpi_part {
+typedef struct spc_mpi_loop_part {
     MPI_Count at;
     spc_mpi_loop_t *loop;
-} spc_mpi_part_t;
+} spc_mpi_loop_part_t;
 
 struct spc_mpi_loop {
     _Atomic int references;
@@ -37,7 +37,7 @@ struct spc_mpi_loop {
     spc_mpi_loop_t *child;   /* REPEAT */
     union {
         spc_mpi_block_t blocks[0];
-        spc_mpi_part_t parts[0];
+        spc_mpi_loop_part_t parts[0];
     };
 };
 

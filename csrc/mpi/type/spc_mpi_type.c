@@ -413,15 +413,22 @@ int spc_mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Coun
 
 /* ---- places of different distances ---- */
 
-/* Blocks of items: their lengths in items, NULL at: `length` each; their places in units of `unit` bytes. */
+/* Blocks of items: their lengths in items, NULL at: `length` each; their places in units of `unit` bytes. `types`: one,
+ * or of a structure one for each block. */
 typedef struct placed {
     MPI_Count count;
+    spc_mpi_type_t **types;
+    bool is_structure;
     spc_mpi_counts_t lengths;
     MPI_Count length;
     spc_mpi_counts_t places;
     const MPI_Aint *addresses; /* instead of places, in bytes */
     MPI_Count unit;
 } placed_t;
+
+static const spc_mpi_type_t *type_of(const placed_t *placed, MPI_Count i) {
+    return placed->types[placed->is_structure ? i : 0];
+}
 
 static MPI_Count length_of(const placed_t *placed, MPI_Count i) {
     return placed->lengths.at != NULL ? spc_mpi_count(placed->lengths, i) : placed->length;
@@ -432,18 +439,19 @@ static MPI_Count place_of(const placed_t *placed, MPI_Count i) {
 }
 
 /* If each item is one block, the loop lists their blocks alone. */
-static spc_mpi_loop_t *place_blocks(const spc_mpi_type_t *old, const placed_t *placed) {
+static spc_mpi_loop_t *place_blocks(const placed_t *placed) {
     spc_mpi_loop_t *made = spc_mpi_loop_blocks(placed->count);
     for (MPI_Count i = 0; made != NULL && i < placed->count; i++) {
-        spc_mpi_loop_add_block(made, place_of(placed, i), length_of(placed, i) * old->size);
+        spc_mpi_loop_add_block(made, place_of(placed, i), length_of(placed, i) * type_of(placed, i)->size);
     }
     return made;
 }
 
-static spc_mpi_loop_t *place_loops(const spc_mpi_type_t *old, const placed_t *placed) {
+static spc_mpi_loop_t *place_loops(const placed_t *placed) {
     spc_mpi_loop_t *made = spc_mpi_loop_parts(placed->count);
     for (MPI_Count i = 0; made != NULL && i < placed->count; i++) {
-        spc_mpi_loop_t *part = spc_mpi_loop_repeat(old->loop, 0, length_of(placed, i), old->extent);
+        const spc_mpi_type_t *type = type_of(placed, i);
+        spc_mpi_loop_t *part = spc_mpi_loop_repeat(type->loop, 0, length_of(placed, i), type->extent);
         if (part == NULL) {
             spc_mpi_loop_release(made);
             return NULL;
@@ -454,34 +462,76 @@ static spc_mpi_loop_t *place_loops(const spc_mpi_type_t *old, const placed_t *pl
     return made;
 }
 
-static int place(spc_mpi_type_t *old, const placed_t *placed, spc_mpi_type_t **made) {
+/* As a compiler pads a structure whose most aligned member is this one. */
+static MPI_Count padded(MPI_Count extent, MPI_Count alignment) {
+    const MPI_Count over = alignment > 1 ? extent % alignment : 0;
+    return over != 0 ? extent + alignment - over : extent;
+}
+
+/* Turns members that are single blocks into a list of blocks, in which neighbours join. */
+static spc_mpi_loop_t *flatten(spc_mpi_loop_t *parts) {
+    if (parts == NULL) {
+        return NULL;
+    }
+    for (MPI_Count i = 0; i < parts->count; i++) {
+        if (parts->parts[i].loop->kind != SPC_MPI_BLOCK) {
+            return parts;
+        }
+    }
+    spc_mpi_loop_t *made = spc_mpi_loop_blocks(parts->count);
+    for (MPI_Count i = 0; made != NULL && i < parts->count; i++) {
+        const spc_mpi_loop_part_t *part = &parts->parts[i];
+        spc_mpi_loop_add_block(made, part->at + part->loop->at, part->loop->bytes);
+    }
+    spc_mpi_loop_release(parts);
+    return made;
+}
+
+/* Leaves in `like` what the members of a structure have in common, and the largest of their alignments. */
+static void mix(spc_mpi_type_t *like, const spc_mpi_type_t *type, bool is_first) {
+    const bool is_same = is_first || like->element == type->element;
+    like->alignment = type->alignment > like->alignment ? type->alignment : like->alignment;
+    like->element = is_same ? type->element : NULL;
+    like->core = is_same ? type->core : SPC_TYPE_NONE;
+}
+
+static int place(const placed_t *placed, spc_mpi_type_t **made) {
     bounds_t bounds = {0};
+    spc_mpi_type_t like = {.alignment = 1, .core = SPC_TYPE_NONE};
+    bool is_dense = true;
     *made = NULL;
     SPC_MPI_TRY(check_not_negative("count", placed->count));
     for (MPI_Count i = 0; i < placed->count; i++) {
+        const spc_mpi_type_t *type = type_of(placed, i);
         SPC_MPI_TRY(check_not_negative("blocklength", length_of(placed, i)));
-        extend(&bounds, old, place_of(placed, i), length_of(placed, i), old->extent);
+        extend(&bounds, type, place_of(placed, i), length_of(placed, i), type->extent);
+        mix(&like, type, i == 0);
+        is_dense = is_dense && type->is_dense;
     }
-    spc_mpi_loop_t *loop = old->is_dense ? place_blocks(old, placed) : place_loops(old, placed);
+    spc_mpi_loop_t *loop = is_dense ? place_blocks(placed) : flatten(place_loops(placed));
     loop = loop != NULL ? spc_mpi_loop_simplify(loop) : NULL;
-    *made = wrap(loop, bounds.lb, bounds.ub - bounds.lb, old);
+    const MPI_Count extent = bounds.ub - bounds.lb;
+    *made = placed->is_structure ? wrap(loop, bounds.lb, padded(extent, like.alignment), &like)
+                                 : wrap(loop, bounds.lb, extent, placed->types[0]);
     return MPI_SUCCESS;
 }
 
 /* count, then lengths (or the one), then places if they are counts: as MPI_Type_get_contents gives them. */
-static int publish_placed(spc_mpi_type_t *old, const placed_t *placed, int combiner, MPI_Datatype *newtype) {
+static int publish_placed(const placed_t *placed, int combiner, MPI_Datatype *newtype) {
+    const bool has_one_length =
+        combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
     spc_mpi_type_t *made;
-    SPC_MPI_TRY(place(old, placed, &made));
+    SPC_MPI_TRY(place(placed, &made));
     MPI_Count *counts = malloc(sizeof(*counts) * (2 * (size_t)placed->count + 2)), next = 0;
     if (counts == NULL) {
         spc_mpi_type_release(made);
         return no_memory();
     }
     counts[next++] = placed->count;
-    if (placed->lengths.at == NULL) {
+    if (has_one_length) {
         counts[next++] = placed->length;
     }
-    for (MPI_Count i = 0; placed->lengths.at != NULL && i < placed->count; i++) {
+    for (MPI_Count i = 0; !has_one_length && i < placed->count; i++) {
         counts[next++] = spc_mpi_count(placed->lengths, i);
     }
     for (MPI_Count i = 0; placed->addresses == NULL && i < placed->count; i++) {
@@ -491,8 +541,8 @@ static int publish_placed(spc_mpi_type_t *old, const placed_t *placed, int combi
                                       .count_count = next,
                                       .addresses = placed->addresses,
                                       .address_count = placed->addresses != NULL ? placed->count : 0,
-                                      .types = &old,
-                                      .type_count = 1};
+                                      .types = placed->types,
+                                      .type_count = placed->is_structure ? placed->count : 1};
     const int code = publish(made, combiner, &given, newtype);
     free(counts);
     return code;
@@ -504,10 +554,11 @@ int spc_mpi_type_indexed(MPI_Count count, spc_mpi_counts_t array_of_blocklengths
     spc_mpi_type_t *old;
     SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
     const placed_t placed = {.count = count,
+                             .types = &old,
                              .lengths = array_of_blocklengths,
                              .places = array_of_displacements,
                              .unit = old->extent};
-    return publish_placed(old, &placed, MPI_COMBINER_INDEXED, newtype);
+    return publish_placed(&placed, MPI_COMBINER_INDEXED, newtype);
 }
 
 int spc_mpi_type_create_hindexed(MPI_Count count, spc_mpi_counts_t array_of_blocklengths,
@@ -516,9 +567,10 @@ int spc_mpi_type_create_hindexed(MPI_Count count, spc_mpi_counts_t array_of_bloc
     spc_mpi_type_t *old;
     SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
     const placed_t placed = {.count = count,
+                             .types = &old,
                              .lengths = array_of_blocklengths,
                              .addresses = (const MPI_Aint *)(const void *)array_of_displacements};
-    return publish_placed(old, &placed, MPI_COMBINER_HINDEXED, newtype);
+    return publish_placed(&placed, MPI_COMBINER_HINDEXED, newtype);
 }
 
 int spc_mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength,
@@ -526,9 +578,12 @@ int spc_mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength,
                                       MPI_Datatype *newtype) {
     spc_mpi_type_t *old;
     SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
-    const placed_t placed = {
-        .count = count, .length = blocklength, .places = array_of_displacements, .unit = old->extent};
-    return publish_placed(old, &placed, MPI_COMBINER_INDEXED_BLOCK, newtype);
+    const placed_t placed = {.count = count,
+                             .types = &old,
+                             .length = blocklength,
+                             .places = array_of_displacements,
+                             .unit = old->extent};
+    return publish_placed(&placed, MPI_COMBINER_INDEXED_BLOCK, newtype);
 }
 
 int spc_mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength,
@@ -537,111 +592,29 @@ int spc_mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength,
     spc_mpi_type_t *old;
     SPC_MPI_TRY(spc_mpi_get_type(NULL, oldtype, &old));
     const placed_t placed = {.count = count,
+                             .types = &old,
                              .length = blocklength,
                              .addresses = (const MPI_Aint *)(const void *)array_of_displacements};
-    return publish_placed(old, &placed, MPI_COMBINER_HINDEXED_BLOCK, newtype);
+    return publish_placed(&placed, MPI_COMBINER_HINDEXED_BLOCK, newtype);
 }
 
 /* ---- structures ---- */
-
-/* As a compiler pads a structure whose most aligned member is this one. */
-static MPI_Count padded(MPI_Count extent, MPI_Count alignment) {
-    const MPI_Count over = alignment > 1 ? extent % alignment : 0;
-    return over != 0 ? extent + alignment - over : extent;
-}
-
-typedef struct members {
-    MPI_Count count;
-    spc_mpi_counts_t lengths;
-    const MPI_Aint *places;
-    spc_mpi_type_t **types;
-} members_t;
-
-static spc_mpi_loop_t *join_members(const members_t *members) {
-    spc_mpi_loop_t *made = spc_mpi_loop_parts(members->count);
-    for (MPI_Count i = 0; made != NULL && i < members->count; i++) {
-        const spc_mpi_type_t *type = members->types[i];
-        spc_mpi_loop_t *part =
-            spc_mpi_loop_repeat(type->loop, 0, spc_mpi_count(members->lengths, i), type->extent);
-        if (part == NULL) {
-            spc_mpi_loop_release(made);
-            return NULL;
-        }
-        spc_mpi_loop_add_part(made, members->places[i], part);
-        spc_mpi_loop_release(part);
-    }
-    return made;
-}
-
-/* Turns members that are single blocks into a list of blocks, in which neighbours join. */
-static spc_mpi_loop_t *flatten(spc_mpi_loop_t *parts) {
-    for (MPI_Count i = 0; i < parts->count; i++) {
-        if (parts->parts[i].loop->kind != SPC_MPI_BLOCK) {
-            return parts;
-        }
-    }
-    spc_mpi_loop_t *made = spc_mpi_loop_blocks(parts->count);
-    for (MPI_Count i = 0; made != NULL && i < parts->count; i++) {
-        const spc_mpi_part_t *part = &parts->parts[i];
-        spc_mpi_loop_add_block(made, part->at + part->loop->at, part->loop->bytes);
-    }
-    spc_mpi_loop_release(parts);
-    return made;
-}
-
-static spc_mpi_type_t *structure(const members_t *members) {
-    bounds_t bounds = {0};
-    spc_mpi_type_t like = {.alignment = 1, .core = SPC_TYPE_NONE};
-    for (MPI_Count i = 0; i < members->count; i++) {
-        const spc_mpi_type_t *type = members->types[i];
-        extend(&bounds, type, members->places[i], spc_mpi_count(members->lengths, i), type->extent);
-        like.alignment = type->alignment > like.alignment ? type->alignment : like.alignment;
-        const bool is_same = i == 0 || like.element == type->element;
-        like.element = is_same ? type->element : NULL;
-        like.core = is_same ? type->core : SPC_TYPE_NONE;
-    }
-    spc_mpi_loop_t *loop = join_members(members);
-    loop = loop != NULL ? flatten(loop) : NULL;
-    loop = loop != NULL ? spc_mpi_loop_simplify(loop) : NULL;
-    return wrap(loop, bounds.lb, padded(bounds.ub - bounds.lb, like.alignment), &like);
-}
-
-static int publish_structure(const members_t *members, MPI_Datatype *newtype) {
-    MPI_Count *counts = malloc(sizeof(*counts) * ((size_t)members->count + 1));
-    if (counts == NULL) {
-        return no_memory();
-    }
-    counts[0] = members->count;
-    for (MPI_Count i = 0; i < members->count; i++) {
-        counts[i + 1] = spc_mpi_count(members->lengths, i);
-    }
-    const spc_mpi_contents_t given = {.counts = counts,
-                                      .count_count = members->count + 1,
-                                      .addresses = members->places,
-                                      .address_count = members->count,
-                                      .types = members->types,
-                                      .type_count = members->count};
-    const int code = publish(structure(members), MPI_COMBINER_STRUCT, &given, newtype);
-    free(counts);
-    return code;
-}
 
 int spc_mpi_type_create_struct(MPI_Count count, spc_mpi_counts_t array_of_blocklengths,
                                const MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[],
                                MPI_Datatype *newtype) {
     SPC_MPI_TRY(check_not_negative("count", count));
-    members_t members = {.count = count,
-                         .lengths = array_of_blocklengths,
-                         .places = (const MPI_Aint *)(const void *)array_of_displacements,
-                         .types = malloc(sizeof(*members.types) * ((size_t)count + 1))};
-    int code = members.types != NULL ? MPI_SUCCESS : no_memory();
+    placed_t placed = {.count = count,
+                       .types = malloc(sizeof(*placed.types) * ((size_t)count + 1)),
+                       .is_structure = true,
+                       .lengths = array_of_blocklengths,
+                       .addresses = (const MPI_Aint *)(const void *)array_of_displacements};
+    int code = placed.types != NULL ? MPI_SUCCESS : no_memory();
     for (MPI_Count i = 0; i < count && code == MPI_SUCCESS; i++) {
-        code = spc_mpi_get_type(NULL, array_of_types[i], &members.types[i]);
-        code =
-            code == MPI_SUCCESS ? check_not_negative("blocklength", spc_mpi_count(members.lengths, i)) : code;
+        code = spc_mpi_get_type(NULL, array_of_types[i], &placed.types[i]);
     }
-    code = code == MPI_SUCCESS ? publish_structure(&members, newtype) : code;
-    free(members.types);
+    code = code == MPI_SUCCESS ? publish_placed(&placed, MPI_COMBINER_STRUCT, newtype) : code;
+    free(placed.types);
     return code;
 }
 

@@ -92,6 +92,10 @@ static inline void spc_mpi_payload_end(spc_mpi_payload_t *payload) {
     free(payload->copy);
 }
 
+/* Sends data with a tag of INTERNAL to ranks of the core, waits for none of them, and ends the payload. */
+int spc_mpi_payload_send(const spc_mpi_comm_t *comm, const int32_t *to, uint32_t count, int tag,
+                         spc_mpi_payload_t *payload);
+
 /* The format byte of a message carries the element's type, so the receiver sees a mismatch at no cost. */
 #define SPC_MPI_FORMAT 0x40
 static inline uint8_t spc_mpi_format(const spc_mpi_type_t *type) {

@@ -82,9 +82,7 @@ int spc_mpi_type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen
         SPC_MPI_TRY(spc_mpi_get_type(NULL, datatype, &type));
         name = type->name;
     }
-    memcpy(type_name, name, strlen(name) + 1);
-    *resultlen = (int)strlen(name);
-    return MPI_SUCCESS;
+    return spc_mpi_give_text(name, type_name, resultlen);
 }
 
 /* ---- contents ---- */

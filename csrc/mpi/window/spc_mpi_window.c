@@ -398,12 +398,7 @@ int spc_mpi_win_free(MPI_Win *win) {
 int spc_mpi_win_get_group(MPI_Win win, MPI_Group *group) {
     spc_mpi_window_t *window;
     SPC_MPI_TRY(spc_mpi_get_window(win, &window));
-    const spc_mpi_group_t *from = window->comm->group;
-    spc_mpi_group_t *made = spc_mpi_group_create(from->size);
-    if (made != NULL) {
-        memcpy(made->members, from->members, sizeof(int) * (size_t)from->size);
-    }
-    return spc_mpi_group_publish(made, group);
+    return spc_mpi_group_publish(spc_mpi_group_copy(window->comm->group), group);
 }
 
 int spc_mpi_win_set_name(MPI_Win win, const char *win_name) {
@@ -420,9 +415,7 @@ int spc_mpi_win_get_name(MPI_Win win, char *win_name, int *resultlen) {
         SPC_MPI_TRY(spc_mpi_get_window(win, &window));
         name = window->name;
     }
-    memcpy(win_name, name, strlen(name) + 1);
-    *resultlen = (int)strlen(name);
-    return MPI_SUCCESS;
+    return spc_mpi_give_text(name, win_name, resultlen);
 }
 
 int spc_mpi_win_set_info(MPI_Win win, MPI_Info info) {
