@@ -357,12 +357,13 @@ def test_one_copy_of_the_core_in_a_process():
 
 
 # Functions that only other files of their own folder use: extern because a module has several files. It only shrinks.
-EXTERN_FOR_THEIR_ROOM = 39
+EXTERN_FOR_THEIR_ROOM = {"core": 39, "mpi": 62}
 
 
 @pytest.mark.linux("it reads the symbols of ELF")
-def test_what_only_its_own_file_uses_is_static():
-    defined, users = symbols_of_the_core()
+@pytest.mark.parametrize("library", EXTERN_FOR_THEIR_ROOM)
+def test_what_only_its_own_file_uses_is_static(library):
+    defined, users = symbols_of_the_core() if library == "core" else symbols_of_the_mpi_library()
     rooms = rooms_of_the_core()
     others = "".join(
         path.read_text()
@@ -370,11 +371,11 @@ def test_what_only_its_own_file_uses_is_static():
             *files(".pyx", ".pxd", ".h", ".hpp", below="spcomm"),
             *files(".h", ".hpp", below="csrc/include"),
             *files(".c", ".h", below="tests"),
-            *files(".c", ".h", below="csrc/mpi"),  # a library of its own
+            *(files(".c", ".h", below="csrc/mpi") if library == "core" else []),
         ]
     )
     elsewhere = set(re.findall(r"\w+", others))
-    assert "spc_comm_send" in defined
+    assert {"core": "spc_comm_send", "mpi": "spc_mpi_send"}[library] in defined
     fail_with(
         [
             f"{file} has {name}, which nothing else uses: make it static"
@@ -385,9 +386,9 @@ def test_what_only_its_own_file_uses_is_static():
     of_a_room = sorted(
         f"{rooms[file]}: {name}"
         for name, file in defined.items()
-        if {rooms[user] for user in users[name]} == {rooms[file]} and name not in elsewhere
+        if {rooms.get(user) for user in users[name]} == {rooms[file]} and name not in elsewhere
     )
-    assert len(of_a_room) <= EXTERN_FOR_THEIR_ROOM, "\n".join(of_a_room)
+    assert len(of_a_room) <= EXTERN_FOR_THEIR_ROOM[library], "\n".join(of_a_room)
 
 
 @pytest.mark.linux("it reads the symbols of ELF")
@@ -420,10 +421,21 @@ def reached(calls, start):
 
 def symbols_of_the_core():
     """Definitions and uses: {name: object file}, {name: object files}."""
-    archive = ROOT / "spcomm" / "lib" / "libspcomm.a"
-    listing = subprocess.check_output(["nm", "-A", archive], text=True)
+    return symbols_of_objects(ROOT / "spcomm" / "lib" / "libspcomm.a")
+
+
+def symbols_of_the_mpi_library():
+    """The same of the library of one ABI, whose entry points are generated."""
+    platform, tag = sysconfig.get_platform(), sys.implementation.cache_tag
+    objects = (ROOT / "build" / f"temp.{platform}-{tag}" / "mpi" / "standard").rglob("*.o")
+    defined, users = symbols_of_objects(*objects)
+    return {name: file for name, file in defined.items() if file in rooms_of_the_core()}, users
+
+
+def symbols_of_objects(*archives_and_objects):
+    listing = subprocess.check_output(["nm", "-A", *archives_and_objects], text=True)
     defined, users = {}, defaultdict(set)
-    for file, kind, name in re.findall(r":([^:]+\.o):[0-9a-f ]* ([A-Z]) (\w+)$", listing, re.MULTILINE):
+    for file, kind, name in re.findall(r"([^:/]+\.o):[0-9a-f ]* ([A-Z]) (\w+)$", listing, re.MULTILINE):
         if kind == "U":
             users[name].add(file)
         else:
