@@ -285,7 +285,7 @@ cdef object probe_message(Handle self, object source, object tag, int64_t timeou
 cdef object exchange(Handle self, object value, object dest, object source, object tag, object recv_tag, object out,
                      int64_t timeout_ns):
     if recv_tag is None:
-        recv_tag = tag
+        recv_tag = send_tag(tag, "sendrecv", "tag")
     check_receive(self, source, recv_tag, out)
     transmit(self, "sendrecv", value, dest, tag, timeout_ns)
     return receive_data(self, "sendrecv", source, recv_tag, out, timeout_ns, True)

@@ -60,23 +60,8 @@ def test_empty_gives_an_array_like_any_other(comm, shape, order):
 @pytest.mark.sizes(1, 2)
 @pytest.mark.options("default", "tiny")
 def test_what_cannot_be_made(comm):
-    for shape in ("x", 2.0, None, (3, 1.5), [[1]]):
-        with refused(TypeError, "empty(shape=", "int"):
-            comm.empty(shape)
-    for shape in (-1, (2, -3)):
-        with refused(ValueError, "empty(shape=", shape, "0 or more"):
-            comm.empty(shape)
-    for dtype in (object, [("a", "O")]):
-        with refused(TypeError, "empty", "Python objects"):
-            comm.empty(3, dtype)
-    with refused(ValueError, "order='K'"):
-        comm.empty(3, order="K")
     with pytest.raises(TypeError):
         comm.empty(3, "nonsense")
-    with refused(MemoryError, "empty(shape="):
-        comm.empty(1 << 62)
-    with pytest.raises((MemoryError, ValueError)):
-        comm.empty(1 << 58)
 
 
 # ---- who holds a block, and how long
@@ -371,20 +356,9 @@ def test_ordinary_arrays_are_copied_and_emptied(comm):
 def test_bad_moves_do_nothing(comm):
     array = comm.empty(LENGTH)
     array[:] = 1
-    for dest in (spcomm.ALL, spcomm.OTHERS, [0], spcomm.Destination(), None, "0", 1.0):
+    for dest in (spcomm.ALL, spcomm.OTHERS, [0], spcomm.Destination()):
         with refused(TypeError, "move(dest=", "one node"):
             comm.move(array, dest)
-    with refused(spcomm.RankError, "move(dest=99)"):
-        comm.move(array, 99)
-    with refused(spcomm.TagError, "move(tag=-1)"):
-        comm.move(array, 0, -1)
-    with refused(ValueError, "timeout"):
-        comm.move(array, 0, timeout=-1)
-    for what in (None, [1.0], 3, np.float64(2), np.zeros(3).view(np.recarray), np.ma.zeros(3)):
-        with refused(TypeError, "move(a)", type(what).__name__, "send"):
-            comm.move(what, comm.rank)
-    with refused(TypeError, "move(a)", "Python objects"):
-        comm.move(np.array([None]), comm.rank)
     with comm.split() as part:
         pass
     with refused(spcomm.SpcommError, "move(dest=0)", "closed"):

@@ -113,18 +113,8 @@ def test_a_timeout_leaves_nothing_half_done(comm):
     assert comm.recv(previous) == "after"
 
 
-@pytest.mark.parametrize("timeout", [-1, -0.5, float("nan"), "1", [1], 1j])
-def test_bad_timeouts(comm, timeout):
-    with refused((ValueError, TypeError), "timeout", repr(timeout).strip("'")):
-        comm.recv(timeout=timeout)
-    with refused((ValueError, TypeError), "timeout"):
-        comm.probe(timeout=timeout)
-    comm.send("there", comm.rank)
-    assert comm.recv(timeout=float("inf")) == "there"
-
-
 def test_long_timeouts_are_fine(comm):
-    for timeout in (1, 1e3, 1e9, 1e300, np.float64(5), True):
+    for timeout in (1, 1e3, 1e9, 1e300, 10**400, float("inf"), np.float64(5), True):
         comm.send("x", comm.rank)
         assert comm.recv(timeout=timeout) == "x"
 

@@ -387,26 +387,10 @@ CALLS = ("reduce", "allreduce", "scan", "exscan", "reduce_scatter")
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_bad_operators_algorithms_and_roots(comm, name):
+def test_strings_have_no_sum(comm, name):
     call = getattr(comm, name)
-    value = [1] * comm.size if name == "reduce_scatter" else 1
-    for bad in (None, "SUM", operator.add, 3):
-        with refused(TypeError, f"{name}(op=", "spcomm.SUM"):
-            call(value, op=bad)
-        with refused(TypeError, f"{name}(op=", "spcomm.SUM"):
-            call(np.ones(comm.size), op=bad)
     with refused(TypeError, f"{name}(x", "str", "@spcomm.op"):
         call(["a"] * comm.size if name == "reduce_scatter" else "a")
-    if name in ("reduce", "allreduce"):
-        for bad in ("ring", "", "Tree", 3, ["tree"]):
-            with refused(ValueError, f"{name}(algorithm=", '"tree"', '"flat"', '"slices"', '"binary-swap"'):
-                call(np.ones(3), algorithm=bad)
-    if name == "reduce":
-        for bad in (-1, comm.size):
-            with refused(spcomm.RankError, f"reduce(root={bad})"):
-                call(1, root=bad)
-        with refused(TypeError, "reduce(root="):
-            call(1, root="0")
     comm.barrier()
 
 

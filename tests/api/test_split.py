@@ -158,18 +158,6 @@ def test_who_waits_for_one_that_left_is_told(comm):
     part.close()
 
 
-def test_bad_colors_and_keys(comm):
-    for color in (-1, -5, 2**70):
-        with refused(ValueError, "split", "color", color):
-            comm.split(color)
-    for color in (1.5, "red", True, [1]):
-        with refused(TypeError, "split", "color", repr(color)):
-            comm.split(color)
-    with refused(TypeError, "split", "key", "'a'"):
-        comm.split(0, "a")
-    comm.barrier()
-
-
 @pytest.mark.sizes(2, 3)
 @pytest.mark.options("tiny")
 def test_no_room(comm):

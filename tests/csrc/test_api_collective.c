@@ -162,18 +162,16 @@ static void test_parts(void) {
     CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER));
 }
 
+/* tests/refusals.py has what is refused of any argument of a name. */
 static void test_refused(void) {
     spcomm_message_t message;
     spcomm_destination_t to;
-    int64_t shape[1] = {-3}, number;
-    int over;
+    int64_t shape[1] = {-3};
     spcomm_data_t nothing = spcomm_raw(NULL, 3), strange = spcomm_int64(1);
     strange.format = SPCOMM_FORMAT_PICKLE;
     CHECK_FAILS(spcomm_send(comm, size, 0, spcomm_int64(1), 0), SPCOMM_ERANK,
                 size == 1 && is_launched ? "this is a run of one node: start it with `spcomm run -n 4 "
                                          : "this run has nodes 0 to ");
-    CHECK_FAILS(spcomm_send(comm, -1, 0, spcomm_int64(1), 0), SPCOMM_ERANK, "there is no node -1");
-    CHECK_FAILS(spcomm_send(comm, 0, -1, spcomm_int64(1), 0), SPCOMM_ETAG, "there is no tag -1");
     CHECK_FAILS(spcomm_send(comm, 0, 0, nothing, 0), SPCOMM_EINVAL, "NULL");
     CHECK_FAILS(spcomm_send(comm, 0, 0, spcomm_raw("x", (size_t)-1), 0), SPCOMM_EINVAL, "negative");
     CHECK_FAILS(spcomm_send(comm, 0, 0, spcomm_string(NULL), 0), SPCOMM_EINVAL, "NULL");
@@ -183,22 +181,11 @@ static void test_refused(void) {
     CHECK_FAILS(spcomm_send(comm, 0, 0, spcomm_array("", 'O', 8, 0, shape), 0), SPCOMM_EINVAL, "kind 'O'");
     CHECK_FAILS(spcomm_send(comm, 0, 0, spcomm_array("", 'b', 1, 65, shape), 0), SPCOMM_EINVAL, "dimensions");
     CHECK_FAILS(spcomm_send(comm, 0, 0, spcomm_array("", 'b', 1, 2, NULL), 0), SPCOMM_EINVAL, "shape");
-    CHECK_FAILS(spcomm_send_set(comm, NULL, 0, spcomm_int64(1), 0), SPCOMM_EINVAL, "dest is NULL");
     spcomm_destination_clear(&to);
     spcomm_destination_set(&to, 1000);
     CHECK_FAILS(spcomm_send_set(comm, &to, 0, spcomm_int64(1), 0), SPCOMM_ERANK, "node 1000");
     CHECK_FAILS(spcomm_coordinated_send_set(comm, &to, spcomm_int64(1), 0), SPCOMM_ERANK, "node 1000");
-    CHECK_FAILS(spcomm_recv(comm, size, 0, 0, &message), SPCOMM_ERANK, "source=");
     CHECK_FAILS(spcomm_recv(comm, -1, 0, 0, &message), SPCOMM_ERANK, "SPCOMM_ANY");
-    CHECK_FAILS(spcomm_recv(comm, 0, -1, 0, &message), SPCOMM_ETAG, "tags are 0 to 2147483647");
-    CHECK_FAILS(spcomm_recv(comm, 0, 0, 0, NULL), SPCOMM_EINVAL, "message is NULL");
-    CHECK_FAILS(spcomm_coordinated_recv(comm, 0, &message, NULL), SPCOMM_EINVAL, "over is NULL");
-    CHECK_FAILS(spcomm_coordinated_recv(comm, 0, NULL, &over), SPCOMM_EINVAL, "message is NULL");
-    CHECK_FAILS(spcomm_global_sum(comm, NULL, 0, NULL), SPCOMM_EINVAL, "values is NULL");
-    CHECK_FAILS(spcomm_global_sum_int64(comm, 1, 0, NULL), SPCOMM_EINVAL, "result is NULL");
-    CHECK_FAILS(spcomm_global_sum_int64(NULL, 1, 0, &number), SPCOMM_EINVAL, "spcomm_startup gives one");
-    CHECK_FAILS(spcomm_fuzzy_enter(comm, NULL), SPCOMM_EINVAL, "fuzzy is NULL");
-    CHECK_FAILS(spcomm_split(comm, 0, 0, 0, NULL), SPCOMM_EINVAL, "part=NULL");
     CHECK_FAILS(spcomm_startup(0, 0, 0, NULL, NULL), SPCOMM_EINVAL, "comm=NULL");
     CHECK(spcomm_rank(NULL) == SPCOMM_EINVAL && spcomm_size(NULL) == SPCOMM_EINVAL);
     CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER)); /* none of these has sent or entered anything */

@@ -184,12 +184,9 @@ static void test_refused(void) {
     const int64_t length = 4, short_counts[64] = {3}, negative[64] = {-1};
     double numbers[4] = {0}, result[4];
     spcomm_data_t values = spcomm_array(numbers, 'f', 8, 1, &length), odd = values;
-    CHECK_FAILS(spcomm_allreduce(comm, values, 99, 0, result), SPCOMM_EINVAL, "there is no operator 99");
-    CHECK_FAILS(spcomm_allreduce(comm, values, -1, 0, result), SPCOMM_EINVAL, "there is no operator -1");
     CHECK_FAILS(spcomm_allreduce(comm, values, SPCOMM_BAND, 0, result), SPCOMM_EINVAL,
                 "BAND does not combine float64");
     CHECK_FAILS(spcomm_allreduce(comm, values, SPCOMM_MINLOC, 0, result), SPCOMM_EINVAL, "MINLOC does not");
-    CHECK_FAILS(spcomm_allreduce(comm, values, SPCOMM_SUM, 0, NULL), SPCOMM_EINVAL, "result is NULL");
     CHECK_FAILS(spcomm_allreduce(comm, spcomm_array(numbers, 'f', 2, 1, &length), SPCOMM_SUM, 0, result),
                 SPCOMM_EINVAL, "kind 'f' and 2 bytes");
     CHECK_FAILS(spcomm_allreduce(comm, spcomm_array(numbers, 'V', 24, 1, &length), SPCOMM_SUM, 0, result),
@@ -201,7 +198,6 @@ static void test_refused(void) {
     CHECK_FAILS(spcomm_allreduce(comm, spcomm_string("x"), SPCOMM_SUM, 0, result), SPCOMM_EINVAL, "an array");
     CHECK_FAILS(spcomm_scan(comm, spcomm_int64(1), SPCOMM_SUM, 0, result), SPCOMM_EINVAL, "an array");
     CHECK_FAILS(spcomm_allreduce(comm, spcomm_int64(1), SPCOMM_PROD, 0, result), SPCOMM_EINVAL, "an array");
-    CHECK_FAILS(spcomm_reduce(comm, values, SPCOMM_SUM, size, 0, result), SPCOMM_ERANK, "root");
     CHECK_FAILS(spcomm_reduce_scatter(comm, values, SPCOMM_SUM, short_counts, 0, result), SPCOMM_EINVAL,
                 "the counts are 3 together, and the first axis is 4");
     CHECK_FAILS(spcomm_reduce_scatter(comm, values, SPCOMM_SUM, negative, 0, result), SPCOMM_EINVAL,

@@ -47,8 +47,6 @@ static void test_lengths(void) {
 /* In pairs: alone, or with an odd node at the end, there is nobody to receive. */
 static void test_ssend(void) {
     int partner = rank % 2 == 0 ? rank + 1 : rank - 1;
-    CHECK_FAILS(spcomm_ssend(comm, size, 1, spcomm_int64(1), 0), SPCOMM_ERANK, "there is no node");
-    CHECK_FAILS(spcomm_ssend(comm, 0, -1, spcomm_int64(1), 0), SPCOMM_ETAG, "there is no tag -1");
 #if defined __linux__ && !defined __SANITIZE_THREAD__ /* where threads are counted, and there is one only */
     CHECK_FAILS(spcomm_ssend(comm, rank, 1, spcomm_int64(1), 0), SPCOMM_ERANK, "no other thread");
 #endif
