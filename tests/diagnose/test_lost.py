@@ -85,20 +85,6 @@ def test_how_it_ended_by_itself_alone(launch, end):
     assert words in result.out, result
 
 
-@pytest.mark.parametrize(
-    "call", ["comm.barrier()", "comm.global_sum(1)", "comm.fuzzy_barrier().wait()", "comm.coordinated_recv()"]
-)
-def test_in_collective_calls(launch, call):
-    text = f"""
-if comm.rank == 1:
-    raise KeyError(1)
-told(lambda: {call})
-"""
-    result = run(launch, text)
-    assert "node 1 has died (an uncaught KeyError at program.py:11)" in result.out, result
-    assert "SP104" in result.out
-
-
 def test_from_anybody(launch):
     result = run(launch, "if comm.rank == 0:\n    told(comm.recv)\n")
     assert "The last is node 1, which has finished (the end of program.py)" in result.out, result

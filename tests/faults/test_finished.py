@@ -30,21 +30,17 @@ def program(text):
 CALLS = waiting("peer", "others", "all")
 
 
-@pytest.mark.spread("early")
-@pytest.mark.parametrize("call", each(2, CALLS))
-@pytest.mark.parametrize("early", [True, False], ids=["before", "while-waiting"])
-def test_waiters_are_told(tmp_path, call, early):
+@pytest.mark.parametrize("call", each(4, CALLS))
+def test_waiters_are_told(tmp_path, call):
     call = CALLS[call].by(own=0, peer=1)
     text = program(f"""
         import numpy as np, psutil
         if rank == 1:
-            if {not early}:
-                process = comm.recv(0, 7)
-                while psutil.Process(process).status() != "sleeping":
-                    os.sched_yield()
+            process = comm.recv(0, 7)
+            while psutil.Process(process).status() != "sleeping":
+                os.sched_yield()
         elif rank == 0:
-            if {not early}:
-                comm.send(os.getpid(), 1, 7)
+            comm.send(os.getpid(), 1, 7)
             needs_finished(lambda: {call}, 1)
     """)
     result = run(tmp_path, 2, text)

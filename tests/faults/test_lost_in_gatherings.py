@@ -6,7 +6,7 @@ import pytest
 from operations import OPERATIONS
 from pairwise import each
 from programs import HEAD, ok, run, write
-from test_killed import PARTS, SURVIVE, survivors
+from test_killed import PARTS, SURVIVE
 
 LONG = ("bcast", "gather", "allgather-long", "scatter", "alltoall-long")
 # Node 1 enters the call, is interrupted, and dies.
@@ -64,21 +64,6 @@ else:
     # Its messages that lie in its arena still count; those that it has not sent do not.
     came = "done" if options == [] else "lost"
     assert result.lines() == [f"0: {came}", f"2: {'done' if name == 'gather' else came}"], str(result)
-
-
-@pytest.mark.parametrize("name", LONG)
-def test_before_it_enters(tmp_path, name):
-    call, words = OPERATIONS[name].by(own=0, peer=1), OPERATIONS[name].words(own=0, peer=1)
-    text = f"""
-        import numpy as np
-        if rank == 1:
-            die()
-        try:
-            {call}
-        except spcomm.NodeLostError as error:
-            report("lost" if all(word in str(error) for word in {(*words, "node 1")}) else f"unnamed: {{error}}")
-    """
-    assert survivors(tmp_path, 3, text) == ["0: lost", "2: lost"]
 
 
 @pytest.mark.parametrize("options", [[], PARTS], ids=["default", "parts"])

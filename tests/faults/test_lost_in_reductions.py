@@ -7,15 +7,19 @@ from pairwise import each
 from programs import HEAD, run, write
 from test_killed import PARTS, SURVIVE
 
-# Survivors keep together until all have said what they saw. What was sent for a call that failed may lie with others
-# until they close the communicator; then nothing of anybody's arena is in use.
-TOOLS = """
-import gc
+OPERATORS = """
 import numpy as np
-from spcomm._core.arrays import bytes_given_out
 @spcomm.op(elementwise=True)
 def added(left, right):
     return left + right
+"""
+# Survivors keep together until all have said what they saw. What was sent for a call that failed may lie with others
+# until they close the communicator; then nothing of anybody's arena is in use.
+TOOLS = (
+    OPERATORS
+    + """
+import gc
+from spcomm._core.arrays import bytes_given_out
 @spcomm.op(elementwise=True)
 def deadly(left, right):
     if rank == victim:
@@ -45,6 +49,7 @@ def end_with(others):
                 assert world.recv(other, tag=9) == told
     world.poll()
 """
+)
 BIG = "np.zeros(50_000)"
 ALGORITHMS = ("tree", "flat", "slices", "binary-swap")
 CALLS = {
@@ -112,16 +117,3 @@ def test_in_its_operator(tmp_path, name, victim):
     assert result.code == 137, str(result)
     others = [other for other in range(5) if other != victim]
     assert result.lines() == [f"{rank}: {word}" for rank in others for word in ("clean", "lost")], str(result)
-
-
-@pytest.mark.parametrize("name", each(3, CALLS))
-def test_before_it_enters(tmp_path, name):
-    text = f"""
-        if rank == 1:
-            die()
-        report(seen(lambda: {CALLS[name]}, 1))
-    """
-    path = write(tmp_path, text, HEAD + SURVIVE + TOOLS)
-    result = run(tmp_path, 3, "", "--grace", "60", program=path)
-    assert result.code == 137, str(result)
-    assert result.lines() == ["0: lost", "2: lost"], str(result)

@@ -194,23 +194,6 @@ def test_boxes_share_no_memory(launch, start, disable):
 # ---- ends
 
 
-@pytest.mark.parametrize(
-    ("who", "name"),
-    [
-        ("spcomm server", "the server"),
-        ("spcomm gw 0", "the gateway of box 0"),
-        ("spcomm gw 1", "the gateway of box 1"),
-    ],
-)
-def test_a_killed_carrier_ends_the_run(launch, start, who, name):
-    process = launch.start("-n", 3, "--boxes", 2, *start, launch.script(WAITS))
-    nodes = dict(map(int, line.split()) for line in read_lines(process, 3))
-    os.kill(transports(launch, process, nodes.values())[who], signal.SIGKILL)
-    result = launch.finish(process)
-    assert result.code == 125, result
-    assert result.last == f"spcomm: {name} was killed by SIGKILL; the nodes were stopped (exit code 125)"
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
 def test_nothing_is_left_of_a_run_whose_launcher_ends(launch, start, number):
     process = launch.start("-n", 3, "--boxes", 3, *start, launch.script(WAITS))

@@ -98,6 +98,7 @@ def check(result, size, words, last):
     assert result.code == 125 and re.search(last, result.last), result
 
 
+@pytest.mark.spread("who", "words", "last")
 @pytest.mark.parametrize(
     "ways", [(0, 1, 2, 3), (4, 5, 6, 7), (2, 2, 2, 0), (1, 1, 1, 1), (2, 8, 8, 1)], ids=str
 )
@@ -115,6 +116,7 @@ def test_a_killed_transport_process(net, who, words, last, ways):
     check(net.finish(process), len(ways), words, f"^spcomm: {last}; the nodes were stopped")
 
 
+@pytest.mark.spread("who", "words", "last")
 @pytest.mark.parametrize("ways", [(0, 1, 2, 3), (4, 5, 6, 7)], ids=str)
 @pytest.mark.parametrize(
     ("who", "words", "last"),
