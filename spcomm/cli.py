@@ -227,6 +227,6 @@ _COMMANDS: "dict[str, tuple[Callable[[list[str]], int], str]]" = {
 _INTERNAL = {  # users never type these
     "box": _Command("spcomm.launch.remote.box"),
     "meet": _Command("spcomm.launch.room.meet"),
-    "unmatched": _Command("spcomm.diagnose.unmatched"),
+    "conclude": _Command("spcomm.launch.supervise.conclude"),
 }
 _ALIASES = {"-h": "help", "--help": "help", "--version": "version", "-V": "version"}

@@ -59,7 +59,7 @@ def join(place: forking.Place, group_id: int) -> comm.Comm:
             place,
             of_segment,
             _command("launch.room.meet"),
-            _command("diagnose.unmatched"),
+            _command("launch.supervise.conclude"),
             group_id,
             _program(),
         )
@@ -138,7 +138,7 @@ def end() -> None:
 
 def _fork_nodes(descriptor: int, nodes: int, call: str, meeting: "forking.Meeting | None") -> forking.Fork:
     try:
-        return forking.fork_nodes(descriptor, nodes, _command("diagnose.unmatched"), meeting=meeting)
+        return forking.fork_nodes(descriptor, nodes, _command("launch.supervise.conclude"), meeting=meeting)
     except OSError as error:
         from spcomm import resource_limits
 

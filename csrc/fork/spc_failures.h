@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spc_failures: finds the first failure and words it, by the same rules and in the same words as `spcomm run`.
+ * spc_failures: finds the first failure of a run without a launcher, and keeps the record from which Python words its
+ * end (spcomm/launch/supervise/conclude.py).
  *
  * The first failure is the one that was reported first: an exception is reported when it is raised, any other failure
  * when the process has ended. A failure because of a lost node counts only if there is no other failure. Nothing that
  * happens after the supervisor has told the nodes to end counts.
  *
- * Only the supervisor uses it, in one thread. Text of nodes is kept up to a limit each.
+ * The record is a row of frames in the form of spc_fork_report_descriptor: those of the nodes, and the supervisor's
+ * own, whose kinds no node sends. Pieces of tracebacks are kept apart, up to a limit for each node, so that the record
+ * without them is short.
+ *
+ * Only the supervisor uses it, in one thread.
  */
 #ifndef SPC_FAILURES_H
 #define SPC_FAILURES_H
@@ -24,6 +29,15 @@ typedef enum spc_report_kind {
     SPC_REPORT_TEXT = 'T',        /* a piece of its traceback */
     SPC_REPORT_OVER = 'Z',        /* node 0 waits for the others, and would exit with this code */
     SPC_REPORT_STOPPED = 'S',     /* node 0 has obeyed the supervisor's SIGTERM and waits */
+    /* of the record only; numbers are decimal */
+    SPC_RECORD_BEGUN = 'B', /* the kernel's kills in this control group so far; rank: the number of nodes */
+    SPC_RECORD_ENDED = 'W', /* the status, as of waitpid */
+    SPC_RECORD_VANISHED = 'V', /* a caller's process is gone, and has not reported how */
+    SPC_RECORD_FIRST = 'F', /* the nodes are told to end: the first failure, -1 for none */
+    SPC_RECORD_SIGNAL = 'N', /* the signal because of which */
+    SPC_RECORD_LATE = 'A', /* this node has not called startup(): the launcher */
+    SPC_RECORD_ORPHANED = 'O', /* the launcher, which has ended */
+    SPC_RECORD_SAID = 'R', /* the supervisor itself says why the run ends */
 } spc_report_kind_t;
 
 #define SPC_REPORT_HEADER 7
@@ -32,14 +46,8 @@ typedef enum spc_report_kind {
 typedef struct spc_failure {
     spc_report_kind_t kind; /* of its report */
     bool known;
-    bool ended;    /* status shows how */
-    bool vanished; /* node 0, whose end is unknown */
-    bool stopped;  /* by the supervisor */
-    bool out_of_memory; /* killed by the kernel, which says so in the control group */
     bool elsewhere; /* in another box, whose supervisor judges it */
-    int status;    /* as of waitpid */
-    char detail[120];
-    char *text;
+    int code; /* of the run, if it is the first */
     uint32_t text_bytes;
 } spc_failure_t;
 
@@ -48,12 +56,15 @@ typedef struct spc_failures {
     uint32_t nodes;
     int32_t first; /* -1: none but victims of a lost node */
     int32_t first_lost;
-    uint64_t oom_kills; /* of the control group so far */
     bool closed; /* the nodes have been told to end: later failures do not count */
+    FILE *record, *texts;
+    char *record_text, *texts_text; /* valid after fflush */
+    size_t record_bytes, texts_bytes;
 } spc_failures_t;
 
-/* SPC_ENOMEM. Only the supervisor's end frees it. */
+/* SPC_ENOMEM. The structure stays where it is: its streams know the place of their texts. */
 int spc_failures_init(spc_failures_t *failures, uint32_t nodes);
+void spc_failures_fini(spc_failures_t *failures);
 
 void spc_failures_reported(spc_failures_t *failures, uint32_t rank, spc_report_kind_t kind,
                            const char *payload, uint32_t bytes);
@@ -61,22 +72,19 @@ void spc_failures_reported(spc_failures_t *failures, uint32_t rank, spc_report_k
 /* A node's process has ended. A status of 0 without a report is no failure. */
 void spc_failures_ended(spc_failures_t *failures, uint32_t rank, int status);
 
-/* Node 0's process is gone, and has not reported how. */
+/* A caller's process is gone, and has not reported how. */
 void spc_failures_vanished(spc_failures_t *failures, uint32_t rank);
 
 /* No other failure has come: the first victim is to blame. */
 void spc_failures_settle(spc_failures_t *failures);
 
+/* The nodes are told to end, or have all ended. Only the first call counts. */
+void spc_failures_close(spc_failures_t *failures);
+
+/* Adds to the record; the text is shorter than a frame. */
+void spc_failures_note(spc_failures_t *failures, uint32_t rank, spc_report_kind_t kind, const char *text);
+
 /* The exit code of a run whose first failure this is. */
 int spc_failures_code(const spc_failures_t *failures);
-
-/* The tracebacks worth showing, the first failure's last. `interrupted`: Ctrl-C explains those of KeyboardInterrupt. */
-void spc_failures_write_texts(const spc_failures_t *failures, bool labels, bool interrupted, FILE *out);
-
-/* "node 2 was killed by SIGSEGV (exit code 139); the other nodes were stopped" */
-void spc_failures_write_sentence(const spc_failures_t *failures, FILE *out);
-
-/* A line for each place at which Ctrl-C interrupted nodes, if any has reported one. */
-void spc_failures_write_places(const spc_failures_t *failures, FILE *out);
 
 #endif

@@ -370,17 +370,16 @@ static int take_ranks(spc_fork_t *fork, const spc_meet_t *meet) {
         }
     }
     fork->rank = fork->ranks[0];
-    fork->unmatched.segment = &fork->segment;
-    fork->unmatched.ranks = fork->ranks;
-    fork->unmatched.count = fork->local_nodes;
+    fork->conclusion.ranks = fork->ranks;
+    fork->conclusion.count = fork->local_nodes;
     fork->box_socket = meet != NULL ? fcntl(meet->socket, F_DUPFD_CLOEXEC, 3) : -1;
     return meet == NULL || fork->box_socket >= 0 ? SPC_OK : SPC_ESYSTEM;
 }
 
 static int fork_in_segment(spc_fork_t *fork, const spc_fork_options_t *options) {
     int status = take_ranks(fork, options->meet);
-    fork->unmatched.descriptor = options->descriptor;
-    fork->unmatched.command = options->unmatched;
+    fork->conclusion.descriptor = options->descriptor;
+    fork->conclusion.command = options->conclude;
     status = status == SPC_OK ? spc_segment_attach(&fork->segment, options->descriptor) : status;
     if (status == SPC_OK) {
         status = fork->segment.config->nodes == fork->nodes ? fork_with_pipes(fork) : SPC_EINVAL;
@@ -465,8 +464,8 @@ static int fork_supervisor(spc_fork_t *fork_) {
 /* The supervisor has the segment from the first process of the machine. */
 static int start_in_segment(spc_fork_t *fork, int descriptor, const spc_meet_t *meet) {
     int status = take_ranks(fork, meet);
-    fork->unmatched.descriptor = status == SPC_OK ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;
-    status = status == SPC_OK && fork->unmatched.descriptor < 0 ? SPC_ESYSTEM : status;
+    fork->conclusion.descriptor = status == SPC_OK ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;
+    status = status == SPC_OK && fork->conclusion.descriptor < 0 ? SPC_ESYSTEM : status;
     status = status == SPC_OK ? spc_segment_attach(&fork->segment, descriptor) : status;
     if (status == SPC_OK) {
         status = fork_supervisor(fork);
@@ -474,7 +473,7 @@ static int start_in_segment(spc_fork_t *fork, int descriptor, const spc_meet_t *
         spc_segment_detach(&fork->segment);
         errno = error;
     }
-    close_end(&fork->unmatched.descriptor);
+    close_end(&fork->conclusion.descriptor);
     close_end(&fork->box_socket);
     return status;
 }
@@ -554,7 +553,7 @@ int spc_fork_join(const spc_fork_join_options_t *options, spc_fork_t **fork, int
     }
     made->kept_place = *options->place;
     made->place = &made->kept_place;
-    made->unmatched.command = options->unmatched;
+    made->conclusion.command = options->conclude;
     made->nodes = made->place->size;
     made->rank = made->place->rank;
     made->process = getpid();

@@ -11,12 +11,13 @@
  *
  *   - it reaps nodes 1 to n-1, watches node 0 (a pidfd; else it looks for its parent every 50 ms), and publishes every
  *     end in the segment, as `spcomm run` does, so that waits for a lost node fail at once;
- *   - the first failure ends the run: the other nodes get SIGTERM, and SIGKILL after grace_s; then it prints on stderr,
- *     in the words of `spcomm run`, which node failed first, and sends node 0 the exit code of the run;
+ *   - the first failure ends the run: the other nodes get SIGTERM, and SIGKILL after grace_s; then it executes
+ *     `options.conclude`, which prints in the words of `spcomm run` which node failed first, and sends node 0 the
+ *     exit code of the run. Where the command cannot be executed, it prints one sentence of its own;
  *   - every 60 ms it examines the waits of the nodes (diagnose/spc_deadlock.h). Nodes that are proven to wait for ever
  *     end the run in the same way: a report instead of the sentence, exit code 99. A node 0 that ignores SIGTERM is
  *     killed like any other: then the shell sees 137;
- *   - after a run that went well but left messages or barriers, it executes `options.unmatched`, which prints the
+ *   - after a run that went well but left messages or barriers, it executes the same command, which prints the
  *     warning;
  *   - it only notes Ctrl-C, SIGQUIT and SIGHUP, because the nodes get them, too; SIGTERM ends the run. If node 0 alone
  *     got one of them and ended with its code, the other nodes get the same one, not SIGTERM.
@@ -60,7 +61,7 @@ typedef struct spc_fork_options {
     double grace_s; /* from SIGTERM to SIGKILL; 0: 3 seconds */
     const spc_meet_t
         *meet; /* of a run of several boxes; the caller closes it, in every node. NULL: one box */
-    const char *const *unmatched; /* as in spc_fork_join_options_t */
+    const char *const *conclude; /* as in spc_fork_join_options_t */
 } spc_fork_options_t;
 
 typedef struct spc_fork_join_options {
@@ -70,9 +71,9 @@ typedef struct spc_fork_join_options {
         *meet; /* in place of it, where the run is on several machines. NULL: one machine */
     int (*check)(void *argument); /* while it waits; another status than SPC_OK ends the wait. NULL: none */
     void *check_argument;
-    /* The command that reports at the end which messages nobody received: at most 8 words, and NULL. The descriptor of
-     * the segment and the ranks of this machine follow them. NULL: spcomm unmatched. */
-    const char *const *unmatched;
+    /* The command that reports how the run has ended: at most 8 words, and NULL. The descriptor of the segment and the
+     * ranks of this machine follow them. NULL: spcomm conclude. */
+    const char *const *conclude;
 } spc_fork_join_options_t;
 
 /* The number of threads that would not survive a fork. Threads that end by themselves when the process forks (of a BLAS

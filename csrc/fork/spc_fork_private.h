@@ -31,15 +31,14 @@
 
 enum { SPC_CODE_SPCOMM = 125 }; /* the exit code for a failure of spcomm itself */
 
-/* The command that reports messages nobody received and barriers left open. */
-typedef struct spc_unmatched_report {
-    const spc_segment_t *segment;
+/* The command that reports the end of the run. */
+typedef struct spc_conclusion {
     int descriptor; /* of the segment */
     const uint32_t *ranks; /* of the nodes of this machine */
     uint32_t count;
-    /* At most 8 words, and NULL; the descriptor and the ranks follow them. NULL: spcomm unmatched. */
+    /* At most 8 words, and NULL; the descriptor and the ranks follow them. NULL: spcomm conclude. */
     const char *const *command;
-} spc_unmatched_report_t;
+} spc_conclusion_t;
 
 struct spc_fork {
     spc_segment_t segment; /* node 0, supervisor */
@@ -52,7 +51,7 @@ struct spc_fork {
         *place; /* of another launcher, which has started all nodes; NULL: we fork them */
     spc_launcher_place_t kept_place;
     int listener, handed_report; /* the supervisor's, for them: it hands out the segment and this end */
-    spc_unmatched_report_t unmatched; /* the supervisor's */
+    spc_conclusion_t conclusion; /* the supervisor's */
     uint32_t rank, nodes;
     uint32_t *ranks; /* of the nodes here; the first one is node 0's */
     uint32_t local_nodes;

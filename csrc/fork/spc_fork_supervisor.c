@@ -32,7 +32,15 @@
  * The pipe lies where other programs have standard input and output: descriptor 0 to read, 1 to write, so that the
  * handler knows it without a variable. */
 
-enum { SPC_WAKE_READ = 0, SPC_WAKE_WRITE = 1 };
+enum {
+    SPC_WAKE_READ = 0,
+    SPC_WAKE_WRITE = 1,
+    SPC_SPEAK = 2,
+    SPC_CODE_DEADLOCK = 99,
+    SPC_POLLED = 5, /* beside the ends of callers */
+    SPC_SPEAK_MS = 10000, /* for a reader that is slow */
+    SPC_CONCLUDE_MS = 60000, /* for Python to start on a machine that is busy, and to write */
+};
 
 static void on_signal(int number) {
     int error = errno;
@@ -76,21 +84,46 @@ static bool hears_signal(int number) {
     return sigaction(number, NULL, &found) == 0 && found.sa_handler == on_signal;
 }
 
-/* ---- messages that nobody received and barriers left open, after a run that went well
+/* Writes even if the other end is non-blocking; not for ever. */
+static void write_patiently(int descriptor, const char *text, size_t bytes) {
+    struct pollfd room = {.fd = descriptor, .events = POLLOUT};
+    while (bytes > 0) {
+        ssize_t done = write(descriptor, text, bytes);
+        if (done < 0 && errno == EAGAIN && poll(&room, 1, SPC_SPEAK_MS) <= 0) {
+            return;
+        }
+        if (done == 0 || (done < 0 && errno != EINTR && errno != EAGAIN)) {
+            return; /* there is no reader */
+        }
+        text += done > 0 ? done : 0;
+        bytes -= done > 0 ? (size_t)done : 0;
+    }
+}
+
+static void speak(const char *text, size_t bytes) {
+    write_patiently(SPC_SPEAK, text, bytes);
+}
+
+/* ---- the last report
  *
- * Whether there are any is read from the memory of the run. The words, and whether such a warning is an error
- * (SPCOMM_STRICT=1), are Python's: `spcomm.diagnose.unmatched`, executed in a process of its own. Of a run on several
- * machines each reports for its own nodes, and only its own exit code is 1. */
+ * The words are those of `spcomm run`: `spcomm.launch.supervise.conclude`, executed in a process of its own, which gets
+ * the record by standard input. It starts only when there is something to report: a run that goes well does not wait
+ * for Python. It also lists the messages that nobody received, of which C only knows whether there are any, and decides
+ * whether such a warning is an error (SPCOMM_STRICT=1). Of a run on several machines each reports for its own nodes. */
 
 enum {
-    WORDS = 8,        /* of the command */
-    REFUSED = 3,      /* its exit code if warnings are errors; Python's own failures end with 1 or 2 */
-    WRITE_MS = 10000, /* for a reader of stderr that is slow */
+    WORDS = 8,   /* of the command */
+    REFUSED = 3, /* its exit code if warnings are errors; Python's own failures end with 1 or 2 */
 };
 
-static _Noreturn void execute(const spc_unmatched_report_t *self, const char *ranks) {
-    static const char *const usual[] = {"spcomm", "unmatched", NULL};
-    const char *const *command = self->command != NULL ? self->command : usual;
+static const char *const *words_of(const spc_conclusion_t *self) {
+    static const char *const usual[] = {"spcomm", "conclude", NULL};
+    return self->command != NULL ? self->command : usual;
+}
+
+/* Runs in the forked process. */
+static _Noreturn void execute(const spc_conclusion_t *self, const char *ranks, int record) {
+    const char *const *command = words_of(self);
     const char *words[WORDS + 3];
     char descriptor[16];
     uint32_t count = 0;
@@ -102,15 +135,10 @@ static _Noreturn void execute(const spc_unmatched_report_t *self, const char *ra
     words[count++] = ranks;
     words[count] = NULL;
     spc_process_start_clean();
-    if (fcntl(self->descriptor, F_SETFD, 0) == 0) {
+    if (dup2(record, 0) == 0 && fcntl(self->descriptor, F_SETFD, 0) == 0) {
         (void)execvp(words[0], (char *const *)words);
-        (void)dprintf(
-            STDERR_FILENO,
-            "spcomm: warning: messages that nobody received, or open barriers; the command %s, which "
-            "lists them, is not in PATH\n",
-            words[0]);
     }
-    _exit(0);
+    _exit(127);
 }
 
 /* As in "0,1,2"; NULL: no memory. */
@@ -127,46 +155,49 @@ static char *ranks_text(const uint32_t *ranks, uint32_t count) {
     return text;
 }
 
+/* Its exit code; 0 also if it was killed because nobody reads what it writes. */
 static int finish(pid_t process) {
     struct pollfd end = {.fd = -1, .events = POLLIN};
     int status = 0, ready = 1;
     if (spc_process_watch(process, &end.fd) == SPC_OK) {
         do {
-            ready = poll(&end, 1, WRITE_MS);
+            ready = poll(&end, 1, SPC_CONCLUDE_MS);
         } while (ready < 0 && errno == EINTR);
         close(end.fd);
     }
     if (ready == 0) {
-        kill(process, SIGKILL); /* nobody reads what it writes */
+        kill(process, SIGKILL);
     }
     while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
     }
-    return WIFEXITED(status) && WEXITSTATUS(status) == REFUSED;
+    return ready == 0 ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* Call it when these nodes have ended. Returns the exit code of the run, 0 or 1; 0 also where the command cannot be
- * executed. Waits for the command, for ten seconds at most. */
-static int report_unmatched(const spc_unmatched_report_t *self) {
-    char *text = spc_unmatched_any(self->segment) ? ranks_text(self->ranks, self->count) : NULL;
-    if (text == NULL) {
-        return 0;
+/* Has Python report the end of the run. Returns the exit code of the command; -1: there is none. */
+static int report_end(const spc_conclusion_t *self, const spc_failures_t *failures) {
+    int record[2];
+    char *ranks = ranks_text(self->ranks, self->count);
+    if (ranks == NULL || pipe(record) != 0) {
+        free(ranks);
+        return -1;
     }
-    pid_t process = fork();
+    const pid_t process = fork();
     if (process == 0) {
-        execute(self, text);
+        close(record[1]);
+        execute(self, ranks, record[0]);
     }
-    free(text);
-    return process > 0 ? finish(process) : 0;
+    free(ranks);
+    close(record[0]);
+    fflush(failures->record);
+    if (process > 0 && fcntl(record[1], F_SETFL, O_NONBLOCK) == 0) {
+        write_patiently(record[1], failures->record_text, failures->record_bytes);
+        write_patiently(record[1], failures->texts_text, failures->texts_bytes);
+    }
+    close(record[1]);
+    return process > 0 ? finish(process) : -1;
 }
 
 /* ---- the supervisor */
-
-/* Its streams lie where other programs have theirs. */
-enum {
-    SPC_SPEAK = 2,
-    SPC_CODE_DEADLOCK = 99,
-    SPC_POLLED = 5, /* beside the ends of callers */
-};
 
 typedef struct spc_fork_supervisor {
     spc_fork_t *fork;
@@ -201,7 +232,6 @@ typedef struct spc_fork_supervisor {
     UINT64_C(500000000) /* in which a launcher that has ended may have ended its processes */
 #define SPC_PARENT_NS 50000000 /* between two looks at node 0, without a pidfd */
 #define SPC_REST_MS 50 /* when poll cannot wait */
-#define SPC_SPEAK_MS 10000 /* for a reader of stderr that is slow */
 
 /* ---- start */
 
@@ -229,7 +259,7 @@ static void furnish(spc_fork_supervisor_t *supervisor) {
         _exit(SPC_CODE_SPCOMM);
     }
     const spc_fork_t *self = supervisor->fork;
-    const int segment = self->unmatched.descriptor;
+    const int segment = self->conclusion.descriptor;
     int kept[] = {self->life,     self->report,        caller->watch, self->box_socket,
                   self->listener, self->handed_report, segment,       supervisor->launcher};
     spc_process_close_all_but(kept, sizeof kept / sizeof *kept);
@@ -284,34 +314,24 @@ static void signal_nodes(const spc_fork_supervisor_t *supervisor, int number, in
     }
 }
 
-/* ---- messages to the box process */
+/* ---- the record, which the box process gets, too */
 
-static void write_missing(const spc_fork_supervisor_t *supervisor, FILE *out) {
-    bool missing[SPC_NODES_MAX];
-    for (uint32_t rank = 0; rank < supervisor->failures.nodes; rank++) {
-        missing[rank] = supervisor->node[rank].is_caller && !supervisor->node[rank].has_joined;
+/* Why the run ends, for the record. */
+static void note_reason(spc_fork_supervisor_t *supervisor) {
+    const spc_launcher_place_t *place = supervisor->fork->place;
+    spc_failures_t *failures = &supervisor->failures;
+    char number[16];
+    for (uint32_t rank = 0; rank < failures->nodes && supervisor->is_late; rank++) {
+        if (supervisor->node[rank].is_caller && !supervisor->node[rank].has_joined) {
+            spc_failures_note(failures, rank, SPC_RECORD_LATE, place->launcher);
+        }
     }
-    (void)spc_call_text_write_ranks("node", missing, supervisor->failures.nodes, out);
-}
-
-/* Why this box ends the run: a sentence. */
-static void write_reason(const spc_fork_supervisor_t *supervisor, FILE *out) {
-    char name[24];
-    if (supervisor->is_late) {
-        write_missing(supervisor, out);
-        fprintf(out,
-                " %s not called startup() within 30 s; every process that %s starts has to (exit code 125)",
-                supervisor->missing > 1 ? "have" : "has", supervisor->fork->place->launcher);
-    } else if (supervisor->is_orphaned) {
-        fprintf(out, "%s has ended without its processes; they were stopped (exit code 125)",
-                supervisor->fork->place->launcher);
-    } else if (supervisor->signal == SIGINT) {
-        fprintf(out, "interrupted by Ctrl-C (exit code 130)");
-    } else if (supervisor->signal != 0) {
-        fprintf(out, "told to end by %s (exit code %d)",
-                spc_process_signal_name(supervisor->signal, name, sizeof name), 128 + supervisor->signal);
-    } else {
-        spc_failures_write_sentence(&supervisor->failures, out);
+    if (supervisor->is_orphaned) {
+        spc_failures_note(failures, 0, SPC_RECORD_ORPHANED, place->launcher);
+    }
+    if (supervisor->signal != 0) {
+        snprintf(number, sizeof number, "%d", supervisor->signal);
+        spc_failures_note(failures, 0, SPC_RECORD_SIGNAL, number);
     }
 }
 
@@ -319,22 +339,20 @@ static bool has_box(const spc_fork_supervisor_t *supervisor) {
     return supervisor->fork->box_socket >= 0;
 }
 
+/* The box process words the record, as far as it is. */
 static void tell_box(spc_fork_supervisor_t *supervisor, int32_t code) {
-    char *text = NULL;
-    size_t bytes = 0;
+    const spc_failures_t *failures = &supervisor->failures;
     spc_meet_header_t header = {.code = code};
-    FILE *out = code != 0 ? open_memstream(&text, &bytes) : NULL;
-    if (out != NULL) {
-        write_reason(supervisor, out);
-        fclose(out);
+    fflush(failures->record);
+    if (code != 0) {
+        header.bytes = failures->record_bytes < SPC_MEET_TEXT_BYTES ? (uint32_t)failures->record_bytes
+                                                                    : SPC_MEET_TEXT_BYTES;
     }
-    header.bytes = bytes < SPC_MEET_TEXT_BYTES ? (uint32_t)bytes : SPC_MEET_TEXT_BYTES;
     /* A socket has room for this: nothing else is written to it. */
-    if (write(supervisor->fork->box_socket, &header, sizeof header) == (ssize_t)sizeof header && text != NULL
-        && write(supervisor->fork->box_socket, text, header.bytes) < 0) {
+    if (write(supervisor->fork->box_socket, &header, sizeof header) == (ssize_t)sizeof header
+        && write(supervisor->fork->box_socket, failures->record_text, header.bytes) < 0) {
         /* it is gone, as a later read shows */
     }
-    free(text);
 }
 
 /* The exit code of the run as this box sees it. */
@@ -349,7 +367,8 @@ static int own_code(const spc_fork_supervisor_t *supervisor) {
  * time. No later failure counts. */
 static void end_run(spc_fork_supervisor_t *supervisor, int number, int32_t spared) {
     supervisor->is_ending = true;
-    supervisor->failures.closed = true;
+    spc_failures_close(&supervisor->failures);
+    note_reason(supervisor);
     supervisor->settle_ns = supervisor->told_ns = supervisor->look_ns = supervisor->join_ns =
         supervisor->orphan_ns = SPC_NO_DEADLINE;
     supervisor->kill_ns = spc_clock_now_ns() + supervisor->fork->grace_ns;
@@ -425,22 +444,6 @@ static void consider(spc_fork_supervisor_t *supervisor) {
         supervisor->settle_ns =
             spc_clock_now_ns() + (has_box(supervisor) ? SPC_SETTLE_BOXES_NS : (uint64_t)SPC_SETTLE_NS);
         supervisor->due_ns = spc_clock_now_ns() + SPC_DUE_NS;
-    }
-}
-
-/* Writes to stderr, even if a node has made it non-blocking; not for ever. */
-static void speak(const char *text, size_t bytes) {
-    struct pollfd room = {.fd = SPC_SPEAK, .events = POLLOUT};
-    while (bytes > 0) {
-        ssize_t done = write(SPC_SPEAK, text, bytes);
-        if (done < 0 && errno == EAGAIN && poll(&room, 1, SPC_SPEAK_MS) <= 0) {
-            return;
-        }
-        if (done == 0 || (done < 0 && errno != EINTR && errno != EAGAIN)) {
-            return; /* there is no reader */
-        }
-        text += done > 0 ? done : 0;
-        bytes -= done > 0 ? (size_t)done : 0;
     }
 }
 
@@ -649,7 +652,7 @@ static bool is_expected(const spc_fork_supervisor_t *supervisor, const spc_join_
 }
 
 static void admit(spc_fork_supervisor_t *supervisor, int connection, const spc_join_hello_t *hello) {
-    const int handed[] = {supervisor->fork->unmatched.descriptor, supervisor->fork->handed_report};
+    const int handed[] = {supervisor->fork->conclusion.descriptor, supervisor->fork->handed_report};
     if (!is_expected(supervisor, hello) || spc_join_hand(connection, handed, getpid()) != SPC_OK) {
         close(connection); /* a copy of a node, or one that is gone again */
         return;
@@ -861,12 +864,12 @@ static bool is_blind(const spc_fork_supervisor_t *supervisor) {
 
 static int patience_ms(const spc_fork_supervisor_t *supervisor) {
     uint64_t now_ns = spc_clock_now_ns();
-    uint64_t until_ns =
-        supervisor->settle_ns < supervisor->told_ns ? supervisor->settle_ns : supervisor->told_ns;
-    until_ns = supervisor->kill_ns < until_ns ? supervisor->kill_ns : until_ns;
-    until_ns = supervisor->look_ns < until_ns ? supervisor->look_ns : until_ns;
-    until_ns = supervisor->join_ns < until_ns ? supervisor->join_ns : until_ns;
-    until_ns = supervisor->orphan_ns < until_ns ? supervisor->orphan_ns : until_ns;
+    const uint64_t deadlines_ns[] = {supervisor->settle_ns, supervisor->told_ns, supervisor->kill_ns,
+                                     supervisor->look_ns,   supervisor->join_ns, supervisor->orphan_ns};
+    uint64_t until_ns = SPC_NO_DEADLINE;
+    for (uint32_t i = 0; i < sizeof deadlines_ns / sizeof *deadlines_ns; i++) {
+        until_ns = deadlines_ns[i] < until_ns ? deadlines_ns[i] : until_ns;
+    }
     if (is_blind(supervisor) && until_ns > now_ns + SPC_PARENT_NS) {
         until_ns = now_ns + SPC_PARENT_NS;
     }
@@ -910,48 +913,54 @@ static void turn(spc_fork_supervisor_t *supervisor) {
     look_for_deadlock(supervisor);
 }
 
-/* Another box has ended the run: prints its sentence, after the output of the nodes here. */
-static int conclude_as_told(const spc_fork_supervisor_t *supervisor, FILE *out) {
-    spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), false, out);
-    if (supervisor->answer[sizeof(spc_meet_header_t)] != '\0') { /* otherwise another box has said it */
-        fwrite(supervisor->answer + sizeof(spc_meet_header_t), 1, answer_header(supervisor).bytes, out);
+/* Says in one sentence what Python does not say, because it cannot be executed. */
+static void say_briefly(const spc_fork_supervisor_t *supervisor, int code) {
+    const int32_t first = supervisor->failures.first;
+    char what[64] = "messages were never received, or barriers left open", text[256];
+    if (code != 0 && first >= 0 && supervisor->signal == 0) {
+        snprintf(what, sizeof what, "node %d failed first (exit code %d)", first, code);
+    } else if (code != 0) {
+        snprintf(what, sizeof what, "the run was ended (exit code %d)", code);
     }
-    return supervisor->answer_code;
+    const int bytes =
+        snprintf(text, sizeof text, "spcomm: %s; the command %.80s, which says more, cannot be executed\n",
+                 what, words_of(&supervisor->fork->conclusion)[0]);
+    speak(text, (size_t)bytes);
 }
 
-static int conclude_here(spc_fork_supervisor_t *supervisor, FILE *out) {
-    spc_failures_settle(&supervisor->failures);
-    int code = own_code(supervisor);
-    if (code == 0) {
-        code = supervisor->answer_code; /* 0 also if there is no answer */
-        return code == 0 ? report_unmatched(&supervisor->fork->unmatched) : code;
+/* Prints a report that is written already after the tracebacks, which Python prints, if there are any. */
+static void report_as_written(spc_fork_supervisor_t *supervisor, const char *text, size_t bytes) {
+    spc_failures_note(&supervisor->failures, 0, SPC_RECORD_SAID, "");
+    if (supervisor->failures.texts_bytes > 0) {
+        (void)report_end(&supervisor->fork->conclusion, &supervisor->failures);
     }
-    spc_failures_write_texts(&supervisor->failures, isatty(SPC_SPEAK), supervisor->signal == SIGINT, out);
-    if (supervisor->deadlock_text != NULL) {
-        fwrite(supervisor->deadlock_text, 1, supervisor->deadlock_text_bytes, out);
-        return code;
-    }
-    if (supervisor->signal == SIGINT) {
-        spc_failures_write_places(&supervisor->failures, out);
-    }
-    fprintf(out, "spcomm: ");
-    write_reason(supervisor, out);
-    fprintf(out, supervisor->signal != 0 ? "; the nodes were stopped\n" : "\n");
-    return code;
-}
-
-static int conclude(spc_fork_supervisor_t *supervisor) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    if (out == NULL) {
-        return own_code(supervisor);
-    }
-    bool is_told = supervisor->has_answer && answer_header(supervisor).bytes > 0;
-    int code = is_told ? conclude_as_told(supervisor, out) : conclude_here(supervisor, out);
-    fclose(out);
     speak(text, bytes);
-    return code;
+}
+
+/* Reports how the run has ended, if there is anything to report. Returns its exit code. */
+static int conclude(spc_fork_supervisor_t *supervisor) {
+    spc_failures_settle(&supervisor->failures);
+    spc_failures_close(&supervisor->failures);
+    fflush(supervisor->failures.texts);
+    if (supervisor->has_answer && answer_header(supervisor).bytes > 0) { /* another box has ended the run */
+        const char *text = (const char *)supervisor->answer + sizeof(spc_meet_header_t);
+        const bool is_said = *text == '\0'; /* by that box */
+        report_as_written(supervisor, text, is_said ? 0 : answer_header(supervisor).bytes);
+        return supervisor->answer_code;
+    }
+    const int code = own_code(supervisor);
+    if (supervisor->deadlock_text != NULL) {
+        report_as_written(supervisor, supervisor->deadlock_text, supervisor->deadlock_text_bytes);
+    } else if (code != 0 || (supervisor->answer_code == 0 && spc_unmatched_any(&supervisor->fork->segment))) {
+        const int said = report_end(&supervisor->fork->conclusion, &supervisor->failures);
+        if (said == REFUSED && code == 0) {
+            return 1;
+        }
+        if (said != 0) {
+            say_briefly(supervisor, code);
+        }
+    }
+    return code != 0 ? code : supervisor->answer_code; /* 0 also if there is no answer */
 }
 
 /* The text of an answer is long, so the supervisor does not lie on a stack that the program may have made short. */

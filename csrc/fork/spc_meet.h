@@ -16,7 +16,7 @@
  *   to the supervisor    the run is over, with this exit code; the text is to be printed. Empty: its own report; the
  *                        character 0: nothing, because another box has said it
  *   from the supervisor  this box's nodes have ended, or fail and will end: the run's exit code as the supervisor
- *                        sees it, and a sentence
+ *                        sees it, and the record of the failure (spc_failures.h)
  *
  * The end of the socket ends the other one: the box process ends when no process of the program holds it, and the
  * supervisor ends the nodes.

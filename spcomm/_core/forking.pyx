@@ -156,7 +156,7 @@ def meet(
 
 
 def fork_nodes(
-    descriptor: int, nodes: int, unmatched: list[str], grace: float = 0.0, Meeting meeting=None
+    descriptor: int, nodes: int, conclude: list[str], grace: float = 0.0, Meeting meeting=None
 ) -> Fork:
     """Fork this process, so that `nodes` processes return: see csrc/fork/spc_fork.h.
 
@@ -165,8 +165,8 @@ def fork_nodes(
     descriptor : int
         A fresh segment for that many nodes.
     nodes : int
-    unmatched : list of str
-        Reports at the end which messages nobody received: at most 8 words.
+    conclude : list of str
+        Reports how the run has ended: at most 8 words.
     grace : float, optional
         Seconds from SIGTERM to SIGKILL when the run is to end; 0: the default.
     meeting : Meeting, optional
@@ -183,7 +183,7 @@ def fork_nodes(
         The system cannot start that many processes. None of them is left.
     """
     cdef const char *words[MOST_WORDS]
-    cdef list kept = [os.fsencode(word) for word in unmatched]
+    cdef list kept = [os.fsencode(word) for word in conclude]
     cdef spc_fork_options_t options
     cdef Fork made = Fork()
     cdef uint32_t rank = 0
@@ -193,7 +193,7 @@ def fork_nodes(
     options.grace_s = grace
     options.meet = NULL if meeting is None else &meeting.core
     point_at(kept, words)
-    options.unmatched = words
+    options.conclude = words
     PyOS_BeforeFork()
     fflush(NULL)
     status = spc_fork_nodes(&options, &made.core, &rank)
@@ -292,7 +292,7 @@ def find_launcher(program: str) -> tuple[Place | None, str, bool]:
 
 
 def join_launched(
-    Place place, segment: int, command: list[str], unmatched: list[str], group: int, program: str
+    Place place, segment: int, command: list[str], conclude: list[str], group: int, program: str
 ) -> tuple[Fork, int]:
     """Join the run of all processes of another launcher: see csrc/fork/spc_fork.h.
 
@@ -303,8 +303,8 @@ def join_launched(
         The descriptor of a fresh segment, in the first process of the only machine.
     command : list of str
         Starts the box process in the first process of each of several machines; at most 16 words.
-    unmatched : list of str
-        Reports at the end which messages nobody received: at most 8 words.
+    conclude : list of str
+        Reports how the run has ended: at most 8 words.
     group : int
     program : str
 
@@ -321,19 +321,19 @@ def join_launched(
         The first process of this machine has failed, and says why.
     """
     cdef const char *words[MOST_WORDS]
-    cdef const char *unmatched_words[MOST_WORDS]
+    cdef const char *conclude_words[MOST_WORDS]
     cdef char message[SPC_JOIN_MESSAGE_BYTES]
     cdef spc_fork_join_options_t options
     cdef spc_meet_options_t meeting
     cdef list kept = [os.fsencode(word) for word in command]
-    cdef list kept_unmatched = [os.fsencode(word) for word in unmatched]
+    cdef list kept_conclude = [os.fsencode(word) for word in conclude]
     cdef bytes name = os.fsencode(program)
     cdef Fork made = Fork()
     cdef list raised = []
     cdef int status, descriptor = -1
     point_at(kept, words)
-    point_at(kept_unmatched, unmatched_words)
-    options.unmatched = unmatched_words
+    point_at(kept_conclude, conclude_words)
+    options.conclude = conclude_words
     meeting.command = words
     meeting.local_nodes, meeting.total_nodes, meeting.group_id = place.core.local_size, place.core.size, group
     meeting.infile = b""

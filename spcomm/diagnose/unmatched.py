@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 """SP106 and SP107: unmatched messages and barriers of a run that went well."""
 
-import contextlib
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from spcomm import config
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
 
 MESSAGES = "SP106"
 OPEN = "SP107"
-REFUSED = 3  # as in csrc/fork/spc_fork_supervisor.c: an uncaught exception ends that process with 1
 _ROWS = 16
 
 # Source, destination, tag, whether the destination has a handler for them, number; a row joins several of these.
@@ -64,27 +61,14 @@ def report(
     return text, found
 
 
-def main(words: "list[str]") -> int:
-    """Print the warnings of a run without a launcher. Return `REFUSED` if there are any and they are errors, else 0.
-
-    Parameters
-    ----------
-    words : list of str
-        The descriptor of the segment, and the ranks of its nodes, as in ``0,1,2``.
-    """
-    is_strict = config.strict()
+def of_box(descriptor: int, ranks: "list[int]") -> "tuple[str, bool]":
+    """Return the warnings about these nodes of a run without a launcher, and whether they are errors."""
     option = f"{config.STRICT_VARIABLE}=1"
-    here = [int(rank) for rank in words[1].split(",")]
-    text, found = report([(int(words[0]), here)], strict=is_strict, option=option)
-    if found and is_strict:
-        nodes = {code: ranks_text(ranks) for code, ranks in found.items()}
-        text += f"spcomm: {refusal(nodes, option)}\n"
-    with contextlib.suppress(
-        OSError, AttributeError
-    ):  # nobody reads it, or it is closed: the code counts all the same
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    return REFUSED if found and is_strict else 0
+    text, found = report([(descriptor, ranks)], strict=config.strict(), option=option)
+    if not (found and config.strict()):
+        return text, False
+    nodes = {code: ranks_text(ranks) for code, ranks in found.items()}
+    return f"{text}spcomm: {refusal(nodes, option)}\n", True
 
 
 def refusal(found: "dict[str, str]", option: str = "--strict") -> str:

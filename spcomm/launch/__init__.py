@@ -21,8 +21,8 @@ With several programs there is a fork server for each; programs of one group sha
 `base`           a package: the foundations of the others
 ===============  =====================================================================================
 
-From the bottom: `base`, `cmdline`, `local`, `remote`, and on these `supervise` and `room`, side by side. A package
-imports only from those below it. The packages' docstrings describe each module.
+From the bottom: `base`, `cmdline`, `local`, `remote`, `supervise`, `room`. A package imports only from those below it;
+`supervise` knows types of `room`. The packages' docstrings describe each module.
 
 Nothing here imports more than it needs: the launcher's own start is part of every run.
 """

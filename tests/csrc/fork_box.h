@@ -39,10 +39,16 @@ typedef struct outcome {
 static void (*surroundings)(void); /* what a case changes before the program starts; NULL: nothing */
 static double grace_s = 60;
 
+/* In place of Python. As a rule it cannot be executed, and the supervisor says one sentence itself. */
+static const char *const nothing[] = {"./no-python", NULL};
+static const char *const *conclude = nothing;
+#define BRIEFLY(what) "spcomm: " what "; the command ./no-python, which says more, cannot be executed\n"
+
 /* A C program around spc_fork; `nodes` processes run this, and each leaves by exit(). */
 static inline void program(uint32_t nodes, body_t body, run_t *run) {
     comm_box_t box = comm_box_open((spc_config_t){.nodes = nodes});
-    const spc_fork_options_t options = {.descriptor = box.descriptor, .nodes = nodes, .grace_s = grace_s};
+    const spc_fork_options_t options = {
+        .descriptor = box.descriptor, .nodes = nodes, .grace_s = grace_s, .conclude = conclude};
     node_t node = {.run = run, .size = nodes};
     CHECK_OK(spc_fork_nodes(&options, &node.fork, &node.rank));
     alarm(100); /* which nodes do not inherit */

@@ -297,6 +297,25 @@ TEST(groups_without_a_member) {
 
 /* ---- forms ---- */
 
+TEST(names_of_nodes) {
+    static const struct {
+        bool chosen[8];
+        const char *text;
+    } CASES[] = {
+        {{false, true}, "node 1"},
+        {{true, true}, "nodes 0-1"},
+        {{true, true, true, false, false, true, false, true}, "nodes 0-2, 5, 7"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char text[32] = "";
+        FILE *out = fmemopen(text, sizeof text, "w");
+        CHECK(out != NULL);
+        CHECK_EQ(spc_call_text_write_ranks("node", CASES[i].chosen, 8, out), (int)strlen(CASES[i].text));
+        fclose(out);
+        CHECK_STR(text, CASES[i].text);
+    }
+}
+
 TEST(headlines) {
     static const struct {
         spc_deadlock_report_options_t options;

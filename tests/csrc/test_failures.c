@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first failure, and the sentence that says it: the table failures.txt holds for `spcomm run`, too. */
+/* The first failure, and the record of it: the table failures.txt holds for `spcomm run`, too. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -11,37 +11,12 @@
 
 enum { KILLED = SIGKILL, TERMINATED = SIGTERM };
 
-static spc_failures_t fresh(uint32_t nodes) {
-    spc_failures_t failures;
-    CHECK_OK(spc_failures_init(&failures, nodes));
-    return failures;
+static void begin(spc_failures_t *failures, uint32_t nodes) {
+    CHECK_OK(spc_failures_init(failures, nodes));
 }
 
 static void report(spc_failures_t *failures, uint32_t rank, spc_report_kind_t kind, const char *text) {
     spc_failures_reported(failures, rank, kind, text, (uint32_t)strlen(text));
-}
-
-/* Settles, compares all words with what is expected, and frees. */
-static void concludes(spc_failures_t *failures, bool interrupted, int code, const char *expected) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    CHECK(out != NULL);
-    spc_failures_settle(failures);
-    spc_failures_write_texts(failures, false, interrupted, out);
-    if (interrupted) {
-        spc_failures_write_places(failures, out);
-    } else {
-        spc_failures_write_sentence(failures, out);
-    }
-    fclose(out);
-    CHECK_STR(text, expected);
-    CHECK_EQ(spc_failures_code(failures), code);
-    free(text);
-    for (uint32_t rank = 0; rank < failures->nodes; rank++) {
-        free(failures->node[rank].text);
-    }
-    free(failures->node);
 }
 
 /* ---- the table that the launcher obeys, too */
@@ -62,27 +37,23 @@ static void apply(spc_failures_t *failures, const char *event) {
     }
 }
 
+/* The words are Python's. */
 static void check_row(char *row) {
-    char *rest = NULL, *text = NULL;
-    size_t bytes = 0;
+    char *rest = NULL;
+    int code = 0, first = 0;
     char *expected = strstr(row, " -> ");
     CHECK(expected != NULL);
     *expected = '\0';
-    expected += 4;
-    spc_failures_t failures = fresh(4);
+    CHECK_EQ(sscanf(expected + 4, "%d: node %d", &code, &first), 2);
+    spc_failures_t failures;
+    begin(&failures, 4);
     for (char *event = strtok_r(row, ";", &rest); event != NULL; event = strtok_r(NULL, ";", &rest)) {
         apply(&failures, event);
     }
     spc_failures_settle(&failures);
-    FILE *out = open_memstream(&text, &bytes);
-    CHECK(out != NULL);
-    fprintf(out, "%d: ", spc_failures_code(&failures));
-    spc_failures_write_sentence(&failures, out);
-    fclose(out);
-    text[strcspn(text, ";")] = '\0'; /* what became of the others is said after it */
-    CHECK_STR(text, expected);
-    free(text);
-    free(failures.node);
+    CHECK_EQ(spc_failures_code(&failures), code);
+    CHECK_EQ(failures.first, first);
+    spc_failures_fini(&failures);
 }
 
 TEST(rows_of_the_table) {
@@ -101,70 +72,76 @@ TEST(rows_of_the_table) {
     CHECK(count > 10);
 }
 
-/* ---- what only a run without a launcher says */
+/* ---- the record */
+
+/* Without the header of each frame. */
+static void check_record(spc_failures_t *failures, const char *expected, uint64_t texts_bytes) {
+    char kinds[64] = "";
+    fflush(failures->record);
+    fflush(failures->texts);
+    for (size_t at = 0, to = 0; at < failures->record_bytes && to < sizeof kinds - 1; to++) {
+        const unsigned char *frame = (const unsigned char *)failures->record_text + at;
+        kinds[to] = (char)frame[4];
+        at += SPC_REPORT_HEADER + (size_t)(frame[5] | frame[6] << 8);
+        CHECK(at <= failures->record_bytes);
+    }
+    CHECK_STR(kinds, expected);
+    CHECK_EQ_U(failures->texts_bytes, texts_bytes);
+    spc_failures_fini(failures);
+}
 
 TEST(a_victim_is_not_first_if_there_is_another) {
-    spc_failures_t failures = fresh(4);
+    spc_failures_t failures;
+    begin(&failures, 4);
     report(&failures, 1, SPC_REPORT_LOST, "NodeLostError");
     report(&failures, 1, SPC_REPORT_TEXT, "lost\n");
     CHECK_EQ(failures.first, -1);
     CHECK_EQ(failures.first_lost, 1);
     spc_failures_ended(&failures, 3, KILLED);
-    failures.closed = true;
+    spc_failures_close(&failures);
     spc_failures_ended(&failures, 0, TERMINATED);
     spc_failures_ended(&failures, 1, 1 << 8);
-    spc_failures_ended(&failures, 2, TERMINATED);
-    concludes(
-        &failures, false, 137,
-        "node 3 was killed by SIGKILL (exit code 137); node 1 raised NodeLostError because of it; nodes 0, 2 "
-        "were stopped");
-}
-
-TEST(equal_tracebacks_are_shown_once_and_the_first_last) {
-    spc_failures_t failures = fresh(4);
-    for (uint32_t rank = 0; rank < 4; rank++) {
-        report(&failures, rank, SPC_REPORT_RAISED, rank == 3 ? "KeyError" : "ValueError");
-        report(&failures, rank, SPC_REPORT_TEXT, rank == 3 ? "other\n" : "same\nline");
-        spc_failures_ended(&failures, rank, 1 << 8);
-    }
-    concludes(&failures, false, 1,
-              "other\nsame\nline\nnode 0 ended with an uncaught ValueError (exit code 1); "
-              "nodes 1-2 failed in the same way");
+    CHECK_EQ(failures.first, 3);
+    CHECK_EQ(spc_failures_code(&failures), 137);
+    check_record(&failures, "BLWFWW", SPC_REPORT_HEADER + 5);
 }
 
 TEST(what_follows_the_end_does_not_count) {
-    spc_failures_t failures = fresh(2);
+    spc_failures_t failures;
+    begin(&failures, 2);
+    spc_failures_close(&failures);
     spc_failures_vanished(&failures, 0);
-    failures.closed = true;
-    spc_failures_ended(&failures, 1, TERMINATED);
-    concludes(&failures, false, 1, "node 0 died; the other node was stopped");
+    spc_failures_ended(&failures, 1, 1 << 8);
+    report(&failures, 1, SPC_REPORT_LOST, "NodeLostError");
+    spc_failures_settle(&failures);
+    spc_failures_close(&failures);
+    CHECK_EQ(failures.first, -1);
+    CHECK_EQ(spc_failures_code(&failures), 0);
+    check_record(&failures, "BFVWL", 0);
 }
 
-TEST(interruptions_show_places) {
-    spc_failures_t failures = fresh(4);
-    for (uint32_t rank = 1; rank < 4; rank++) {
-        report(&failures, rank, SPC_REPORT_INTERRUPTED, rank == 3 ? "b.py:2 in work" : "a.py:1 in <module>");
-        report(&failures, rank, SPC_REPORT_TEXT, "Traceback\n");
-        spc_failures_ended(&failures, rank, SIGINT);
-    }
-    spc_failures_ended(&failures, 0, 0);
-    concludes(&failures, true, 130,
-              "spcomm: where the nodes were:\n  node 0      finished\n  nodes 1-2   a.py:1 in <module>\n"
-              "  node 3      b.py:2 in work\n");
+TEST(a_caller_that_vanishes_has_failed) {
+    spc_failures_t failures;
+    begin(&failures, 2);
+    spc_failures_ended(&failures, 1, 0);
+    CHECK_EQ(failures.first, -1);
+    spc_failures_vanished(&failures, 0);
+    spc_failures_note(&failures, 0, SPC_RECORD_SAID, "");
+    CHECK_EQ(failures.first, 0);
+    CHECK_EQ(spc_failures_code(&failures), 1);
+    check_record(&failures, "BWVR", 0);
 }
 
-TEST(long_reports_are_kept_up_to_a_limit) {
-    static char piece[4000];
-    spc_failures_t failures = fresh(1);
+TEST(tracebacks_are_kept_up_to_a_limit) {
+    static char piece[4001];
+    spc_failures_t failures;
+    begin(&failures, 1);
     memset(piece, 'p', sizeof piece - 1);
-    report(&failures, 0, SPC_REPORT_RAISED, piece);
+    report(&failures, 0, SPC_REPORT_RAISED, "ValueError");
     for (int i = 0; i < 1000; i++) {
         report(&failures, 0, SPC_REPORT_TEXT, piece);
     }
-    CHECK(strlen(failures.node[0].detail) == sizeof failures.node[0].detail - 1);
-    CHECK(failures.node[0].text_bytes <= 1 << 20 && failures.node[0].text_bytes > (1 << 20) - 4000);
-    free(failures.node[0].text);
-    free(failures.node);
+    check_record(&failures, "BE", (1 << 20) / 4000 * (4000 + SPC_REPORT_HEADER));
 }
 
 TEST(signals_have_names) {

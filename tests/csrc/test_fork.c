@@ -31,9 +31,51 @@ static int node_0_returns_8(const node_t *node) {
 }
 
 static void exit_codes(void) {
-    expect_code(first_part(outcome_of(3, node_2_returns_7)), 7, "spcomm: node 2 ended with exit code 7");
-    expect_code(outcome_of(3, node_0_returns_8), 8,
-                "spcomm: node 0 ended with exit code 8; the other nodes were stopped\n");
+    expect_code(first_part(outcome_of(3, node_2_returns_7)), 7, "spcomm: node 2 failed first (exit code 7)");
+    expect_code(outcome_of(3, node_0_returns_8), 8, BRIEFLY("node 0 failed first (exit code 8)"));
+}
+
+/* ---- the command that reports the end */
+
+static int node_1_returns_7(const node_t *node) {
+    return node->rank == 1 ? 7 : compute();
+}
+
+/* The last message of node 1 is never received. */
+static int send_too_much(const node_t *node) {
+    const int32_t to = 0;
+    const spc_payload_t payload = {
+        .data = &node->rank, .data_bytes = sizeof node->rank, .format = SPC_FORMAT_RAW};
+    if (node->rank == 1) {
+        CHECK_OK(spc_comm_send(node->comm, &to, 1, SPC_CONTEXT_USER, 0, &payload, SPC_NO_DEADLINE));
+    }
+    return 0;
+}
+
+static void the_command_gets_the_record(void) {
+    static const char *const show[] = {"sh", "-c", "tr -d '\\000-\\037' >&2", NULL};
+    static const char *const fail[] = {"sh", "-c", "exit 1", NULL};
+    static const char *const refuse[] = {"sh", "-c", "echo $0 $1 >&2; exit 3", NULL};
+    conclude = show;
+    outcome_t outcome = outcome_of(2, node_1_returns_7);
+    CHECK(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 7);
+#if SPC_HAS_SIGQUEUE
+    if (outcome.text[0] != 'B' || strstr(outcome.text, "W1792F1S") == NULL) {
+        CHECK_FAIL("the record is: %s", outcome.text);
+    }
+#endif
+    conclude = fail;
+    expect_code(outcome_of(2, node_1_returns_7), 7,
+                "spcomm: node 1 failed first (exit code 7); the command sh, which says more, cannot be "
+                "executed\n");
+    conclude = refuse;
+    outcome = outcome_of(2, send_too_much);
+    CHECK(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 1);
+    CHECK(strstr(outcome.text, " 0,1\n") != NULL);
+    CHECK_EQ(WEXITSTATUS(outcome_of(2, node_1_returns_7).status), 7); /* a failure counts more */
+    conclude = nothing;
+    expect_code(outcome_of(2, send_too_much), 0,
+                BRIEFLY("messages were never received, or barriers left open"));
 }
 
 /* ---- who is killed */
@@ -67,19 +109,17 @@ static int deaf_nodes(const node_t *node) {
 
 static void a_killed_node_ends_the_run(void) {
     expect_code(outcome_of(2, node_1_is_killed), 128 + SIGKILL,
-                "spcomm: node 1 was killed by SIGKILL (exit code 137); the other node was stopped\n");
+                BRIEFLY("node 1 failed first (exit code 137)"));
     expect_code(outcome_of(4, node_1_is_killed), 128 + SIGKILL,
-                "spcomm: node 1 was killed by SIGKILL (exit code 137); the other nodes were stopped\n");
-    expect_signal(outcome_of(4, node_0_is_killed), SIGKILL,
-                  "spcomm: node 0 died; the other nodes were stopped\n");
-    expect_signal(outcome_of(2, node_0_gets_sigterm), SIGTERM,
-                  "spcomm: node 0 died; the other node was stopped\n");
+                BRIEFLY("node 1 failed first (exit code 137)"));
+    expect_signal(outcome_of(4, node_0_is_killed), SIGKILL, BRIEFLY("node 0 failed first (exit code 1)"));
+    expect_signal(outcome_of(2, node_0_gets_sigterm), SIGTERM, BRIEFLY("node 0 failed first (exit code 1)"));
 }
 
 static void waits_for_a_killed_node_fail(void) {
     outcome_t outcome = outcome_of(4, others_wait_for_node_1);
     CHECK_EQ(outcome.nodes_seen, 3);
-    expect_code(outcome, 137, "spcomm: node 1 was killed by SIGKILL (exit code 137)\n");
+    expect_code(outcome, 137, BRIEFLY("node 1 failed first (exit code 137)"));
 }
 
 static void nodes_that_ignore_sigterm_are_killed(void) {
@@ -88,8 +128,7 @@ static void nodes_that_ignore_sigterm_are_killed(void) {
     }
     double before = grace_s;
     grace_s = 0.2;
-    expect_signal(outcome_of(3, deaf_nodes), SIGKILL,
-                  "spcomm: node 2 was killed by SIGSEGV (exit code 139); the other nodes were stopped\n");
+    expect_signal(outcome_of(3, deaf_nodes), SIGKILL, BRIEFLY("node 2 failed first (exit code 139)"));
     grace_s = before;
 }
 
@@ -116,11 +155,9 @@ static int a_failure_after_ctrl_c(const node_t *node) {
 static void an_answer_to_ctrl_c_comes_soon(void) {
     double before = grace_s;
     grace_s = 0.2;
-    expect_code(outcome_of(2, a_failure_long_after_ctrl_c), 3,
-                "spcomm: node 1 ended with exit code 3; the other node was stopped\n");
+    expect_code(outcome_of(2, a_failure_long_after_ctrl_c), 3, BRIEFLY("node 1 failed first (exit code 3)"));
     grace_s = before;
-    expect_code(outcome_of(2, a_failure_after_ctrl_c), 130,
-                "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped\n");
+    expect_code(outcome_of(2, a_failure_after_ctrl_c), 130, BRIEFLY("the run was ended (exit code 130)"));
 }
 
 static int the_supervisor_is_killed(const node_t *node) {
@@ -220,8 +257,8 @@ static int ignored_children(const node_t *node) {
 }
 
 static void waiting_is_the_last_thing(void) {
-    expect_code(first_part(outcome_of(2, wait_twice)), 5, "spcomm: node 1 ended with exit code 5");
-    expect_code(first_part(outcome_of(2, ignored_children)), 6, "spcomm: node 1 ended with exit code 6");
+    expect_code(first_part(outcome_of(2, wait_twice)), 5, "spcomm: node 1 failed first (exit code 5)");
+    expect_code(first_part(outcome_of(2, ignored_children)), 6, "spcomm: node 1 failed first (exit code 6)");
 }
 
 /* ---- node 0 waits for the supervisor, so it lives: a thread of it may still read what was received */
@@ -261,11 +298,11 @@ static int node_0_is_stopped(const node_t *node) {
 
 static void who_waits_at_its_end_is_not_gone(void) {
     outcome_t outcome = outcome_of(2, node_0_is_over);
-    expect_code(first_part(outcome), 8, "spcomm: node 0 ended with exit code 8");
+    expect_code(first_part(outcome), 8, "spcomm: node 0 failed first (exit code 8)");
     CHECK_EQ(outcome.nodes_seen, 1);
 #if SPC_HAS_SIGQUEUE
     outcome = outcome_of(3, node_0_is_stopped);
-    expect_code(first_part(outcome), 7, "spcomm: node 1 ended with exit code 7");
+    expect_code(first_part(outcome), 7, "spcomm: node 1 failed first (exit code 7)");
     CHECK_EQ(outcome.nodes_seen, 1);
 #endif
 }
@@ -336,6 +373,7 @@ int main(void) {
     }
     RUN(all_nodes_talk);
     RUN(exit_codes);
+    RUN(the_command_gets_the_record);
     RUN(a_killed_node_ends_the_run);
     RUN(waits_for_a_killed_node_fail);
     RUN(nodes_that_ignore_sigterm_are_killed);

@@ -113,7 +113,7 @@ LAUNCH = {
     "local": {"base", "cmdline"},
     "remote": {"base", "cmdline", "local"},
     "supervise": {"base", "cmdline", "local", "remote"},
-    "room": {"base", "cmdline", "local", "remote"},
+    "room": {"base", "cmdline", "local", "remote", "supervise"},
 }
 # (file, imported): why this one import goes up.
 EXCEPTIONS = {

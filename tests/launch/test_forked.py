@@ -180,6 +180,22 @@ def test_the_same_words_as_the_launcher(forked, launch):
     assert (ours.code, ours.err) == (theirs.code, theirs.err), (ours, theirs)
 
 
+def test_a_long_traceback_is_shown_whole(forked):
+    """It is longer than a pipe: the supervisor hands it over while Python, which prints it, starts and reads."""
+    result = forked.nodes(2, "if comm.rank == 1: raise KeyError('x' * 300_000)\ntime.sleep(1000)\n")
+    assert result.code == 1 and result.err.count("x" * 300_000) == 1, result.last
+    assert result.last.startswith("spcomm: node 1 ended with an uncaught KeyError (exit code 1); "), (
+        result.last
+    )
+
+
+def test_without_python_one_sentence_is_left(forked):
+    head = "import spcomm.forking\nspcomm.forking._command = lambda _module: ['/no/python']\n" + HEAD
+    result = forked.nodes(3, "if comm.rank == 1: sys.exit(3)\nwhile True: time.sleep(1000)\n", head)
+    why = "the command /no/python, which says more, cannot be executed"
+    assert (result.code, result.err) == (3, f"spcomm: node 1 failed first (exit code 3); {why}\n"), result
+
+
 def test_a_lost_node_is_not_the_first_failure(forked):
     """A node that waited for the lost one fails, too; only the first traceback is shown."""
     result = forked.nodes(4, "if comm.rank == 3: raise ZeroDivisionError\ncomm.recv(3)\n")

@@ -21,6 +21,7 @@ from spcomm.launch.cmdline.plan import Plan
 from spcomm.launch.local.output import LONG, Sink, Stream
 from spcomm.launch.local.stack_probe import ProbeReplies, user_line
 from spcomm.launch.supervise import supervisor
+from spcomm.launch.supervise.conclude import Ending
 from spcomm.launch.supervise.failures import Failures
 
 TABLE_OF_FAILURES = Path(__file__).parents[1] / "csrc" / "failures.txt"
@@ -239,6 +240,87 @@ def test_failures_at_one_line_show_their_messages_alone():
     text, _notes = failures.tracebacks(lambda _index, _target: b"", interrupted=False)
     alike = b"node 1, at the same line: E: 1\n  more\n"
     assert text == b"node 0:\nother\n" + alike + b"node 2:\n" + trace + b"E: 2\n"
+
+
+# The record of a run without a launcher
+
+
+def record(*events):
+    """Frames of the record, as csrc/fork/spc_failures.c writes them: rank, kind and payload of each."""
+    made = b""
+    for rank, kind, payload in ((4, "B", "0"), *events):
+        data = str(payload).encode()
+        made += rank.to_bytes(4, "little") + kind.encode() + len(data).to_bytes(2, "little") + data
+    return made
+
+
+RECORDS = [
+    (
+        [(1, "L", "NodeLostError"), (3, "W", 9), (0, "F", 3), (0, "W", 15), (1, "W", 256), (2, "W", 15)],
+        "node 3 was killed by SIGKILL (exit code 137); node 1 raised NodeLostError because of it; nodes 0, 2 were "
+        "stopped",
+    ),
+    (
+        [(0, "V", ""), (0, "F", 0), *((rank, "W", 15) for rank in (1, 2, 3))],
+        "node 0 died; the other nodes were stopped",
+    ),
+    (
+        [(2, "X", 7), (0, "F", 2), (0, "S", ""), (1, "V", ""), (2, "W", 9), (3, "W", 0)],
+        "node 2 ended with exit code 7; nodes 0-1 were stopped",
+    ),
+    (
+        [(0, "F", -1), (1, "A", "mpiexec"), (3, "A", "mpiexec")],
+        "nodes 1, 3 have not called startup() within 30 s; every process that mpiexec starts has to (exit code 125)",
+    ),
+    (
+        [(0, "F", -1), (0, "O", "srun")],
+        "srun has ended without its processes; they were stopped (exit code 125)",
+    ),
+    (
+        [(1, "W", 768), (0, "F", 1), (0, "N", 15)],
+        "told to end by SIGTERM (exit code 143); the nodes were stopped",
+    ),
+]
+
+
+@pytest.mark.parametrize(("events", "sentence"), RECORDS)
+def test_a_record_has_its_sentence(events, sentence):
+    ending = Ending(record(*events), [0, 1, 2, 3])
+    assert not ending.is_well and ending.text(labels=False) == f"spcomm: {sentence}\n".encode()
+
+
+def test_a_record_with_tracebacks():
+    events = [(0, "E", "KeyError"), (1, "E", "KeyError"), (0, "F", 0), (0, "W", 256), (1, "W", 256)]
+    texts = [(0, "T", "one\n"), (1, "T", "other\n"), (1, "T", "line\n")]
+    ending = Ending(record(*events, *texts), [0, 1])
+    assert ending.text(labels=True).decode() == (
+        "[1] other\n[1] line\n[0] one\nspcomm: node 0 ended with an uncaught KeyError (exit code 1)\n"
+    )
+
+
+def test_a_record_with_a_reason_that_the_supervisor_says_itself():
+    ending = Ending(record((0, "L", "NodeLostError"), (0, "F", -1), (0, "R", ""), (0, "T", "one\n")), [0])
+    assert not ending.is_well and ending.text(labels=False) == b""
+    ending = Ending(record((0, "E", "KeyError"), (0, "F", -1), (0, "R", ""), (0, "T", "one\n")), [0])
+    assert ending.text(labels=False) == b"node 0:\none\n"
+
+
+def test_a_record_with_the_places_of_ctrl_c():
+    events = [(1, "K", "a.py:1"), (0, "F", 1), (0, "N", 2), (1, "T", "Traceback"), (1, "W", 2), (0, "W", 0)]
+    assert Ending(record(*events), [0, 1, 2]).text(labels=False).decode().splitlines() == [
+        "spcomm: where the nodes were:",
+        "  node 0  finished",
+        "  node 1  a.py:1",
+        "  node 2  no answer",
+        "  node 3  in another box",
+        "spcomm: interrupted by Ctrl-C (exit code 130); the nodes were stopped",
+    ]
+
+
+def test_a_record_of_a_run_that_went_well(monkeypatch):
+    monkeypatch.setattr(segments, "oom_kills", lambda: 1)
+    assert Ending(record((0, "W", 0), (1, "W", 0), (0, "F", -1)), [0, 1]).is_well
+    assert "out of memory" in Ending(record((1, "W", 9), (0, "F", 1)), [0, 1]).reason()
 
 
 # Groups

@@ -67,16 +67,22 @@ class Reader:
         except BlockingIOError:
             return []
         self.ended = not data
-        self._data += data
-        frames = []
-        while len(self._data) >= HEADER:
-            end = HEADER + int.from_bytes(self._data[5:7], "little")
-            if len(self._data) < end:
-                break
-            rank = int.from_bytes(self._data[:4], "little")
-            frames.append((rank, self._data[4:5], self._data[HEADER:end]))
-            self._data = self._data[end:]
-        return frames
+        found, self._data = frames(self._data + data)
+        return found
+
+
+def frames(data: bytes) -> "tuple[list[tuple[int, bytes, bytes]], bytes]":
+    """Return the whole frames in it, rank, kind and payload of each, and the rest."""
+    found, at = [], 0
+    while len(data) - at >= HEADER:
+        end = at + HEADER + int.from_bytes(data[at + 5 : at + 7], "little")
+        if len(data) < end:
+            break
+        found.append(
+            (int.from_bytes(data[at : at + 4], "little"), data[at + 4 : at + 5], data[at + HEADER : end])
+        )
+        at = end
+    return found, data[at:]
 
 
 def aim(fd: int, rank: int) -> None:

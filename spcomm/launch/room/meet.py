@@ -317,10 +317,12 @@ class BoxProcess:
             end = _HEADER_BYTES + int.from_bytes(self._came[4:_HEADER_BYTES], sys.byteorder)
             if len(self._came) < end:
                 return
-            text, self._came = self._came[_HEADER_BYTES:end].decode("utf-8", "replace"), self._came[end:]
+            record, self._came = self._came[_HEADER_BYTES:end], self._came[end:]
             if code:  # else the gateway tells the others
+                from spcomm.launch.supervise.conclude import Ending
+
                 self._has_said = True
-                self._fail(code, text)
+                self._fail(code, Ending(record, self._granted["ranks"]).reason())
 
     def _fail(self, code: int, text: str) -> None:
         """Report a failure; the server decides which box was the first."""

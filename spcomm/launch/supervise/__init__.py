@@ -5,6 +5,7 @@
 `supervisor`  one run: starts, watches, ends, concludes
 `run`         what it takes over: nodes that are placed, fork servers that have started
 `failures`    the first failure, and the sentence about it
+`conclude`    the last report of a run without a launcher, which C supervises
 `watchdog`    nodes that wait for ever, or for long
 `inquiry`     questions to boxes on other machines about their nodes
 `watch`       the activity of each node, in a table at the terminal; `watch_table` draws it

@@ -7,7 +7,7 @@ Nothing that happens after the launcher has signalled nodes to end counts as a f
 """
 
 import _signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from spcomm._core import segments
 from spcomm.launch.base import report
@@ -29,6 +29,7 @@ class Failure:
         self.last_line = ""  # of a node that crashed
         self.stopped = False  # ended by the launcher
         self.out_of_memory = False  # killed by the kernel, as its control group counts
+        self.is_vanished = False  # its process is gone, and was no child of who watched it
 
     @property
     def code(self) -> int:
@@ -62,20 +63,20 @@ class Failure:
             return f"{self.name} ended with an uncaught {self.detail} (exit code {self.code})"
         if self.kind == report.INTERRUPTED:
             return f"{self.name} ended with an uncaught KeyboardInterrupt (exit code {self.code})"
-        return f"{self.name} ended with exit code {self.code}"
+        return f"{self.name} died" if self.is_vanished else f"{self.name} ended with exit code {self.code}"
 
 
 class Failures:
     """All failures of a run. `first` is None as long as only victims of a lost node have failed."""
 
-    def __init__(self, names: Names = ALONE) -> None:
+    def __init__(self, names: Names = ALONE, oom_kills: "int | None" = None) -> None:
         self._names = names
         self._known: dict[int, Failure] = {}
         self.first: Failure | None = None
         self.first_lost: Failure | None = None
         self.closed = False  # nodes have been signalled to end: later failures do not count
         self._texts: dict[int, bytearray] = {}
-        self._oom_kills = segments.oom_kills()
+        self._oom_kills = segments.oom_kills() if oom_kills is None else oom_kills  # when the run began
 
     def text(self, index: int, piece: bytes) -> None:
         """Add a piece of a node's traceback."""
@@ -101,6 +102,10 @@ class Failures:
         failure.stopped = self.closed and status & 0x7F in (2, 9, 15) and self.first is not None
         self._count(failure)
 
+    def vanished(self, index: int) -> None:
+        """Record that the process of a node is gone, and that nobody knows how it has ended."""
+        self._failure(index).is_vanished = True
+
     def is_out_of_memory(self, status: int) -> bool:
         """Whether the kernel has killed a process with this wait status; its control group counts such kills."""
         return status & 0x7F == _signal.SIGKILL and self._oom_kills < segments.oom_kills()
@@ -123,6 +128,25 @@ class Failures:
         """Blame the first victim (it waited for a finished node), when no other failure has come."""
         if self.first is None:
             self.first = self.first_lost
+
+    def close(self, first: int) -> None:
+        """Count no later failure. Another process has found the first one; -1: there is none."""
+        self.closed = True
+        self.first = self._failure(first) if first >= 0 else None
+
+    def outcome(self, notes: str, ended: "Mapping[int, int]", size: int) -> str:
+        """Return the sentence about the first failure, and what became of others. `ended`: node → wait status."""
+        parts = [self.first.sentence()] + ([notes] if notes else [])
+        stopped = [
+            node
+            for node in sorted(ended)
+            if not self.spoke(node) and ended[node] & 0x7F in (_signal.SIGTERM, _signal.SIGKILL)
+        ]
+        if stopped and len(stopped) == size - 1:
+            parts.append("the other nodes were stopped" if size > 2 else "the other node was stopped")
+        elif stopped:
+            parts.append(f"{self._names.nodes(stopped)} {'were' if len(stopped) > 1 else 'was'} stopped")
+        return "; ".join(parts)
 
     def tracebacks(self, label: "Callable[[int, int], bytes]", interrupted: bool) -> "tuple[bytes, str]":
         """Return all tracebacks worth showing, the first failure's last, and a sentence on those that are not shown.
@@ -195,6 +219,13 @@ class Failures:
             self.first_lost = self.first_lost or failure
         elif failure.kind or failure.status:
             self.first = failure
+
+
+def told_to_end(number: int) -> str:
+    """Return the sentence about a signal that ends the run."""
+    if number == _signal.SIGINT:
+        return "interrupted by Ctrl-C (exit code 130)"
+    return f"told to end by {signal_name(number)} (exit code {128 + number})"
 
 
 def _labelled(text: bytes, label: bytes) -> bytes:

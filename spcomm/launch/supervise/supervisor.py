@@ -18,7 +18,7 @@ from spcomm.launch.base.record import dataclass
 from spcomm.launch.local import stack_probe
 from spcomm.launch.local.forward import Forwarder
 from spcomm.launch.local.reports import Reports
-from spcomm.launch.supervise.failures import Failure, Failures
+from spcomm.launch.supervise.failures import Failure, Failures, told_to_end
 from spcomm.launch.supervise.watchdog import RUNNING, SILENT, Watchdog
 
 TYPE_CHECKING = False
@@ -509,12 +509,9 @@ class Supervisor(Supervision):
             self._run_processes.kill()
             return
         what = "the nodes had ended" if self._have_all_ended else "the nodes were stopped"
-        if number == _signal.SIGINT:
-            if not self._have_all_ended:
-                self._locate()
-            self._sentence = f"interrupted by Ctrl-C (exit code 130); {what}"
-        else:
-            self._sentence = f"told to end by {signal_name(number)} (exit code {128 + number}); {what}"
+        if number == _signal.SIGINT and not self._have_all_ended:
+            self._locate()
+        self._sentence = f"{told_to_end(number)}; {what}"
         self._end("signal", number, 128 + number)
         if number == _signal.SIGINT:
             self._loop.at("ending", _ENDING_S, self._say_ending)
@@ -617,20 +614,13 @@ class Supervisor(Supervision):
 
     def _failure_sentence(self, notes: str) -> str:
         first = self._failures.first
-        parts = [first.sentence()] + ([notes] if notes else [])
         size = self._run_processes.size
         if first.is_interrupt and size > 1:
-            parts.append(f"the other {'nodes were' if size > 2 else 'node was'} interrupted, too")
-            return "; ".join(parts)
-        stopped = [node for node in range(size) if not self._failures.spoke(node) and self._was_stopped(node)]
-        if stopped and len(stopped) == size - 1:
-            parts.append("the other nodes were stopped" if size > 2 else "the other node was stopped")
-        elif stopped:
-            parts.append(
-                f"{self._run_processes.names.nodes(stopped)} {'were' if len(stopped) > 1 else 'was'} stopped"
-            )
-        parts += self._advice(first)
-        return "; ".join(parts)
+            others = f"the other {'nodes were' if size > 2 else 'node was'} interrupted, too"
+            return "; ".join(filter(None, (first.sentence(), notes, others)))
+        # A node that has not ended was never started.
+        ended = dict.fromkeys(range(size), int(_signal.SIGTERM)) | self._ended
+        return "; ".join([self._failures.outcome(notes, ended, size), *self._advice(first)])
 
     def _advice(self, first: Failure) -> "list[str]":
         chosen = sorted(self._stdin.chosen)
@@ -638,10 +628,6 @@ class Supervisor(Supervision):
             return []
         readers = self._run_processes.names.nodes(chosen) if chosen else "no node"
         return [f"the standard input goes to {readers}: read it there, or run with --stdin all"]
-
-    def _was_stopped(self, node: int) -> bool:
-        """Whether this launcher ended it: by a signal, or before it started."""
-        return self._ended.get(node, _signal.SIGTERM) & 0x7F in (_signal.SIGTERM, _signal.SIGKILL)
 
     def _say(self, text: str) -> None:
         self._forwarder.write_text(f"spcomm: {text}\n")
