@@ -44,7 +44,7 @@ def pytest_configure(config):
     )
     hypothesis.settings.load_profile("spcomm")
     if config.option.everything:
-        os.environ.setdefault("CHECK_SCALE", "1")  # stress/drawn.py
+        os.environ.setdefault("CHECK_SCALE", "1")  # model/drawn.py
     folder = config.rootpath / "build"
     folder.mkdir(exist_ok=True)
     config.stash[LOCKS] = [open(folder / f"tests-{name}.lock", "w") for name in ("gate", "machine")]

@@ -2,19 +2,18 @@
 """C, C++ and Python nodes in one run: what crosses the border between languages, and what cannot."""
 
 import os
-import random
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from carry_out import combiner, value
-from carry_out_mixed import schedule
+import oracle
 from launching import stand_in_for_ssh
+from netting import PATHS
 from nodetools import tree
 from rooming import read_until
-from schedule import Mailbox
+from schedule import Schedule
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
@@ -285,51 +284,58 @@ BOXES = {  # the infile of each, and whether it is in C
 }
 
 
+PLAYS = """
+    import sys, spcomm
+    from play import Player
+    from schedule import Schedule
+    comm = spcomm.startup(infile=sys.argv[-1])
+    Player(comm, Schedule(*map(int, sys.argv[1:-1]), plain=True)).run()
+    print(comm.rank, "has played")
+"""
+
+
 def write_steps(made, rank, path):
-    """The part of a node in C, as carry_out.c reads it."""
+    """The part of a node in C, as play.c reads it."""
     lines = [
         f"expect {source} {sent.number} {sent.tag} {sent.size}"
-        for source, waiting in enumerate(Mailbox(made, rank).waiting)
+        for source, waiting in enumerate(oracle.Mailbox(made, rank).waiting)
         for sent in waiting
     ]
-    for event in made.events:
-        if event.node not in (None, rank):
+    for kind, node, data in made.events:
+        if node not in (None, rank) or kind == "be_late":  # C nodes never are
             continue
-        match event.kind, event.data:
+        match kind, data:
             case "send", (_dest, ranks, sent):
-                lines.append(
-                    f"send {sent.number} {sent.tag} {sent.size} {len(ranks)} {' '.join(map(str, ranks))}"
-                )
-            case "receive", (_how, source, tag):
-                lines.append(f"receive {int(source)} {int(tag)}")
-            case "reduce", (kind, shape, seed):
-                given = [value(random.Random(f"{seed}/{node}"), shape) for node in range(made.nodes)]
-                lines.append(f"global {kind[-3:]} {given[rank]} {tree(given, combiner(kind))}")
-            case "collect", (kind, root, size):
-                lines.append(f"collect {kind} {root} {size}")
-            case "barrier", _:
-                lines.append("barrier")
+                data = sent.number, sent.tag, sent.size, len(ranks), *ranks
+            case "receive", (_how, *match_):
+                data = match_
+            case "reduce_numbers", (name, shape, seed):
+                given = oracle.numbers(seed, shape, made.nodes)
+                data = name[-3:], given[rank], tree(given, oracle.combiner(name))
+            case "reduce_arrays", (step, operation, _name, _dtype, (length,), root, _algorithm):
+                data = step, operation, root, length
             case "enter" | "leave", (number, *_how):
-                lines.append(f"{event.kind} {number}")
-            case kind, _:
-                assert kind == "be_late"  # C nodes never are
+                data = (number,)
+            case _:
+                data = ()
+        lines.append(" ".join(map(str, (kind, *data))))
     path.with_name(f"{path.name}-{rank}").write_text("\n".join(lines) + "\n")
 
 
-def carry_out_in_two_boxes(room, compiler, boxes, seed):
-    program, steps = compiler(PROGRAMS / "carry_out.c", "-D_GNU_SOURCE"), room.folder / f"steps-{seed}"
-    made = schedule(seed, 5)
+def play_in_two_boxes(room, compiler, boxes, seed):
+    program, steps = compiler(PROGRAMS / "play.c", "-D_GNU_SOURCE"), room.folder / f"steps-{seed}"
+    words = seed, 5, 150, 1 + seed % 7, 400_000
+    made = Schedule(*words, plain=True)
     for rank in range(5):
         write_steps(made, rank, steps)
-    paths = [PROGRAMS, HERE.parent, HERE.parent / "api", HERE.parent / "stress"]
     found = room.environment()
     env = {
-        "PYTHONPATH": os.pathsep.join([*map(str, paths), found["PYTHONPATH"]]),
+        "PYTHONPATH": os.pathsep.join([*map(str, PATHS), found["PYTHONPATH"]]),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), found["PATH"]]),
     }
     started = []
     for number, (infile, is_c) in enumerate(boxes):
-        command = [program, steps] if is_c else [sys.executable, HERE / "carry_out_mixed.py", seed]
+        command = [program, steps] if is_c else [sys.executable, room.script(PLAYS), *words]
         infile = f"total_nodes = 5\n{infile}"
         started.append(room.box(*command, infile=infile, name=f"{seed}-{number}.toml", env=env))
         if not number:
@@ -337,19 +343,19 @@ def carry_out_in_two_boxes(room, compiler, boxes, seed):
     results = [room.finish(box) for box in started]
     lines = sorted(line for result in results for line in result.lines)
     assert [result.code for result in results] == [0, 0], (seed, results)
-    assert lines == [f"{rank} has carried it out" for rank in range(5)], (seed, results)
+    assert lines == [f"{rank} has played" for rank in range(5)], (seed, results)
 
 
 @pytest.mark.parametrize("boxes", BOXES)
-def test_c_and_python_carry_out_a_random_schedule(boxes, room, compiler):
+def test_c_and_python_play_a_random_schedule(boxes, room, compiler):
     room.serve()
-    carry_out_in_two_boxes(room, compiler, BOXES[boxes], 1)
+    play_in_two_boxes(room, compiler, BOXES[boxes], 1)
 
 
 @pytest.mark.stress
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("boxes", BOXES)
-def test_c_and_python_carry_out_many_random_schedules(boxes, room, compiler):
+def test_c_and_python_play_many_random_schedules(boxes, room, compiler):
     room.serve()
     for seed in range(60):
-        carry_out_in_two_boxes(room, compiler, BOXES[boxes], seed)
+        play_in_two_boxes(room, compiler, BOXES[boxes], seed)

@@ -36,11 +36,10 @@ WAITS = """
 
 RANDOM = """
     import sys, spcomm
-    from carry_out import carry_out
+    from play import play
     comm = spcomm.startup(infile=sys.argv[-1])
     for seed in range(int(sys.argv[1])):
-        carry_out(comm, seed, (20, 60, 120, 400)[seed % 4], 400_000, seed % 8)
-        comm.barrier()
+        play(comm, seed, (20, 60, 120, 400)[seed % 4], seed % 8, 400_000)
     print(comm.rank, "is done")
 """
 

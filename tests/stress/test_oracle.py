@@ -1,145 +1,123 @@
 # SPDX-License-Identifier: MIT
-"""Random schedules of everything at once, against a plain Python oracle (schedule.py, carry_out.py).
+"""Random schedules of everything at once, against a plain Python oracle (schedule.py, oracle.py, play.py).
 
 Rings, slots and arenas are tiny, so queues, parts and full buffers are what usually happens. A failure prints the
-seed and the length that it was found with: `REPLAY=seed,length python -m pytest tests/stress -k replay` runs it again
-(`REPLAY=seed,length,across` those over boxes). CHECK_SCALE multiplies the number of schedules; `make soak` goes on for
-SOAK_SECONDS.
+seed and the length that it was found with: `REPLAY=seed,length,across python -m pytest tests/stress -k replay` runs it
+again. CHECK_SCALE multiplies the number of schedules; `make soak` goes on for SOAK_SECONDS.
 """
 
 import os
 import random
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
-import hypothesis
 import pytest
-from hypothesis import Phase, given
-from hypothesis import strategies as st
 
-from drawn import examples, run_on_nodes
-from nodepool import OPTIONS, Config, Options
-from pairwise import each
+from nodepool import OPTIONS, Config, Options, verdict
 
-CONFIGS = [
-    # options and nodes, bytes under way at once, schedules
-    (Config("tiny", 1), 200_000, 10),
-    (Config("tiny", 2), 200_000, 30),
-    (Config("tiny", 3), 200_000, 40),
-    (Config("tiny", 8), 400_000, 15),
-    (Config("least", 3), 100_000, 20),
-    (Config("narrow", 3), 3_500, 50),
-    (Config("small", 4), 400_000, 30),
-    (Config("default", 4), 2_000_000, 20),
-    (Config("tree", 8), 1_000_000, 15),
-    (Config("nothing", 3), 400_000, 15),
+SCALE = float(os.environ.get("CHECK_SCALE", 1))
+PLAYER = Path(__file__).with_name("play.py")
+
+SURFACES = [
+    # options, nodes, bytes under way at once, barriers that may be open (there are parts, too, which need an arena)
+    ("tiny", 1, 200_000, 0),
+    ("tiny", 2, 200_000, 0),
+    ("default", 1, 2_000_000, 7),
+    ("tiny", 3, 200_000, 0),
+    ("default", 2, 2_000_000, 7),
+    ("tiny", 8, 400_000, 0),
+    ("default", 5, 2_000_000, 7),
+    ("least", 3, 100_000, 0),
+    ("bounded-arena", 3, 200_000, 7),
+    ("narrow", 3, 3_500, 0),
+    ("default", 4, 2_000_000, 7),
+    ("small", 4, 400_000, 0),
+    ("part", 3, 2_000_000, 7),
+    ("tree", 8, 1_000_000, 7),
+    ("nothing", 3, 400_000, 7),
 ]
-
-
-# Over boxes, with fuzzy barriers open across every collective.
-BOXES = [
+GATEWAYS = [  # direct, or by the relay
     *(
-        (Config(f"{boxes}-boxes-{place}{suffix}", 4 * boxes), bound)  # four that contribute need two frames
+        (f"{boxes}-boxes-{place}{suffix}", 4 * boxes, bound, 7)  # four that contribute need two frames
         for boxes in (2, 3)
         for place in ("block", "cyclic")
         for suffix, bound in (("", 2_000_000), ("-tiny", 400_000))
     ),
-    (Config("3-boxes-direct", 6), 1_000_000),
+    ("3-boxes-direct", 6, 1_000_000, 7),
 ]
+LENGTHS = (20, 60, 150, 400)
 
 
-def check(pool, seed, length, bound, across=0):
-    arguments = {"seed": seed, "length": length, "bound": bound, "across": across}
-    run_on_nodes(pool, "carry_out", arguments)
-
-
-@pytest.mark.parametrize(
-    ("pool", "bound", "count"),
-    each(2, CONFIGS),
-    indirect=["pool"],
-    ids=[str(config) for config, _, _ in CONFIGS],
-)
-def test_random_schedules(pool, bound, count):
-    @examples(count, phases=[Phase.generate])  # a shorter schedule of this seed is another one
-    @given(seed=st.integers(0, 2**32), length=st.sampled_from([10, 40, 150, 400, 800]))
-    def schedules(seed, length):
-        check(pool, seed, length, bound)
-
-    schedules()
-
-
-def test_a_failure_that_happens_once_is_shown_with_its_seed(capsys):
-    """All that a run which was ended could say is in the first report; Hypothesis keeps the last one."""
-    answers = [{"run": ("failed", "no answer from nodes [10]")}, {0: ("passed", "")}]
-    pool = SimpleNamespace(
-        config=Config("tiny", 3),
-        process=SimpleNamespace(poll=lambda: 0),
-        ensure=lambda: None,
-        run=lambda *_arguments: answers.pop(0) if len(answers) > 1 else answers[0],
+def on_pools(*cases):
+    """A pool for each surface."""
+    found = [(Config(options, nodes), *rest) for options, nodes, *rest in cases]
+    return pytest.mark.parametrize(
+        ("pool", "bound", "across"), found, indirect=["pool"], ids=[str(case[0]) for case in found]
     )
 
-    @examples(10, phases=[Phase.generate])
-    @given(seed=st.just(77))
-    def schedules(seed):
-        check(pool, seed, 20, 1000, 3)
 
-    with pytest.raises(hypothesis.errors.Flaky):
-        schedules()
-    shown = capsys.readouterr().out
-    assert (
-        "carry_out has failed on tiny-3 with {'seed': 77, 'length': 20, 'bound': 1000, 'across': 3}" in shown
-    )
-    assert "no answer from nodes [10]" in shown
+def check(pool, seed, length, across, bound):
+    arguments = {"seed": seed, "length": length, "across": across, "bound": bound}
+    pool.ensure()
+    answers = pool.run(PLAYER, "play", arguments)
+    if any(status == "failed" for status, _ in answers.values()):
+        print(f"a schedule has failed on {pool.config} with {arguments}")
+        if pool.process.poll() is None:  # nodes that one has failed are no good for the next schedule
+            pool.kill()
+    verdict(answers)
 
 
-def over_boxes(pool, bound, count):
-    @examples(count, phases=[Phase.generate])
-    @given(seed=st.integers(0, 2**32), length=st.sampled_from([20, 60, 120]), across=st.integers(1, 7))
-    def schedules(seed, length, across):
-        check(pool, seed, length, bound, across)
-
-    schedules()
+def check_many(pool, chance, bound, across, count):
+    for _ in range(count):
+        check(pool, chance.getrandbits(32), chance.choice(LENGTHS), chance.randint(0, across), bound)
 
 
-SOAKED = [
-    *((config, bound, 0) for config, bound, _ in CONFIGS),
-    *((config, bound, 7) for config, bound in BOXES),
-]
-SOAK_S = float(os.environ.get("SOAK_SECONDS", 0)) / len(SOAKED)
+@pytest.mark.whole
+@on_pools(*SURFACES[::2])
+def test_in_one_box(pool, bound, across):
+    """The same schedules each time."""
+    check_many(pool, random.Random(str(pool.config)), bound, across, 3)
 
 
-@pytest.mark.stress
-@pytest.mark.skipif(not SOAK_S, reason="runs with `make soak`")
-@pytest.mark.parametrize(
-    ("pool", "bound", "across"), SOAKED, indirect=["pool"], ids=[str(config) for config, *_ in SOAKED]
-)
-def test_soak(pool, bound, across):
-    """Other schedules each time, for this configuration's part of SOAK_SECONDS."""
-    chance, end, left = random.Random(), time.monotonic() + SOAK_S, True
-    while left:
-        check(
-            pool, chance.getrandbits(32), chance.choice([20, 60, 150, 400]), bound, chance.randint(0, across)
-        )
-        left = time.monotonic() < end
-
-
-A_FEW = [BOXES[0], BOXES[7], BOXES[8]]
-
-
-@pytest.mark.parametrize(
-    ("pool", "bound"), A_FEW, indirect=["pool"], ids=[str(config) for config, _ in A_FEW]
-)
-def test_barriers_are_open_between_boxes(pool, bound):
-    over_boxes(pool, bound, 3)
+@pytest.mark.whole
+@on_pools(GATEWAYS[0], GATEWAYS[7], GATEWAYS[8])
+def test_over_gateways(pool, bound, across):
+    check(pool, 1, 150, across, bound)
 
 
 @pytest.mark.stress
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    ("pool", "bound"), BOXES, indirect=["pool"], ids=[str(config) for config, _ in BOXES]
-)
-def test_five_hundred_with_barriers_open_between_boxes(pool, bound):
-    over_boxes(pool, bound, 500)
+@on_pools(*SURFACES, *GATEWAYS)
+def test_many_random_schedules(pool, bound, across):
+    check_many(pool, random.Random(), bound, across, round(100 * SCALE))
+
+
+def test_a_failure_is_shown_with_its_seed(capsys):
+    """Nodes that do not answer cannot say it themselves."""
+    pool = SimpleNamespace(
+        config=Config("tiny", 3),
+        process=SimpleNamespace(poll=lambda: 0),
+        ensure=lambda: None,
+        run=lambda *_arguments: {"run": ("failed", "no answer from nodes [10]")},
+    )
+    with pytest.raises(pytest.fail.Exception, match=r"no answer from nodes \[10\]"):
+        check(pool, 77, 20, 3, 1000)
+    shown = capsys.readouterr().out
+    assert "failed on tiny-3 with {'seed': 77, 'length': 20, 'across': 3, 'bound': 1000}" in shown
+
+
+SOAK_S = float(os.environ.get("SOAK_SECONDS", 0)) / len(SURFACES + GATEWAYS)
+
+
+@pytest.mark.stress
+@pytest.mark.skipif(not SOAK_S, reason="runs with `make soak`")
+@on_pools(*SURFACES, *GATEWAYS)
+def test_soak(pool, bound, across):
+    """Other schedules each time, for this surface's part of SOAK_SECONDS."""
+    end = time.monotonic() + SOAK_S
+    while time.monotonic() < end:
+        check_many(pool, random.Random(), bound, across, 1)
 
 
 LIMITS = [f"limits-{number}" for number in range(40)]
@@ -170,18 +148,11 @@ def draw(name):
 def test_what_is_within_the_limit_is_received(pool, bound):
     """All that is under way at once is less than one node's limit, and may be all from one node to another."""
     for seed in range(3):
-        check(pool, seed, 150, bound)
+        check(pool, seed, 150, 0, bound)
 
 
 if "REPLAY" in os.environ:
 
-    @pytest.mark.parametrize(
-        ("pool", "bound"), [c[:2] for c in CONFIGS + BOXES], indirect=["pool"], ids=lambda c: str(c)
-    )
-    def test_replay(pool, bound):
-        check(
-            pool,
-            *map(int, os.environ["REPLAY"].split(",")[:2]),
-            bound,
-            *map(int, os.environ["REPLAY"].split(",")[2:]),
-        )
+    @on_pools(*SURFACES, *GATEWAYS)
+    def test_replay(pool, bound, across):
+        check(pool, *map(int, os.environ["REPLAY"].split(",")), bound)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node in C of a random schedule (tests/stress/schedule.py), whose other nodes are in Python:
+ * The player in C of a random schedule (tests/stress/schedule.py), of which other nodes are in Python (play.py):
  *
- *     carry_out STEPS INFILE
+ *     play STEPS INFILE
  *
  * Each line of STEPS-<rank> is a step of this node, as test_mixed.py writes it; lines `expect` come first, and list the
  * messages to this node, by sender in the order of the sends.
@@ -11,7 +11,7 @@
 
 #include "../../csrc/api_check.h"
 
-enum { NODES_MAX = 16, MESSAGES_MAX = 4096, FUZZY_MAX = 1024, ITEMS_MAX = 20000 };
+enum { NODES_MAX = 16, MESSAGES_MAX = 4096, FUZZY_MAX = 1024, ITEMS_MAX = 33000 };
 
 typedef struct sent {
     int number, tag, size;
@@ -74,7 +74,7 @@ static void receive(FILE *steps) {
     memmove(&of[at], &of[at + 1], (size_t)(--counts[message.source] - at) * sizeof *of);
 }
 
-static void global(FILE *steps) {
+static void reduce_numbers(FILE *steps) {
     char kind[8];
     long long mine, wanted;
     int64_t found;
@@ -85,15 +85,20 @@ static void global(FILE *steps) {
     CHECK(found == wanted);
 }
 
-/* Item i of node n is i * (n + 1), so the sum over the first k nodes is i * k * (k + 1) / 2. */
-static void collect(FILE *steps) {
+/* Item i of a node's array, as oracle.py has it. */
+static int64_t item(int64_t i, int64_t step, int64_t node) {
+    return ((i * 7919 + 31 * step + 104729 * (node + 1)) >> 3) % 5;
+}
+
+static void reduce_arrays(FILE *steps) {
     static int64_t values[ITEMS_MAX], found[ITEMS_MAX];
     char kind[16];
     int root;
-    int64_t count;
-    CHECK(fscanf(steps, "%15s %d %" SCNd64, kind, &root, &count) == 3 && count <= ITEMS_MAX);
+    int64_t step, count;
+    CHECK(fscanf(steps, "%" SCNd64 " %15s %d %" SCNd64, &step, kind, &root, &count) == 4
+          && count <= ITEMS_MAX);
     for (int64_t i = 0; i < count; i++) {
-        values[i] = i * (rank + 1);
+        values[i] = item(i, step, rank);
     }
     const spcomm_data_t data = spcomm_array(values, 'i', 8, 1, &count);
     const bool is_scan = strcmp(kind, "scan") == 0, is_reduce = strcmp(kind, "reduce") == 0;
@@ -104,9 +109,11 @@ static void collect(FILE *steps) {
     } else {
         CHECK_OK(spcomm_allreduce(comm, data, SPCOMM_SUM, SPCOMM_FOREVER, found));
     }
-    const int64_t nodes = is_scan ? rank + 1 : size;
     for (int64_t i = 0; i < count && (!is_reduce || rank == root); i++) {
-        CHECK(found[i] == i * nodes * (nodes + 1) / 2);
+        for (int node = 0; node < (is_scan ? rank + 1 : size); node++) {
+            found[i] -= item(i, step, node);
+        }
+        CHECK(found[i] == 0);
     }
 }
 
@@ -123,10 +130,10 @@ static void step(const char *kind, FILE *steps) {
         send(steps);
     } else if (strcmp(kind, "receive") == 0) {
         receive(steps);
-    } else if (strcmp(kind, "global") == 0) {
-        global(steps);
-    } else if (strcmp(kind, "collect") == 0) {
-        collect(steps);
+    } else if (strcmp(kind, "reduce_numbers") == 0) {
+        reduce_numbers(steps);
+    } else if (strcmp(kind, "reduce_arrays") == 0) {
+        reduce_arrays(steps);
     } else if (strcmp(kind, "barrier") == 0) {
         CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER));
     } else if (strcmp(kind, "enter") == 0) {
@@ -139,6 +146,7 @@ static void step(const char *kind, FILE *steps) {
 
 int main(int count, char **words) {
     char path[4096], kind[16];
+    uint64_t left;
     alarm(60);
     CHECK(count == 3);
     CHECK_OK(spcomm_startup(0, 0, 0, words[2], &comm));
@@ -151,6 +159,13 @@ int main(int count, char **words) {
         step(kind, steps);
     }
     fclose(steps);
-    printf("%d has carried it out\n", rank);
+    for (int source = 0; source < size; source++) {
+        CHECK(counts[source] == 0);
+    }
+    CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER));
+    CHECK_OK(spcomm_poll(comm, &left));
+    CHECK(left == 0);
+    CHECK_OK(spcomm_barrier(comm, SPCOMM_FOREVER));
+    printf("%d has played\n", rank);
     return 0;
 }
