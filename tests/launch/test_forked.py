@@ -10,7 +10,6 @@ import pytest
 
 from forking import HEAD, refusal, well
 from launching import read_lines
-from pairwise import each
 
 
 @pytest.mark.smoke
@@ -131,55 +130,6 @@ def test_node_0_ends_last(forked):
 
 # ---- exit codes and failures, in the words of `spcomm run`
 
-ENDINGS = {
-    "exit": ("sys.exit(3)", 3, "ended with exit code 3"),
-    "exit text": ("sys.exit('words')", 1, "ended with exit code 1"),
-    "raise": ("raise LookupError('words')", 1, "ended with an uncaught LookupError (exit code 1)"),
-    "_exit": ("os._exit(4)", 4, "ended with exit code 4"),
-    "kill": ("os.kill(os.getpid(), 9)", 137, "was killed by SIGKILL (exit code 137)"),
-    "term": ("os.kill(os.getpid(), 15)", 143, "was killed by SIGTERM (exit code 143)"),
-}
-
-
-@pytest.mark.parametrize("rank", [0, 2])
-@pytest.mark.parametrize("ending", each(2, ENDINGS))
-def test_a_failure_ends_the_run(forked, ending, rank):
-    """The exit code is the first failure's, also where node 0 computes and hears nothing of it."""
-    code_text, code, words = ENDINGS[ending]
-    result = forked.nodes(3, f"if comm.rank == {rank}: {code_text}\nwhile True: time.sleep(1000)\n")
-    if rank == 0 and ending in ("_exit", "kill", "term"):  # of which only the shell hears
-        words = "died"
-        code = {"_exit": 4, "kill": -9, "term": -15}[ending]
-    assert result.code == code, result
-    assert result.last == f"spcomm: node {rank} {words}; the other nodes were stopped"
-    assert ("words" in result.err) == ("words" in code_text), result
-
-
-@pytest.mark.parametrize("ending", ["exit", "raise", "kill"])
-def test_waiting_nodes_get_node_lost_error(forked, ending):
-    text = f"""
-    if comm.rank == 2:
-        {ENDINGS[ending][0]}
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # so as to see the error, whoever is quicker
-    try:
-        comm.recv(2)
-    except spcomm.NodeLostError as error:
-        print("lost", error.rank)
-    """
-    head = HEAD + "comm.barrier()\n" if ending != "kill" else HEAD
-    result = forked.nodes(4, text, head)
-    assert result.code == ENDINGS[ending][1], result
-    assert set(result.lines) <= {"lost 2"}
-
-
-def test_the_same_words_as_the_launcher(forked, launch):
-    text = "import spcomm, time\ncomm = spcomm.startup({})\n" \
-        "if comm.rank == 1: raise KeyError('one')\ntime.sleep(1000)\n"  # fmt: skip
-    ours = forked(forked.script(text.format(3)))
-    theirs = launch("-n", 3, launch.script(text.format("")))
-    assert (ours.code, ours.err) == (theirs.code, theirs.err), (ours, theirs)
-
-
 def test_a_long_traceback_is_shown_whole(forked):
     """It is longer than a pipe: the supervisor hands it over while Python, which prints it, starts and reads."""
     result = forked.nodes(2, "if comm.rank == 1: raise KeyError('x' * 300_000)\ntime.sleep(1000)\n")
@@ -194,13 +144,6 @@ def test_without_python_one_sentence_is_left(forked):
     result = forked.nodes(3, "if comm.rank == 1: sys.exit(3)\nwhile True: time.sleep(1000)\n", head)
     why = "the command /no/python, which says more, cannot be executed"
     assert (result.code, result.err) == (3, f"spcomm: node 1 failed first (exit code 3); {why}\n"), result
-
-
-def test_a_lost_node_is_not_the_first_failure(forked):
-    """A node that waited for the lost one fails, too; only the first traceback is shown."""
-    result = forked.nodes(4, "if comm.rank == 3: raise ZeroDivisionError\ncomm.recv(3)\n")
-    assert result.code == 1 and result.err.count("Traceback") == 1, result
-    assert result.last.startswith("spcomm: node 3 ended with an uncaught ZeroDivisionError (exit code 1)")
 
 
 LEFT = "if comm.rank != 0:\n    comm.send('hello', 0)\n"

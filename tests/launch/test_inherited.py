@@ -58,6 +58,7 @@ def limiting(what, value):
 # ---- resource limits
 
 
+@pytest.mark.spread("surface")
 @pytest.mark.parametrize(
     ("what", "value", "nodes"),
     [
@@ -291,6 +292,7 @@ with open(f"file-{comm.rank}", "w") as file:
 # ---- the umask
 
 
+@pytest.mark.spread("surface")
 @pytest.mark.parametrize("mask", [0o777, 0o077], ids=oct)
 def test_nodes_have_the_umask(surface, mask):
     result = surface(2, "import os; print(oct(os.umask(0)))", umask=mask)

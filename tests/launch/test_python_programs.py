@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pairwise import each
 from python_programs import FOUND, REFUSED, STDIN, written
 
 STARTS = ["fork", pytest.param("exec", marks=pytest.mark.slow)]  # the latter is Python itself
@@ -51,7 +52,7 @@ def test_options_of_python_are_those_of_the_program(launch, case, start, python)
 
 
 @pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", each(2, REFUSED))
 def test_refusals_and_ends_are_those_of_python(launch, case, start):
     plain, result = compared(launch, case, REFUSED[case], start)
     assert result.out.encode() == plain.stdout.replace(b"\r\n", b"\n")
