@@ -130,6 +130,7 @@ def test_node_0_ends_last(forked):
 
 # ---- exit codes and failures, in the words of `spcomm run`
 
+
 def test_a_long_traceback_is_shown_whole(forked):
     """It is longer than a pipe: the supervisor hands it over while Python, which prints it, starts and reads."""
     result = forked.nodes(2, "if comm.rank == 1: raise KeyError('x' * 300_000)\ntime.sleep(1000)\n")
