@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random programs of 2 to 4 nodes, in one box and in two: the nodes that an oracle finds blocked are proven to wait for
+ * ever, at the operations where it finds them, and no others. Most programs are correct ones with a mistake or two.
+ *
+ * CHECK_PROGRAM=number plays one program of a seed alone; CHECK_SIDE=number sets how many are played side by side.
+ */
+#include "wide_box.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "diagnose/spc_deadlock.h"
+#include "segment/spc_board.h"
+
+enum { NODES_MIN = 2, NODES_MAX = 4, STEPS_MAX = 12, TAGS = 2, SIDE = 24, MESSAGE_BYTES_MAX = 400 };
+
+/* ---- programs */
+
+typedef enum operation { SEND, SSEND, RECEIVE, MEET, MEET_IN_PART, COMPUTE, OPERATIONS } operation_t;
+
+static const char *const names[OPERATIONS] = {"send",    "ssend",        "receive",
+                                              "barrier", "part barrier", "compute"};
+
+typedef struct step {
+    operation_t operation;
+    int peer;
+    int tag; /* of COMPUTE: milliseconds */
+} step_t;
+
+typedef struct program {
+    uint64_t number;
+    int nodes;
+    int count[NODES_MAX];
+    step_t step[NODES_MAX][STEPS_MAX];
+} program_t;
+
+/* All nodes but the last, if there are at least three. */
+static bool is_in_part(const program_t *program, int rank) {
+    return program->nodes < 3 || rank < program->nodes - 1;
+}
+
+static void append(program_t *program, int rank, step_t step) {
+    if (program->count[rank] < STEPS_MAX) {
+        program->step[rank][program->count[rank]++] = step;
+    }
+}
+
+/* An exchange that is correct if those before it are. */
+static void append_exchange(program_t *program, uint64_t *state) {
+    const operation_t operation = (operation_t)check_below(state, OPERATIONS);
+    const int from = (int)check_below(state, (uint64_t)program->nodes);
+    const int to = (from + 1 + (int)check_below(state, (uint64_t)program->nodes - 1)) % program->nodes;
+    const int tag = (int)check_below(state, TAGS);
+    if (operation == MEET || operation == MEET_IN_PART) {
+        for (int rank = 0; rank < program->nodes; rank++) {
+            if (operation == MEET || is_in_part(program, rank)) {
+                append(program, rank, (step_t){.operation = operation});
+            }
+        }
+    } else if (operation == COMPUTE) {
+        append(program, from,
+               (step_t){COMPUTE, 0, (int)check_below(state, 2) * (int)check_below(state, 150)});
+    } else {
+        append(program, from, (step_t){operation == SSEND ? SSEND : SEND, to, tag});
+        append(program, to, (step_t){RECEIVE, from, tag});
+    }
+}
+
+static void make_mistake(program_t *program, uint64_t *state) {
+    const int rank = (int)check_below(state, (uint64_t)program->nodes);
+    const int count = program->count[rank];
+    step_t *steps = program->step[rank];
+    if (count < 2) {
+        return;
+    }
+    const int at = (int)check_below(state, (uint64_t)count - 1);
+    const step_t first = steps[at];
+    switch (check_below(state, 4)) {
+    case 0:
+        memmove(&steps[at], &steps[at + 1], sizeof(*steps) * (size_t)(count - at - 1));
+        program->count[rank]--;
+        break;
+    case 1:
+        steps[at] = steps[at + 1];
+        steps[at + 1] = first;
+        break;
+    case 2:
+        steps[at].tag = steps[at].operation == COMPUTE ? first.tag : 1 - first.tag;
+        break;
+    default:
+        steps[at] = (step_t){RECEIVE, (rank + 1) % program->nodes, 0};
+    }
+}
+
+static program_t draw(uint64_t seed, uint64_t number) {
+    uint64_t state = seed ^ number * UINT64_C(0x9e3779b97f4a7c15);
+    program_t program = {.number = number};
+    program.nodes = NODES_MIN + (int)check_below(&state, NODES_MAX - NODES_MIN + 1);
+    for (uint64_t left = 2 + check_below(&state, 6); left > 0; left--) {
+        append_exchange(&program, &state);
+    }
+    for (uint64_t left = check_below(&state, 3); left > 0; left--) {
+        make_mistake(&program, &state);
+    }
+    return program;
+}
+
+static void show(const program_t *program) {
+    for (int rank = 0; rank < program->nodes; rank++) {
+        fprintf(stderr, "node %d:", rank);
+        for (int i = 0; i < program->count[rank]; i++) {
+            const step_t *step = &program->step[rank][i];
+            fprintf(stderr, " %d %s(%d, %d);", i, names[step->operation], step->peer, step->tag);
+        }
+        fputc('\n', stderr);
+    }
+}
+
+/* ---- the oracle: every order of steps ends in the same place */
+
+typedef enum fate { RUNS, ENDS, FAILS, BLOCKED } fate_t;
+
+typedef struct end {
+    fate_t fate;
+    int at;
+} end_t;
+
+typedef struct world {
+    const program_t *program;
+    end_t end[NODES_MAX];
+    int sent[NODES_MAX][NODES_MAX][TAGS], received[NODES_MAX][NODES_MAX][TAGS];
+    int awaits[NODES_MAX]; /* of SSEND: which message of its kind it is; 0: not sent yet */
+    int arrived[2][NODES_MAX];
+    bool is_here[NODES_MAX]; /* counted in `arrived` */
+} world_t;
+
+static bool has_left(const world_t *world, int rank) {
+    return world->end[rank].fate == ENDS || world->end[rank].fate == FAILS;
+}
+
+/* RUNS: the step is complete. */
+static fate_t meet_in_world(world_t *world, int rank, bool in_part) {
+    int *arrived = world->arrived[in_part];
+    arrived[rank] += !world->is_here[rank];
+    world->is_here[rank] = true;
+    bool all = true, fails = false;
+    for (int other = 0; other < world->program->nodes; other++) {
+        const bool is_missing =
+            (!in_part || is_in_part(world->program, other)) && arrived[other] < arrived[rank];
+        all = all && !is_missing;
+        fails = fails || (is_missing && has_left(world, other));
+    }
+    return all ? RUNS : fails ? FAILS : BLOCKED;
+}
+
+static fate_t play_step(world_t *world, int rank, const step_t *step) {
+    int *sent = world->sent[rank][step->peer], *received = world->received[rank][step->peer];
+    switch (step->operation) {
+    case SEND:
+        sent[step->tag]++;
+        return RUNS;
+    case SSEND:
+        world->awaits[rank] = world->awaits[rank] != 0 ? world->awaits[rank] : ++sent[step->tag];
+        if (received[step->tag] >= world->awaits[rank]) {
+            return RUNS;
+        }
+        return has_left(world, step->peer) ? FAILS : BLOCKED;
+    case RECEIVE:
+        if (world->received[step->peer][rank][step->tag] < world->sent[step->peer][rank][step->tag]) {
+            world->received[step->peer][rank][step->tag]++;
+            return RUNS;
+        }
+        return has_left(world, step->peer) ? FAILS : BLOCKED;
+    case MEET:
+        return meet_in_world(world, rank, false);
+    case MEET_IN_PART:
+        return !is_in_part(world->program, rank) ? RUNS : meet_in_world(world, rank, true);
+    default:
+        return RUNS;
+    }
+}
+
+static void play_node(world_t *world, int rank) {
+    end_t *end = &world->end[rank];
+    while (!has_left(world, rank)) {
+        end->fate = end->at == world->program->count[rank]
+                        ? ENDS
+                        : play_step(world, rank, &world->program->step[rank][end->at]);
+        if (end->fate != RUNS) {
+            return;
+        }
+        end->at++;
+        world->awaits[rank] = 0;
+        world->is_here[rank] = false;
+    }
+}
+
+/* A step begins in one round, and is complete in a later one at most. */
+static void foresee(const program_t *program, end_t end[NODES_MAX]) {
+    world_t world = {.program = program};
+    for (int round = 0; round < 2 * NODES_MAX * STEPS_MAX; round++) {
+        for (int rank = 0; rank < program->nodes; rank++) {
+            play_node(&world, rank);
+        }
+    }
+    memcpy(end, world.end, sizeof(world.end));
+}
+
+/* ---- the stage */
+
+typedef struct stage stage_t;
+
+typedef struct player {
+    stage_t *stage;
+    int rank;
+    int32_t at;
+    end_t end;
+    _Atomic bool leaves; /* is not called off any more */
+} player_t;
+
+struct stage {
+    const program_t *program;
+    end_t expected[NODES_MAX];
+    int boxes;
+    comm_box_t alone; /* of one box */
+    wide_box_t wide;
+    player_t player[NODES_MAX];
+    spc_deadlock_t *deadlock, *vain; /* of one box */
+    int blocked; /* nodes, as the oracle says */
+    _Atomic bool over; /* their waits are called off */
+    _Atomic int called_off, gone;
+};
+
+static const comm_box_t *box_of(const stage_t *stage, int rank) {
+    return stage->boxes == 1 ? &stage->alone : &stage->wide.box[stage->wide.place[rank]];
+}
+
+static _Noreturn void fail(const stage_t *stage, int rank, const char *text, end_t found) {
+    static const char *const fates[] = {"runs", "ends", "fails", "is blocked"};
+    fprintf(stderr,
+            "CHECK_PROGRAM=%" PRIu64
+            ", %d box%s, node %d: %s: it %s at step %d; the oracle: it %s at step %d\n",
+            stage->program->number, stage->boxes, stage->boxes == 1 ? "" : "es", rank, text,
+            fates[found.fate], found.at, fates[stage->expected[rank].fate], stage->expected[rank].at);
+    show(stage->program);
+    CHECK_FAIL("not as the oracle says");
+}
+
+static int is_called_off(void *argument) {
+    const player_t *player = argument;
+    return atomic_load(&player->stage->over) && !atomic_load(&player->leaves);
+}
+
+/* The line is the step; 0: none. */
+static int32_t locate(void *argument, spc_board_entry_t *entry, uint64_t *own_signals) {
+    const player_t *player = argument;
+    (void)own_signals;
+    entry->line = (uint32_t)player->at + 1;
+    return 0;
+}
+
+static int meet(spc_comm_t *comm) {
+    const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
+    return spc_comm_collective(comm, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE);
+}
+
+static int receive(spc_comm_t *comm, const step_t *step) {
+    spc_message_t message;
+    const int status = recv_until(comm, step->peer, step->tag, SPC_NO_DEADLINE, &message);
+    if (status == SPC_OK) {
+        spc_message_release(comm, &message);
+    }
+    return status;
+}
+
+static int send_to(spc_comm_t *comm, const step_t *step, uint64_t bytes) {
+    unsigned char content[MESSAGE_BYTES_MAX] = {0};
+    const spc_payload_t payload = content_payload(content, bytes);
+    if (step->operation == SSEND) {
+        return spc_comm_ssend(comm, step->peer, SPC_CONTEXT_USER, step->tag, &payload, SPC_NO_DEADLINE);
+    }
+    /* A node that has ended needs no message: the send fails or not, in any order. */
+    (void)spc_comm_send(comm, &step->peer, 1, SPC_CONTEXT_USER, step->tag, &payload, SPC_NO_DEADLINE);
+    return SPC_OK;
+}
+
+static int act(spc_comm_t *comm, spc_comm_t *part, const step_t *step, uint64_t bytes) {
+    switch (step->operation) {
+    case SEND:
+    case SSEND:
+        return send_to(comm, step, bytes);
+    case RECEIVE:
+        return receive(comm, step);
+    case MEET:
+        return meet(comm);
+    case MEET_IN_PART:
+        return part != NULL ? meet(part) : SPC_OK;
+    default:
+        usleep((useconds_t)step->tag * 1000);
+        return SPC_OK;
+    }
+}
+
+static void play(int rank, int size, void *argument) {
+    stage_t *stage = argument;
+    player_t *player = &stage->player[rank];
+    const comm_box_t *box = box_of(stage, rank);
+    const spc_comm_options_t options = {
+        .descriptor = box->descriptor,
+        .rank = (uint32_t)rank,
+        .check = is_called_off,
+        .locate = locate,
+        .check_argument = player,
+        .own_signals = UINT64_C(1) << (SIGALRM - 1), /* the test's own */
+    };
+    uint64_t state = stage->program->number + (uint64_t)rank;
+    spc_comm_t *comm, *part;
+    (void)size;
+    player->at = -1;
+    CHECK_OK(spc_comm_create_within(ONE_MAPPING ? &box->segment : NULL, &options, &comm));
+    CHECK_OK(spc_comm_split(comm, is_in_part(stage->program, rank) ? 0 : -1, 0, SPC_NO_DEADLINE, &part));
+    int status = SPC_OK;
+    for (player->at = 0; player->at < stage->program->count[rank]; player->at++) {
+        status =
+            act(comm, part, &stage->program->step[rank][player->at], check_below(&state, MESSAGE_BYTES_MAX));
+        if (status != SPC_OK) {
+            break;
+        }
+    }
+    player->end = (end_t){status == SPC_OK ? ENDS : status == SPC_EINTERRUPTED ? BLOCKED : FAILS, player->at};
+    if (player->end.fate == FAILS && status != SPC_EFINISHED) {
+        CHECK_FAIL("program %" PRIu64 ": status %d", stage->program->number, status);
+    }
+    atomic_store(&player->leaves, true);
+    if (player->end.fate == BLOCKED) { /* whoever leaves ends waits of others */
+        atomic_fetch_add(&stage->called_off, 1);
+        while (atomic_load(&stage->called_off) < stage->blocked) {
+            spc_platform_yield();
+        }
+    }
+    if (part != NULL) {
+        (void)spc_comm_close(part, AT_ONCE);
+        spc_comm_destroy(part);
+    }
+    (void)spc_comm_close(comm, player->end.fate == BLOCKED ? AT_ONCE : SPC_NO_DEADLINE);
+    spc_comm_destroy(comm);
+    spc_comm_mark_ended(&box->segment, (uint32_t)rank, SPC_NODE_FINISHED, 0);
+    atomic_fetch_add(&stage->gone, 1);
+}
+
+static void *play_all(void *argument) {
+    stage_t *stage = argument;
+    check_threads(stage->program->nodes, play, stage);
+    return NULL;
+}
+
+/* ---- verdicts */
+
+/* The boards of a proof; returns how many nodes it is about. `is_vain`: what they wait for never comes; it may fail. */
+static int check_proof(const stage_t *stage, const spc_segment_t *segment, const spc_deadlock_t *deadlock,
+                       bool is_vain) {
+    int found = 0;
+    for (int rank = 0; rank < stage->program->nodes; rank++) {
+        const spc_board_shared_t *board = spc_segment_part(segment, SPC_REGION_BOARD, (uint32_t)rank);
+        const uint32_t stuck = spc_board_stuck(board);
+        const end_t *expected = &stage->expected[rank];
+        spc_board_entry_t entry;
+        if (deadlock != NULL ? !spc_deadlock_has(deadlock, (uint32_t)rank) : !spc_board_is_stuck(stuck)) {
+            continue;
+        }
+        const bool is_known = spc_board_read(board, stuck, &entry);
+        const end_t wait = {BLOCKED, is_known ? (int)entry.line - 1 : -1};
+        const bool is_right = expected->fate == BLOCKED || (is_vain && expected->fate == FAILS);
+        if (!is_right || (is_known && wait.at != expected->at) || (!is_known && !is_vain)) {
+            if (is_right && !is_known) {
+                continue; /* it has failed meanwhile */
+            }
+            fail(stage, rank, is_vain ? "waits in vain" : "deadlock", wait);
+        }
+        found++;
+    }
+    return found;
+}
+
+typedef struct verdict {
+    int blocked; /* nodes */
+    int vain;
+} verdict_t;
+
+static void look_alone(stage_t *stage, verdict_t *verdict) {
+    if (spc_deadlock_look(stage->deadlock) != 0) {
+        verdict->blocked = check_proof(stage, &stage->alone.segment, stage->deadlock, false);
+    }
+    if (spc_deadlock_look(stage->vain) != 0) {
+        const int found = check_proof(stage, &stage->alone.segment, stage->vain, true);
+        verdict->vain = found > verdict->vain ? found : verdict->vain;
+    }
+}
+
+static void look_over_boxes(stage_t *stage, verdict_t *verdict) {
+    for (int box = 0; box < WIDE_BOXES; box++) {
+        const spc_segment_t *together;
+        const spc_gateway_proof_t proof = spc_gateway_blocked(stage->wide.gateway[box], &together);
+        if (proof == SPC_GATEWAY_PROVEN_DEADLOCK) {
+            verdict->blocked = check_proof(stage, together, NULL, false);
+        } else if (proof == SPC_GATEWAY_PROVEN_VAIN) {
+            const int found = check_proof(stage, together, NULL, true);
+            verdict->vain = found > verdict->vain ? found : verdict->vain;
+            spc_gateway_go_on(stage->wide.gateway[box]);
+        }
+    }
+}
+
+/* ---- a run */
+
+static void call_off(stage_t *stage) {
+    atomic_store(&stage->over, true);
+    while (atomic_load(&stage->gone) != stage->program->nodes) {
+        for (int rank = 0; rank < stage->program->nodes; rank++) {
+            const spc_segment_t *segment = &box_of(stage, rank)->segment;
+            spc_event_raise(spc_segment_part(segment, SPC_REGION_EVENT, (uint32_t)rank),
+                            segment->config->features);
+        }
+        usleep(1000);
+    }
+}
+
+static void open_stage(stage_t *stage, uint64_t *state) {
+    const spc_config_t config = {.nodes = (uint32_t)stage->program->nodes,
+                                 .arena_bytes = 1 << 20,
+                                 .ring_bytes = 1 << 14,
+                                 .slots = 16,
+                                 .scratch_bytes = 1024};
+    if (stage->boxes == 1) {
+        stage->alone = comm_box_open(config);
+        CHECK_OK(spc_deadlock_create(&stage->alone.segment, &stage->deadlock));
+        CHECK_OK(spc_deadlock_create(&stage->alone.segment, &stage->vain));
+        spc_deadlock_find_vain(stage->vain);
+        return;
+    }
+    uint16_t place[NODES_MAX];
+    for (int rank = 0; rank < NODES_MAX; rank++) {
+        place[rank] = (uint16_t)check_below(state, WIDE_BOXES);
+    }
+    place[1] = 1 - place[0]; /* both boxes have a node */
+    wide_open(&stage->wide, config, place);
+    wide_start(&stage->wide);
+}
+
+static void close_stage(stage_t *stage) {
+    if (stage->boxes == 1) {
+        spc_deadlock_destroy(stage->deadlock);
+        spc_deadlock_destroy(stage->vain);
+        comm_box_close(&stage->alone);
+    } else {
+        wide_close(&stage->wide);
+    }
+}
+
+/* Until every blocked node is proven so (of several boxes: any, and the others are counted); or all have ended. */
+static verdict_t perform(const program_t *program, int boxes, const end_t *expected) {
+    uint64_t state = program->number;
+    stage_t stage = {.program = program, .boxes = boxes};
+    verdict_t verdict = {0, 0};
+    pthread_t thread;
+    memcpy(stage.expected, expected, sizeof(stage.expected));
+    for (int rank = 0; rank < program->nodes; rank++) {
+        stage.player[rank] = (player_t){.stage = &stage, .rank = rank};
+        stage.blocked += expected[rank].fate == BLOCKED;
+    }
+    open_stage(&stage, &state);
+    CHECK_OK(pthread_create(&thread, NULL, play_all, &stage));
+    while (stage.blocked != 0 ? verdict.blocked < (boxes == 1 ? stage.blocked : 1)
+                              : atomic_load(&stage.gone) != program->nodes) {
+        (boxes == 1 ? look_alone : look_over_boxes)(&stage, &verdict);
+        usleep(2000);
+    }
+    /* Those that the proof leaves out may still end, or fail, by themselves. */
+    while (atomic_load(&stage.gone) != program->nodes - stage.blocked) {
+        usleep(1000);
+    }
+    call_off(&stage);
+    CHECK_OK(pthread_join(thread, NULL));
+    for (int rank = 0; rank < program->nodes; rank++) {
+        const end_t *end = &stage.player[rank].end;
+        if (end->fate != expected[rank].fate || end->at != expected[rank].at) {
+            fail(&stage, rank, "its end", *end);
+        }
+    }
+    close_stage(&stage);
+    return verdict;
+}
+
+/* ---- all programs */
+
+typedef struct work {
+    uint64_t seed;
+    long programs;
+    _Atomic long next;
+    _Atomic long dead, partly, vain[2], failed;
+} work_t;
+
+static void play_program(work_t *work, uint64_t number) {
+    const program_t program = draw(work->seed, number);
+    end_t expected[NODES_MAX];
+    int blocked = 0, failed = 0;
+    foresee(&program, expected);
+    for (int rank = 0; rank < program.nodes; rank++) {
+        blocked += expected[rank].fate == BLOCKED;
+        failed += expected[rank].fate == FAILS;
+    }
+    const verdict_t alone = perform(&program, 1, expected);
+    const verdict_t wide = perform(&program, WIDE_BOXES, expected);
+    atomic_fetch_add(&work->dead, blocked != 0);
+    atomic_fetch_add(&work->partly, wide.blocked != alone.blocked);
+    atomic_fetch_add(&work->failed, failed != 0);
+    atomic_fetch_add(&work->vain[0], alone.vain != 0);
+    atomic_fetch_add(&work->vain[1], wide.vain != 0);
+}
+
+static void *play_programs(void *argument) {
+    work_t *work = argument;
+    for (long number; (number = atomic_fetch_add(&work->next, 1)) < work->programs;) {
+        play_program(work, (uint64_t)number);
+    }
+    return NULL;
+}
+
+static void programs(void) {
+    const long one = check_environment("CHECK_PROGRAM", -1);
+    const long side = check_environment("CHECK_SIDE", SIDE);
+    work_t work = {.seed = check_seed(), .programs = check_scale(2000)};
+    pthread_t threads[SIDE * 4];
+    if (one >= 0) {
+        play_program(&work, (uint64_t)one);
+        return;
+    }
+    for (long i = 0; i < side; i++) {
+        CHECK_OK(pthread_create(&threads[i], NULL, play_programs, &work));
+    }
+    for (long i = 0; i < side; i++) {
+        CHECK_OK(pthread_join(threads[i], NULL));
+    }
+    printf("%ld programs: %ld with blocked nodes (over boxes at first some of them: %ld), %ld with failing "
+           "ones; "
+           "waits in vain reported: %ld in one box, %ld over boxes\n",
+           work.programs, work.dead, work.partly, work.failed, work.vain[0], work.vain[1]);
+}
+
+/* Nodes need a process without timers: this one has the watchdog, and is not left behind. */
+int main(void) {
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child != 0) {
+        const int status = check_wait(child);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    RUN(programs);
+    fflush(NULL);
+    _exit(check_done());
+}
