@@ -135,6 +135,25 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.fixture
+def launch(tmp_path):
+    """Runs scripts by `spcomm run`."""
+    from launching import Launch, leaving_nothing
+
+    yield from leaving_nothing(Launch(tmp_path))
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A room on this machine: server, members, runs."""
+    from launching import leaving_nothing
+    from rooming import Room
+
+    made = Room(tmp_path)
+    yield from leaving_nothing(made)
+    assert not made.left()
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left(request):
     """After each test: no new processes, open descriptors or shared memory."""

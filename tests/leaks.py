@@ -4,6 +4,7 @@
 The test process adopts orphans (Linux), so a node that outlived its launcher is found here, not lost to init.
 """
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -113,7 +114,7 @@ def snapshot():
 
 
 def wait_for_end(pid, deadline):
-    """Wait until a process ends, reap it if it is a child, and tell whether it ended."""
+    """Wait until a process ends, whoever's child it is, and tell whether it did."""
     try:
         descriptor = os.pidfd_open(pid)
     except (ProcessLookupError, AttributeError):
@@ -121,13 +122,7 @@ def wait_for_end(pid, deadline):
     try:
         poller = select.poll()
         poller.register(descriptor, select.POLLIN)
-        if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            return False
-        try:
-            os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            pass
-        return True
+        return bool(poller.poll(max(0.0, deadline - time.monotonic()) * 1000))
     finally:
         os.close(descriptor)
 
@@ -142,6 +137,8 @@ def leaked(before):
             complaints.append(f"process {pid} still runs: {command}")
             os.kill(pid, 9)
             wait_for_end(pid, deadline + PATIENCE)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
     new = {fd: target for fd, target in descriptors().items() if files.get(fd) != target}
     if new:
         gc.collect()

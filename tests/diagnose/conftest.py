@@ -9,14 +9,6 @@ import sys
 
 import pytest
 
-from launching import Launch, leaving_nothing
-
-
-@pytest.fixture
-def launch(tmp_path):
-    """Runs scripts by `spcomm run`."""
-    yield from leaving_nothing(Launch(tmp_path))
-
 
 @pytest.fixture
 def written(tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures: a compiler for C and C++ programs, told by `spcomm config`, and a launcher for what comes out."""
+"""Fixtures: a compiler for C and C++ programs, told by `spcomm config`, and a run of one without a launcher."""
 
 import os
 import shlex
@@ -9,9 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from launching import Launch, leaving_nothing
-from rooming import Room
 
 HERE = Path(__file__).parent
 STRICT = ["-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -62,18 +59,6 @@ class Compiler:
 @pytest.fixture(scope="session")
 def compiler(tmp_path_factory):
     return Compiler(tmp_path_factory.mktemp("compiled"))
-
-
-@pytest.fixture
-def launch(tmp_path):
-    """Runs `spcomm run`."""
-    yield from leaving_nothing(Launch(tmp_path))
-
-
-@pytest.fixture
-def room(tmp_path):
-    """A server on this machine."""
-    yield from leaving_nothing(Room(tmp_path))
 
 
 @pytest.fixture

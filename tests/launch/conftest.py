@@ -5,13 +5,7 @@ import pytest
 
 from forking import Forked
 from launchers import LAUNCHERS, Launched
-from launching import STARTS, Launch, leaving_nothing
-
-
-@pytest.fixture
-def launch(tmp_path):
-    """Runs scripts by `spcomm run`."""
-    yield from leaving_nothing(Launch(tmp_path))
+from launching import STARTS, leaving_nothing
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import leaks
 from spcomm.launch.cmdline import boxes
 from spcomm.launch.cmdline.groups import gather
 from spcomm.launch.cmdline.options import parse
@@ -139,7 +140,7 @@ class Launch:
         """Wait for processes that are on their way out, and fail if one stays."""
         deadline = time.monotonic() + WATCHDOG_S
         for pid, command in self.alive().items():
-            if not ended(pid, deadline):
+            if not leaks.wait_for_end(pid, deadline):
                 pytest.fail(f"process {pid} is left: {command}")
         assert not self.alive()
 
@@ -151,22 +152,6 @@ class Launch:
                 if stream is not None and not stream.closed:
                     stream.close()
             process.wait()
-
-
-def ended(pid, deadline):
-    """Whether a process, anybody's child, ends in time."""
-    import select
-
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
-    finally:
-        os.close(descriptor)
 
 
 def read_lines(process, count):

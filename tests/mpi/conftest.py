@@ -12,18 +12,11 @@ from pathlib import Path
 import pytest
 
 import spcomm
-from launching import Launch, leaving_nothing
 
 PROGRAMS = Path(__file__).parent / "programs"
 MPI = Path(spcomm.__path__[0], "mpi")
 MACOS = sys.platform == "darwin"
 FOR_PYTHON = MPI / "lib" / ("libmpi.12.dylib" if MACOS else "libmpi.so.12")
-
-
-@pytest.fixture
-def launch(tmp_path):
-    """Runs `spcomm run`."""
-    yield from leaving_nothing(Launch(tmp_path))
 
 
 @pytest.fixture

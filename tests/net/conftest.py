@@ -3,15 +3,8 @@
 
 import pytest
 
-from launching import Launch, leaving_nothing, stand_in_for_ssh
+from launching import leaving_nothing, stand_in_for_ssh
 from netting import Net
-from rooming import Room
-
-
-@pytest.fixture
-def launch(tmp_path):
-    """Runs scripts by `spcomm run`."""
-    yield from leaving_nothing(Launch(tmp_path))
 
 
 @pytest.fixture
@@ -24,11 +17,3 @@ def ssh(tmp_path):
 def net(tmp_path):
     """Runs of several boxes, through a network that may break."""
     yield from leaving_nothing(Net(tmp_path))
-
-
-@pytest.fixture
-def room(tmp_path):
-    """A room on this machine: server, members, runs."""
-    made = Room(tmp_path)
-    yield from leaving_nothing(made)
-    assert not made.left()

@@ -18,7 +18,8 @@ import pytest
 
 import leaks
 import processes
-from launching import WATCHDOG_S, ended, read_lines
+from launching import WATCHDOG_S, read_lines
+from leaks import wait_for_end
 from pairwise import each
 from python_programs import FOUND, STDIN, written
 from spcomm.launch.base.usage import UsageError
@@ -617,7 +618,7 @@ def test_the_real_ssh_is_killed(launch, sshd):
     os.kill(found, signal.SIGKILL)
     result = launch.finish(process)
     assert result.code == 125 and "the connection to it has ended" in result.last, result
-    assert all(ended(pid, time.monotonic() + 30) for pid in nodes)
+    assert all(wait_for_end(pid, time.monotonic() + 30) for pid in nodes)
 
 
 # A command that reaches a host, and does not notice when its other end is killed; srun is like that.
@@ -652,7 +653,7 @@ def test_a_far_end_that_is_killed_unnoticed(launch, route):
     assert result.code == 125 and result.last.startswith("spcomm: host b: the connection to it has ended"), (
         result
     )
-    assert all(ended(pid, time.monotonic() + WATCHDOG_S) for pid in nodes)
+    assert all(wait_for_end(pid, time.monotonic() + WATCHDOG_S) for pid in nodes)
 
 
 def test_a_box_that_is_told_to_end(launch, ssh):

@@ -12,7 +12,8 @@ import time
 import pytest
 
 import processes
-from launching import STARTS, ended, read_lines
+from launching import STARTS, read_lines
+from leaks import wait_for_end
 from python_programs import FOUND, STDIN, written
 from rooming import CODE, OTHER_CODE, finished, read_until
 
@@ -204,7 +205,7 @@ def test_a_run_that_is_ended_leaves_the_room_as_it_was(two, number):
     nodes = [int(line) for line in read_lines(run, 2)]
     run.send_signal(number)
     assert two.finish(run).code == (130 if number == signal.SIGINT else -9)
-    assert all(ended(pid, time.monotonic() + 60) for pid in nodes)
+    assert all(wait_for_end(pid, time.monotonic() + 60) for pid in nodes)
     read_until(two.server.stderr, "has ended")
     result = two.run("-n", 2, two.script(SUMS))
     assert result.code == 0, result
@@ -217,7 +218,7 @@ def test_a_member_that_is_killed_ends_the_run_with_its_name(two_shortly):
     two_shortly.members[1].kill()
     result = two_shortly.finish(run)
     assert result.code == 125 and "bob" in result.last, result
-    assert all(ended(pid, time.monotonic() + 60) for pid in nodes)
+    assert all(wait_for_end(pid, time.monotonic() + 60) for pid in nodes)
     read_until(two_shortly.server.stderr, "bob has left (1 member)")
     two_shortly.close_room()
 
@@ -243,7 +244,7 @@ def test_the_end_of_the_server_ends_everything(two):
     result = two.finish(run)
     assert result.code == 125 and "server" in result.last, result
     assert [one.code for one in (server, *members)] == [0, 0, 0], (server, members)
-    assert all(ended(pid, time.monotonic() + 60) for pid in nodes)
+    assert all(wait_for_end(pid, time.monotonic() + 60) for pid in nodes)
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launching import WATCHDOG_S, ended
+from launching import WATCHDOG_S
+from leaks import wait_for_end
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import parse
 from spcomm.launch.room import fetch, folder, room_relay
@@ -768,6 +769,6 @@ def test_files_that_come_without_end(two, killed):
         assert result.code == 125 and result.last.startswith(
             "spcomm: 1 file of ann not fetched: the connection"
         ), result
-    assert all(ended(pid, time.monotonic() + WATCHDOG_S) for pid in relays)
+    assert all(wait_for_end(pid, time.monotonic() + WATCHDOG_S) for pid in relays)
     assert tree_names(two.folder / "back") == []
     two.close_room()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Programs that own a cluster, in processes of their own; whether processes have ended, and nodes are well."""
 
-import os
-import select
 import subprocess
 import sys
 import textwrap
+import time
+
+from leaks import wait_for_end
 
 WATCHDOG_S = 60.0
 KEPT = "The nodes were interrupted, and keep their variables."
@@ -32,19 +33,8 @@ class Owner:
 
 def have_ended(processes):
     """Wait until all of them have; False if one has not."""
-    for number in processes:
-        try:
-            descriptor = os.pidfd_open(number)
-        except ProcessLookupError:
-            continue
-        try:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            if not poll.poll(WATCHDOG_S * 1000):
-                return False
-        finally:
-            os.close(descriptor)
-    return True
+    deadline = time.monotonic() + WATCHDOG_S
+    return all(wait_for_end(number, deadline) for number in processes)
 
 
 def is_well(cluster):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from launching import WATCHDOG_S, Launch, leaving_nothing, read_lines
+from launching import WATCHDOG_S, read_lines
 from pairwise import each
 from processes import name
 
@@ -36,12 +36,6 @@ PATTERNS = [
     "timeouts",
     "ends",
 ]
-
-
-@pytest.fixture
-def launch(tmp_path):
-    """Runs programs by `spcomm run`."""
-    yield from leaving_nothing(Launch(tmp_path))
 
 
 def still_runs(process, seconds):
