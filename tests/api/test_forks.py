@@ -107,11 +107,10 @@ def test_descriptors_are_not_inherited_by_programs(comm):
     assert "spcomm" not in result.stdout.replace("spcomm-pool-", ""), result.stdout
 
 
-@pytest.mark.parametrize("rounds", [30])
-def test_forks_beside_messages(comm, rounds):
+def test_forks_beside_messages(comm):
     following, previous = neighbours(comm)
-    for step in range(rounds):
-        comm.send((step, bytes(2000 * step)), following)
+    for step in range(10):
+        comm.send((step, bytes(6000 * step)), following)
         child = os.fork()
         if child == 0:
             os._exit(7)

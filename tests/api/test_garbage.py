@@ -32,13 +32,13 @@ def test_views_die_in_finalizers_during_sends(comm):
     before = gc.get_threshold()
     gc.set_threshold(1)
     try:
-        for step in range(60):
+        for step in range(30):
             comm.send({"a": np.full(20_000, step), "list": [[], [], {}]}, following)
             Holder(comm.recv(previous)["a"], log)
     finally:
         gc.set_threshold(*before)
     gc.collect()
-    assert sorted(log) == [float(step) for step in range(60)]
+    assert sorted(log) == [float(step) for step in range(30)]
 
 
 def test_finalizers_may_send(comm):

@@ -125,9 +125,9 @@ def test_signals_while_exchanging(comm):
     with handler(signal.SIGALRM, handle):
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
         try:
-            for step in range(300):
-                comm.send((step, bytes(step * 50)), following)
-                assert comm.recv(previous) == (step, bytes(step * 50))
+            for step in range(100):
+                comm.send((step, bytes(step * 150)), following)
+                assert comm.recv(previous) == (step, bytes(step * 150))
                 if step % 10 == 0:
                     comm.barrier()
                     assert comm.global_sum(step) == step * comm.size

@@ -63,7 +63,13 @@ def test_another_type_does_not_compile(name, change, compiler, tmp_path):
 
 @pytest.mark.parametrize(
     ("suffix", "standard"),
-    [(".c", "c11"), (".c", "c17"), (".cpp", "c++11"), (".cpp", "c++17"), (".cpp", "c++20")],
+    [
+        (".c", "c11"),
+        pytest.param(".c", "c17", marks=pytest.mark.slow),
+        (".cpp", "c++11"),
+        pytest.param(".cpp", "c++17", marks=pytest.mark.slow),
+        (".cpp", "c++20"),
+    ],
 )
 @pytest.mark.parametrize("header", ["spcomm.h", "simtime.h", "destination.h", "speedescomm.hpp"])
 def test_headers_stand_alone(header, suffix, standard, compiler, tmp_path):
