@@ -267,7 +267,7 @@ static void note_that_node_0_lives(const node_t *node) {
     atomic_fetch_add(&node->run->nodes_seen, !spc_status_is_gone(node->comm->node->status, 0));
 }
 
-/* Node 1 is told to end after the supervisor has marked the end of node 0. */
+/* The supervisor tells the others to end, marks the end of node 0, and only then sees that node 2 is gone. */
 static int node_0_is_over(const node_t *node) {
     sigset_t terminate;
     int number;
@@ -275,8 +275,13 @@ static int node_0_is_over(const node_t *node) {
     sigaddset(&terminate, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &terminate, NULL);
     meet(node);
-    if (node->rank == 1) {
+    if (node->rank != 0) {
         CHECK_EQ(sigwait(&terminate, &number), 0);
+    }
+    if (node->rank == 1) {
+        while (!spc_status_is_gone(node->comm->node->status, 2)) {
+            spc_platform_yield();
+        }
         note_that_node_0_lives(node);
     }
     return node->rank == 0 ? 8 : 0;
@@ -297,7 +302,7 @@ static int node_0_is_stopped(const node_t *node) {
 }
 
 static void who_waits_at_its_end_is_not_gone(void) {
-    outcome_t outcome = outcome_of(2, node_0_is_over);
+    outcome_t outcome = outcome_of(3, node_0_is_over);
     expect_code(first_part(outcome), 8, "spcomm: node 0 failed first (exit code 8)");
     CHECK_EQ(outcome.nodes_seen, 1);
 #if SPC_HAS_SIGQUEUE
