@@ -51,7 +51,7 @@ class NodePool:
                 nodes.catch_up()
             finally:
                 self._busy.release()
-        return [nodes.processes[rank] for rank in range(self.size)] if nodes.alive else []
+        return [nodes.run_processes.started[rank] for rank in range(self.size)] if nodes.alive else []
 
     def restart(self, size: "int | None", boxes: int = 1) -> None:
         """End the nodes at once, and start new ones."""

@@ -84,11 +84,6 @@ class Nodes:
         """Whether this process owns the nodes; False in a fork of the owner."""
         return self._owner == os.getpid()
 
-    @property
-    def processes(self) -> "dict[int, int]":
-        """Node → process id."""
-        return self.run_processes.started
-
     def _guarded(self, begin: "Callable[[], None]") -> None:
         """Start nodes; any failure to start them, a Ctrl-C too, leaves none behind."""
         try:
@@ -182,22 +177,15 @@ class Nodes:
         """Have messages between boxes carried, for one call. `hear` gets the messages of the transport processes."""
         if self.boxes == 1:
             return
-        why = self._start_transports()
-        if why and self._transports is None:  # it had ended since the last call
-            why = self._start_transports()
+        for _attempt in range(2):  # their fork server may have ended since the last call
+            transports = self._transports = self._transports or TransportForkClient()
+            why = transports.begin(self.group, self.options.link_timeout)
+            if why != GONE:
+                break
+            self._forget_transports()
         if why:
             raise SpcommError(why)
-        transports: TransportForkClient = self._transports  # type: ignore[assignment]
         self.loop.add(transports.fileno(), lambda: hear(transports.receive()))
-
-    def _start_transports(self) -> str:
-        """Start the transport processes; return why that is impossible, or nothing."""
-        if self._transports is None:
-            self._transports = TransportForkClient()
-        why = self._transports.begin(self.group, self.options.link_timeout)
-        if why == GONE:
-            self._forget_transports()
-        return why
 
     def end_transport(self) -> None:
         """The call is over."""
@@ -219,23 +207,15 @@ class Nodes:
         self.group.segments.clear()
 
     def restart(self, size: "int | None", boxes: int = 1) -> None:
-        """End all nodes at once, and start so many new ones, in so many boxes."""
-        self.end_all()
-        self.size, self.boxes = size or self.size, boxes
-        self._guarded(self._begin)
-
-    def end_all(self) -> None:
-        """End all nodes at once. The fork server stays, if it is there."""
-        if not self._fork_clients:
-            return
-        (fork_client,) = self._fork_clients
-        fork_client.go_on()
-        fork_client.signal(signal.SIGKILL)
-        while not fork_client.gone and len(self.ended) < len(self.run_processes.started):
+        """End all nodes at once, and start so many new ones, in so many boxes, by the same fork server if it lives."""
+        self.run_processes.kill()
+        while not self.run_processes.gone and len(self.ended) < len(self.run_processes.started):
             self.loop.turn()
         self._tidy()
-        if fork_client.gone:
+        if self.run_processes.gone:
             self._forget_fork_server()
+        self.size, self.boxes = size or self.size, boxes
+        self._guarded(self._begin)
 
     def hang_up(self) -> None:
         """Tell the nodes to end, as a program does."""
@@ -350,18 +330,14 @@ class Nodes:
         if kind == report.TEXT:
             self._texts.append(payload)
         elif kind == report.CRASHED:
-            self._crash_lines[node] = payload.decode("utf-8", "replace")
+            self._crash_lines[node] = f" at {payload.decode('utf-8', 'replace')}"
 
     def how(self, node: int, status: int) -> str:
         """The end of a node in words: the signal, the line, the box."""
         if self._is_fork_server_lost:
             return f"{how_ended(status)} together with the process that starts the nodes"
         box = f" in box {self.group.box(node)}" if self.boxes > 1 else ""
-        return f"{how_ended(status)}{self._crash_line(node)}{box}"
-
-    def _crash_line(self, node: int) -> str:
-        line = self._crash_lines.get(node, "")
-        return f" at {line}" if line else ""
+        return f"{how_ended(status)}{self._crash_lines.get(node, '')}{box}"
 
     def last_words(self) -> str:
         """The tracebacks of nodes that an error has ended: of spcomm, for a cell's do not end a node."""

@@ -265,7 +265,8 @@ class RoomNodes(Nodes):
     def how(self, node: int, status: int) -> str:
         if node in self._lost:
             return f"was lost: {self._lost[node]}"
-        return f"{how_ended(status)}{self._crash_line(node)} on {self.group.far[self.group.box(node)].name}"
+        member = self.group.far[self.group.box(node)].name
+        return f"{how_ended(status)}{self._crash_lines.get(node, '')} on {member}"
 
     # Sending
 

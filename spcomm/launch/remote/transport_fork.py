@@ -88,27 +88,13 @@ class _Segment:
         os.close(self.fd)
 
 
-class _Run:
-    """Boxes of one run: the attributes of a `Group` that `TransportProcesses` reads."""
-
-    number = 0
-
-    def __init__(self) -> None:
-        self.segments: list[_Segment] = []
-        self.places: list[int] = []
-
-    @property
-    def boxes(self) -> int:
-        return len(self.segments)
-
-
 class _Server:
     """Runs the loop of the process."""
 
     def __init__(self, wire: Wire, caller: int) -> None:
         self._wire = wire
         self._loop = Loop()
-        self._run = _Run()
+        self._segments: list[_Segment] = []
         self._transports: TransportProcesses | None = None
         self._loop.add(wire.fileno(), self._obey)
         if hasattr(os, "pidfd_open"):  # a fork of the caller may keep the other end of the wire open
@@ -125,7 +111,7 @@ class _Server:
             os._exit(0)
         message, descriptors = found
         if message[0] == "segments":  # type: ignore[index]
-            self._run.segments += [_Segment(fd) for fd in descriptors]
+            self._segments += [_Segment(fd) for fd in descriptors]
         elif message[0] == "begin":  # type: ignore[index]
             self._begin(*message[1:])  # type: ignore[index]
         else:
@@ -133,13 +119,12 @@ class _Server:
             self._wire.send(("ended",))
 
     def _begin(self, places: "list[int]", link_timeout: float) -> None:
-        from spcomm.launch.cmdline.groups import choose_route
+        from spcomm.launch.cmdline.groups import Group, choose_route
         from spcomm.launch.remote.transport_processes import TransportProcesses
 
-        self._run.places = places
+        groups = [Group(0, size=len(places), places=places, segments=self._segments)]
         try:
-            runs: list[Group] = [self._run]  # type: ignore[list-item]
-            self._transports = TransportProcesses(runs, link_timeout, route=choose_route(runs))
+            self._transports = TransportProcesses(groups, link_timeout, route=choose_route(groups))
         except (OSError, UsageError) as error:
             self._end()
             self._wire.send(
@@ -173,9 +158,9 @@ class _Server:
             for transport in self._transports:
                 self._loop.remove(transport.fileno())
             self._transports.close()
-        for segment in self._run.segments:
+        for segment in self._segments:
             segment.close()
-        self._transports, self._run = None, _Run()
+        self._transports, self._segments = None, []
 
 
 def main() -> None:
