@@ -21,21 +21,21 @@ PLAYER = Path(__file__).with_name("play.py")
 
 SURFACES = [
     # options, nodes, bytes under way at once, barriers that may be open (there are parts, too, which need an arena)
-    ("tiny", 1, 200_000, 0),
-    ("tiny", 2, 200_000, 0),
-    ("default", 1, 2_000_000, 7),
     ("tiny", 3, 200_000, 0),
+    ("tiny", 1, 200_000, 0),
     ("default", 2, 2_000_000, 7),
-    ("tiny", 8, 400_000, 0),
-    ("default", 5, 2_000_000, 7),
+    ("tiny", 2, 200_000, 0),
     ("least", 3, 100_000, 0),
-    ("bounded-arena", 3, 200_000, 7),
-    ("narrow", 3, 3_500, 0),
-    ("default", 4, 2_000_000, 7),
+    ("default", 1, 2_000_000, 7),
     ("small", 4, 400_000, 0),
+    ("tiny", 8, 400_000, 0),
+    ("narrow", 3, 3_500, 0),
+    ("bounded-arena", 3, 200_000, 7),
+    ("default", 5, 2_000_000, 7),
+    ("default", 4, 2_000_000, 7),
     ("part", 3, 2_000_000, 7),
-    ("tree", 8, 1_000_000, 7),
     ("nothing", 3, 400_000, 7),
+    ("tree", 8, 1_000_000, 7),
 ]
 GATEWAYS = [  # direct, or by the relay
     *(
