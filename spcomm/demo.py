@@ -59,6 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileNotFoundError as error:
         print(f"spcomm demo: {error}", file=sys.stderr)
         return 125
+    try:
+        os.getcwd()  # one program writes a picture there
+    except FileNotFoundError:
+        print(
+            "spcomm demo: the current folder does not exist any more; cd to another one",
+            file=sys.stderr,
+        )
+        return 125
     chosen = programs(options.files)
     print(f"{len(chosen)} programs, each on {options.n} nodes of this machine. They are in {shorter(folder)}")
     cores = os.cpu_count() or 1

@@ -14,6 +14,16 @@ def test_examples_are_found():
     assert {name for _, name, _ in demo.programs([])} < names
 
 
+@pytest.mark.linux("others refuse to remove it")
+def test_a_folder_that_is_gone(monkeypatch, tmp_path, capfd):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert demo.main([]) == 125
+    sentence = "spcomm demo: the current folder does not exist any more; cd to another one\n"
+    assert capfd.readouterr() == ("", sentence)
+
+
 @pytest.mark.slow
 def test_all_three(monkeypatch, tmp_path, capfd):
     monkeypatch.chdir(tmp_path)
