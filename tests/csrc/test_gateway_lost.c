@@ -145,8 +145,8 @@ static int refuse(void *argument, const spc_frame_t *frame, const unsigned char 
     return SPC_OK;
 }
 
-/* A server at the other end, which ends the job and names a box; or one that says nothing. */
-static void fault_of(bool is_told, int expected, uint32_t culprit) {
+/* A server at the other end, which ends the job and names a box, or itself; or one that says nothing. */
+static void fault_of(bool is_told, uint32_t source, int expected, int32_t culprit) {
     comm_box_t box = comm_box_open((spc_config_t){.nodes = 2, .boxes = 2, .box = 1});
     const uint16_t place[2] = {1, 0};
     wide_divide(&box, place);
@@ -168,7 +168,7 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     CHECK_OK(spc_channel_tcp_create(ends[1], &channel));
     CHECK_OK(spc_link_create(&(spc_link_options_t){.job = 7, .deliver = refuse}, &link));
     if (is_told) {
-        const spc_frame_t frame = {.kind = SPC_FRAME_FAIL, .flags = SPC_FRAME_OTHERS, .source = 0};
+        const spc_frame_t frame = {.kind = SPC_FRAME_FAIL, .flags = SPC_FRAME_OTHERS, .source = source};
         const spc_frame_piece_t piece = {"box 0 is lost", 13};
         CHECK_OK(spc_link_attach(link, channel));
         CHECK_OK(spc_link_send(link, &frame, &piece, 1));
@@ -183,13 +183,13 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
     }
     pthread_join(thread, NULL);
     CHECK_EQ(atomic_load(&silent.status), expected);
-    CHECK_EQ_U(spc_gateway_culprit(silent.gateway), culprit);
+    CHECK_EQ(spc_gateway_culprit(silent.gateway), culprit);
     CHECK(!is_told || strcmp(spc_gateway_sentence(silent.gateway), "box 0 is lost") == 0);
     spc_gateway_disconnect(silent.gateway);
     spc_comm_t *comm = comm_box_join(&box, 0);
     spc_message_t message;
     CHECK_EQ(recv_until(comm, 1, 1, SPC_NO_DEADLINE, &message), SPC_EDISCONNECTED);
-    CHECK_EQ(spc_comm_lost_box(comm), (int32_t)culprit);
+    CHECK_EQ(spc_comm_lost_box(comm), culprit);
     comm_box_leave(comm);
     spc_gateway_destroy(silent.gateway);
     spc_link_destroy(link);
@@ -200,8 +200,9 @@ static void fault_of(bool is_told, int expected, uint32_t culprit) {
 }
 
 TEST(faults) {
-    fault_of(true, SPC_ECLOSED, 0);
-    fault_of(false, SPC_ETIMEDOUT, 1);
+    fault_of(true, 0, SPC_ECLOSED, 0);
+    fault_of(true, SPC_FRAME_FROM_SERVER, SPC_ECLOSED, SPC_STATUS_SERVER);
+    fault_of(false, 0, SPC_ETIMEDOUT, 1);
 }
 
 TEST_MAIN()

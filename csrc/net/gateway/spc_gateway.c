@@ -324,7 +324,7 @@ static void look_after_peer(spc_gateway_peer_t *peer, uint64_t now_ns) {
     if (spc_link_tick(peer->link, now_ns) == SPC_LINK_DEAD) {
         const int reason = spc_link_reason(peer->link, &(int){0});
         if (reason == SPC_ETIMEDOUT && peer->gateway->outcome == SPC_EAGAIN) {
-            peer->gateway->culprit = peer->box;
+            peer->gateway->culprit = (int32_t)peer->box;
         }
         spc_gateway_fail(peer->gateway, reason);
     }
@@ -478,7 +478,7 @@ static int take_end_of_job(spc_gateway_t *gateway, const spc_frame_t *frame, con
         frame->length_bytes < sizeof(gateway->sentence) ? frame->length_bytes : sizeof(gateway->sentence) - 1;
     memcpy(gateway->sentence, body, length);
     gateway->sentence[length] = '\0';
-    gateway->culprit = frame->source;
+    gateway->culprit = frame->source == SPC_FRAME_FROM_SERVER ? SPC_STATUS_SERVER : frame->source;
     return SPC_ECLOSED;
 }
 
@@ -912,7 +912,8 @@ static int set_up(spc_gateway_t *gateway) {
         return SPC_EINVAL;
     }
     gateway->nodes = gateway->config->nodes;
-    gateway->box = gateway->culprit = gateway->config->box;
+    gateway->box = gateway->config->box;
+    gateway->culprit = (int32_t)gateway->box;
     gateway->status = spc_segment_part(&gateway->segment, SPC_REGION_STATUS, 0);
     gateway->events = spc_segment_part(&gateway->segment, SPC_REGION_EVENT, 0);
     gateway->event = &gateway->events[gateway->nodes];
@@ -988,12 +989,12 @@ const char *spc_gateway_sentence(const spc_gateway_t *gateway) {
     return gateway->sentence;
 }
 
-uint32_t spc_gateway_culprit(const spc_gateway_t *gateway) {
+int32_t spc_gateway_culprit(const spc_gateway_t *gateway) {
     return gateway->culprit;
 }
 
 void spc_gateway_disconnect(spc_gateway_t *gateway) {
-    spc_comm_mark_disconnected(&gateway->segment, (int32_t)gateway->culprit);
+    spc_comm_mark_disconnected(&gateway->segment, gateway->culprit);
 }
 
 void spc_gateway_count(spc_gateway_t *gateway, spc_link_counts_t *counts) {

@@ -104,8 +104,9 @@ void spc_gateway_stop(spc_gateway_t *gateway);
 /* The reason, after SPC_ECLOSED; it ends with a zero. */
 const char *spc_gateway_sentence(const spc_gateway_t *gateway);
 
-/* After spc_gateway_run has failed: the box at fault, as far as is known; this box, or that of the sentence. */
-uint32_t spc_gateway_culprit(const spc_gateway_t *gateway);
+/* After spc_gateway_run has failed: the box at fault, as far as is known: this box, or that of the sentence, or
+ * SPC_STATUS_SERVER. */
+int32_t spc_gateway_culprit(const spc_gateway_t *gateway);
 
 /* After a failure: ends all waits of the nodes here (SPC_EDISCONNECTED). */
 void spc_gateway_disconnect(spc_gateway_t *gateway);

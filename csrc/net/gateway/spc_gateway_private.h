@@ -149,7 +149,7 @@ struct spc_gateway {
     bool is_stopped;
     int outcome; /* SPC_EAGAIN: goes on */
     bool has_called; /* whether `broken` was called since the last connection */
-    uint32_t culprit; /* the box at fault, after a failure */
+    int32_t culprit; /* after a failure: the box at fault, or SPC_STATUS_SERVER */
     char sentence[SPC_GATEWAY_SENTENCE_BYTES];
 
     uint32_t *ranks; /* the nodes here, then those elsewhere */

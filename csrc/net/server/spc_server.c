@@ -428,7 +428,7 @@ int spc_server_fail_job(spc_server_t *server, uint32_t job, const char *sentence
     enter(server);
     spc_server_group_t *group = *place_of(server, job);
     if (group != NULL) {
-        fail_group(group, UINT16_MAX, sentence);
+        fail_group(group, SPC_FRAME_FROM_SERVER, sentence);
         flush_ports(server);
     }
     leave(server);

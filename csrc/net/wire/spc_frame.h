@@ -23,7 +23,8 @@
 #define SPC_FRAME_HEADER_BYTES 64
 #define SPC_FRAME_BODY_MAX (UINT32_C(1) << 18) /* longer messages go in parts */
 #define SPC_FRAME_VERSION 11
-#define SPC_FRAME_FROM_SERVER UINT16_MAX /* source of an ARRIVE whose value the server has combined */
+#define SPC_FRAME_FROM_SERVER \
+    UINT16_MAX /* source of an ARRIVE whose value the server has combined, or of its own FAIL */
 
 /* X(name, number, purpose). */
 #define SPC_FRAME_KINDS(X)                                                                  \
