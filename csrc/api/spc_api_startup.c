@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/spc_api_private.h"
+#include "base/spc_process.h"
 #include "fork/spc_failures.h"
 #include "fork/spc_infile.h"
 #include "fork/spc_join.h"
@@ -416,9 +417,7 @@ static void report_loss(const spcomm_t *comm) {
     unsigned char frame[SPC_REPORT_HEADER + sizeof(text) - 1] = {
         comm->rank & 0xff, comm->rank >> 8 & 0xff, 0, 0, SPC_REPORT_LOST, sizeof(text) - 1, 0};
     memcpy(frame + SPC_REPORT_HEADER, text, sizeof(text) - 1);
-    if (write(comm->report, frame, sizeof(frame)) < 0) {
-        return; /* the reader is gone */
-    }
+    spc_process_write_report(comm->report, frame, sizeof(frame));
 }
 
 /* This thread's last failure was caused by lost nodes. */

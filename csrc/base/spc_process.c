@@ -428,6 +428,22 @@ void spc_process_end_children(uint64_t patience_ns) {
     X(PROF)            \
     X(SYS)
 
+void spc_process_write_report(int descriptor, const void *frame, uint64_t bytes) {
+    sigset_t pipe_signal, before, pending;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    if (write(descriptor, frame, bytes) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE)) {
+        int number;
+        sigpending(&pending);
+        if (sigismember(&pending, SIGPIPE)) {
+            (void)sigwait(&pipe_signal, &number);
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 const char *spc_process_signal_name(int number, char *buffer, uint64_t bytes) {
     switch (number) {
 #define SPC_SIGNAL_CASE(name) \

@@ -62,6 +62,9 @@ void spc_process_close_all_but(int *kept, uint32_t count);
  * that keeps forking may always be one step ahead. */
 void spc_process_end_children(uint64_t patience_ns);
 
+/* Writes to a pipe. Without a reader nothing happens, and no SIGPIPE comes. A signal handler may call it. */
+void spc_process_write_report(int descriptor, const void *frame, uint64_t bytes);
+
 /* "SIGKILL", "signal 40": static text, or put into the buffer. */
 const char *spc_process_signal_name(int number, char *buffer, uint64_t bytes);
 

@@ -78,20 +78,7 @@ static void send_frame(const spc_fork_t *fork, spc_report_kind_t kind, int code)
         frame[SPC_REPORT_HEADER + digits++] = (char)('0' + (code & 0xff) / power % 10);
     }
     frame[5] = (char)digits;
-    sigset_t pipe_signal, before, pending;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    if (write(fork->report, frame, SPC_REPORT_HEADER + digits) < 0 && errno == EPIPE
-        && !sigismember(&pending, SIGPIPE)) {
-        int number;
-        sigpending(&pending);
-        if (sigismember(&pending, SIGPIPE)) {
-            (void)sigwait(&pipe_signal, &number); /* the supervisor is gone, as the next check shows */
-        }
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    spc_process_write_report(fork->report, frame, SPC_REPORT_HEADER + digits);
 }
 
 #if SPC_HAS_SIGQUEUE
