@@ -297,18 +297,17 @@ def test_kill_9_of_the_launcher_while_the_fork_server_imports(launch):
     launch.wait_until_nothing_is_left()
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
 @pytest.mark.parametrize("text", [WAITS, LEAVES_CHILDREN], ids=["waiting", "with children"])
-def test_kill_9_of_the_fork_server_is_said_and_leaves_nothing(launch, start, text):
+def test_a_signal_to_the_fork_server_is_said_and_leaves_nothing(launch, start, text, number):
     process = launch.start("-n", 2, *start, launch.script(text))
     node = int(read_lines(process, 2)[0].split()[0])
     server = processes.parent(node)
-    os.kill(server, signal.SIGKILL)
+    os.kill(server, number)
     result = launch.finish(process)
     assert result.code == 125, result
-    assert (
-        result.last
-        == "spcomm: the process that starts the nodes was killed by SIGKILL while it ran the nodes"
-    )
+    how = f"was killed by {number.name} while it ran the nodes"
+    assert result.err == f"spcomm: the process that starts the nodes {how}\n", result
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -261,14 +261,17 @@ def test_an_exit_code(launch, ssh):
     assert result.code == 7 and "exit code 7" in result.last, result
 
 
-def test_a_relay_that_is_killed(launch, ssh):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_to_a_relay(launch, ssh, number):
     process = launch.start("--host", "a:1", "--ssh", ssh, launch.script(WAITS))
     read_lines(process, 1)
     (relay,) = processes.children(process.pid)
-    os.kill(relay, signal.SIGKILL)
+    os.kill(relay, number)
     result = launch.finish(process)
     assert result.code == 125, result
-    assert result.last == "spcomm: host a: the process here that reaches it was killed by SIGKILL", result
+    assert result.err == f"spcomm: host a: the process here that reaches it was killed by {number.name}\n", (
+        result
+    )
 
 
 SENT = b"".join(b"line %d\n" % number for number in range(100_000))

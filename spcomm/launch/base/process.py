@@ -239,6 +239,19 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def how_ended(status: int) -> str:
+    """Return the words for a wait status: "was killed by SIGSEGV", or "ended with code 3"."""
+    if status & 0x7F:
+        return f"was killed by {signal_name(status & 0x7F)}"
+    return f"ended with code {status >> 8}"
+
+
+def end_by_interrupt() -> None:
+    """Have SIGINT end this process at once: a traceback of it would say nothing to the user."""
+    if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+
 def interpreter_flags() -> "list[str]":
     """Return the options that give another interpreter the settings of this one.
 

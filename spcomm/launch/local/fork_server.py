@@ -51,8 +51,12 @@ def main() -> None:
     gc.disable()
     fast_exit.prepare()
     server = Server(Wire.adopt(int(sys.argv[1])), launcher)
-    server.warm_up()
-    node = server.serve()
+    try:
+        server.warm_up()
+        node = server.serve()
+    except KeyboardInterrupt:  # a node is interrupted later: it holds the signal back until its program runs
+        process.end_by_interrupt()
+        os.kill(os.getpid(), _signal.SIGINT)
     if node is None:
         os._exit(0)
     del server

@@ -274,7 +274,7 @@ class Box:
         self._hear_shared_signal(client.status if is_lost else 0)
         if is_lost and not self._ending:
             whose = "" if self._run.alone else f" of {client.plan.name}"
-            self._fail(f"the process that starts the nodes{whose} there was killed")
+            self._fail(f"the process that starts the nodes{whose} there {process.how_ended(client.status)}")
         client.wait()
         if self._run.gone:
             self._loop.at("carrying", _TRANSPORT_END_S, self._carried_too_long)

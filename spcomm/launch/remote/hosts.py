@@ -43,6 +43,7 @@ class Host:
     """The place of a box on another machine, and the way to it."""
 
     relay = "remote.relay"  # the module that does it
+    what = "host"  # the noun for it in messages
 
     def __init__(self, number: int, name: str, options: "Options") -> None:
         """`number`: of the box, among those of the run."""
@@ -63,6 +64,10 @@ class Host:
         self.port = 0
         self.descriptors: tuple[int, ...] = ()  # more descriptors that the relay needs
         self.far = RemoteBox(name)
+
+    @property
+    def title(self) -> str:
+        return f"{self.what} {self.name}"
 
     def about(self) -> "dict[str, Any]":
         """The message to the relay."""

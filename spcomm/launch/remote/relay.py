@@ -46,6 +46,7 @@ _SAID = 8  # lines
 
 def main() -> None:
     """Run the process from its top level."""
+    process.end_by_interrupt()
     process.die_with(int(sys.argv[2]), signal.SIGKILL)
     Relay(Wire.adopt(int(sys.argv[1]))).run()
 

@@ -13,7 +13,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from spcomm.launch.base import loopback
-from spcomm.launch.base.process import signal_name
+from spcomm.launch.base.process import how_ended
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.base.wire import Wire, opened
 from spcomm.launch.remote import handshake, transport_main
@@ -108,9 +108,7 @@ class TransportProcess:
 
     def how(self) -> str:
         """Describe how it ended."""
-        if self.status & 0x7F:
-            return f"was killed by {signal_name(self.status & 0x7F)}"
-        return f"ended with code {self.status >> 8}"
+        return how_ended(self.status)
 
     def kill(self) -> None:
         if not self.gone:

@@ -208,6 +208,7 @@ def _member_class() -> "Any":
         """A member of the room, where a box is."""
 
         relay = "room.room_relay"
+        what = "member"
         session: Session
 
         def folder(self, part: "Part") -> str:

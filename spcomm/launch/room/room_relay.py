@@ -18,6 +18,7 @@ _ABANDONED_S = 1.0  # for the server to receive the end
 
 def main() -> None:
     """The top level of the process."""
+    process.end_by_interrupt()
     process.die_with(int(sys.argv[2]), signal.SIGKILL)
     Relay(Wire.adopt(int(sys.argv[1]))).run()
 
@@ -179,6 +180,8 @@ class Relay(relay.Relay):
     def _ended(self) -> None:
         if self._incoming is not None:
             self._give_up("the connection to it has ended")
+        if not self._leaving and self._frames.is_gone:
+            self._fail(f"{self._frames.why}; the nodes were stopped (exit code 125)")
         if not self._leaving:
             self._fail(
                 f"{self.what} {self._about['host']}: the connection to it has ended, with its nodes; run it again"

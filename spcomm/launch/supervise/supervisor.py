@@ -13,7 +13,6 @@ import time
 
 from spcomm.launch.base import process, report
 from spcomm.launch.base.loop import Loop
-from spcomm.launch.base.process import signal_name
 from spcomm.launch.base.record import dataclass
 from spcomm.launch.local import stack_probe
 from spcomm.launch.local.forward import Forwarder
@@ -179,9 +178,7 @@ class Supervisor(Supervision):
     # Messages of the fork servers
 
     def on_nonsense(self, fork_client: "Starter") -> None:
-        self.on_failed(
-            fork_client, f"host {fork_client.host.name}: the box there sent a malformed message", 125
-        )
+        self.on_failed(fork_client, f"{fork_client.host.title}: the box there sent a malformed message", 125)
 
     def on_gone(self, fork_client: "Starter", is_lost: bool) -> None:
         if is_lost:
@@ -248,7 +245,7 @@ class Supervisor(Supervision):
         self._signalled()
         if not self._reason:
             self._sentence = (
-                f"host {fork_client.host.name}: the box there was told to end by SIGTERM (exit code 143), as by a "
+                f"{fork_client.host.title}: the box there was told to end by SIGTERM (exit code 143), as by a "
                 "scheduler; the nodes were stopped"
             )
             self._end("signal", _signal.SIGTERM, 128 + _signal.SIGTERM)
@@ -279,12 +276,7 @@ class Supervisor(Supervision):
         self._is_lost = True
         if self._reason:
             return
-        status = fork_client.status
-        how = (
-            f"was killed by {signal_name(status & 0x7F)}"
-            if status & 0x7F
-            else f"ended with code {status >> 8}"
-        )
+        how = process.how_ended(fork_client.status)
         doing = (
             "while it ran the nodes"
             if fork_client.ready
@@ -295,7 +287,7 @@ class Supervisor(Supervision):
         self._sentence = (
             f"the process that starts the nodes{whose} {how} {doing}"
             if fork_client.host is None
-            else f"host {fork_client.host.name}: the process here that reaches it {how}"
+            else f"{fork_client.host.title}: the process here that reaches it {how}"
         )
         self._end("spcomm", _signal.SIGTERM, 125)
 
@@ -386,11 +378,16 @@ class Supervisor(Supervision):
     def _box_lost(self, number: int, box: int) -> None:
         """Handle a box on another host whose connection to this process has ended, as it has told the server."""
         host = self._run_processes.group_numbered(number).far[box]
-        sentence = f"host {host.name}: the connection to it has ended, with its nodes: its other end there was killed"
+        relays = [fork_client for fork_client in self._run_processes if fork_client.host is host]
+        for relay in relays:  # the end of one here comes first, and ends the box there
+            while not relay.gone and relay.has_news(0.0):
+                self._run_processes.hear(relay)
+        sentence = (
+            f"{host.title}: the connection to it has ended, with its nodes: its other end there was killed"
+        )
         self._disconnected(sentence, box, number)
-        for fork_client in self._run_processes:
-            if fork_client.host is host:
-                fork_client.abandon()
+        for relay in relays:
+            relay.abandon()
 
     def _disconnected(self, sentence: str, culprit: int, number: "int | None" = None) -> None:
         """Mark the connection as lost: nodes that wait learn of it at once, and end by themselves, as a rule.
