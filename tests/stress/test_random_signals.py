@@ -51,7 +51,7 @@ NEW = "the nodes are new, and their variables are gone"
 GOES_ON = """
 server INT, gateway INT, hosts gateway INT, hosts box INT, hosts box HUP, cluster server INT, cluster gateway INT,
 cluster box INT, startup fork server INT, startup fork server HUP, meet fork server INT, meet fork server HUP,
-meet box TERM, meet box INT, meet box HUP
+meet gateway INT, meet box TERM, meet box INT, meet box HUP
 """
 VERDICTS = dict.fromkeys(map(str.strip, GOES_ON.split(","))) | {
     "node": (CODE, r"node {rank} was killed by {signal} \(exit code {code}\)"),
