@@ -109,7 +109,8 @@ static void write_how_it_ended(const spc_failed_call_t *failed, FILE *out) {
         return;
     }
     fprintf(out, failed->state == SPC_NODE_DIED ? "has died" : "has finished");
-    if (failed->state == SPC_NODE_DIED) {
+    if (failed->state == SPC_NODE_DIED
+        && (failed->reason != 0 || failed->has_end)) { /* else nobody knows how */
         fprintf(out, " (");
         write_death(failed, out);
         fprintf(out, ")");

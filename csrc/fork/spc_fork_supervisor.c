@@ -438,7 +438,8 @@ static void consider(spc_fork_supervisor_t *supervisor) {
         hear_signals(supervisor); /* one that has come since the poll was sent before the failure */
         bool answer = is_answer(supervisor);
         supervisor->signal = answer ? supervisor->heard : signal_of_caller(supervisor);
-        int handed_on = supervisor->signal != 0 ? supervisor->signal : SIGTERM;
+        bool is_interrupt = spc_failures_code(&supervisor->failures) == 128 + SIGINT && hears_signal(SIGINT);
+        int handed_on = supervisor->signal != 0 ? supervisor->signal : is_interrupt ? SIGINT : SIGTERM;
         end_run(supervisor, answer ? 0 : handed_on, supervisor->failures.first);
     } else if (supervisor->failures.first_lost >= 0 && supervisor->settle_ns == SPC_NO_DEADLINE) {
         supervisor->settle_ns =

@@ -70,6 +70,7 @@ TEST(how_a_node_ended) {
     check_has(lost(call, SPC_NODE_DIED, -9, &raised),
               "(killed by signal 9 (SIGKILL), at ring.py:12 in step)");
     check_has(lost(call, SPC_NODE_DIED, 2, NULL), "(it ended with exit code 2)");
+    check_has(lost(call, SPC_NODE_DIED, 0, NULL), "node 1 has died.\nIts message");
     check_has(lost(call, SPC_NODE_DIED, 1, &raised), "(an uncaught ValueError at ring.py:12 in step)");
     check_has(lost(call, SPC_NODE_FINISHED, 0, NULL), "node 1 has finished.\n");
     check_has(lost(call, SPC_NODE_FINISHED, 0, &at_module),

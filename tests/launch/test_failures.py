@@ -348,12 +348,12 @@ def test_ctrl_c_does_not_disturb_a_report(launch, start):
 
 # As in a container whose seccomp profile refuses a system call. A socket that is there needs none.
 REFUSING = """
-import {module}, os
-def {name}(*arguments, before={module}.{name}, **options):
+import {module} as module, os
+def {name}(*arguments, before=module.{name}, **options):
     if "fileno" in options:
         return before(*arguments, **options)
     raise PermissionError(1, os.strerror(1))
-{module}.{name} = {name}
+module.{name} = {name}
 """
 
 

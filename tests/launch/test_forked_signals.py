@@ -95,6 +95,24 @@ def test_ctrl_c_of_node_0_alone_interrupts_all(forked, code, end, waits):
     assert "Traceback" not in result.err, result
 
 
+def test_an_interrupted_node_interrupts_all(forked):
+    text = """
+    try:
+        comm.barrier()
+        if comm.rank == 1:
+            raise KeyboardInterrupt
+        time.sleep(1000)
+    except KeyboardInterrupt:
+        if comm.rank == 1:
+            raise
+        print("saved", flush=True)
+    """
+    result = forked.nodes(3, text)
+    assert (result.code, result.lines) == (130, ["saved"] * 2), result
+    how = "ended with an uncaught KeyboardInterrupt (exit code 130)"
+    assert result.last == f"spcomm: node 1 {how}; the other nodes were interrupted, too", result
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGQUIT, marks=pytest.mark.slow)])
 def test_other_signals_of_node_0_alone_reach_all(forked, number):
     text = f"""

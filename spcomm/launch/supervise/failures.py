@@ -137,6 +137,9 @@ class Failures:
     def outcome(self, notes: str, ended: "Mapping[int, int]", size: int) -> str:
         """Return the sentence about the first failure, and what became of others. `ended`: node → wait status."""
         parts = [self.first.sentence()] + ([notes] if notes else [])
+        if self.first.is_interrupt and size > 1:
+            parts.append(f"the other {'nodes were' if size > 2 else 'node was'} interrupted, too")
+            return "; ".join(parts)
         stopped = [
             node
             for node in sorted(ended)

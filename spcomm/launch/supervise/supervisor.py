@@ -610,14 +610,10 @@ class Supervisor(Supervision):
         return unmatched.refusal({code: names.nodes(sorted(nodes)) for code, nodes in self._warned.items()})
 
     def _failure_sentence(self, notes: str) -> str:
-        first = self._failures.first
         size = self._run_processes.size
-        if first.is_interrupt and size > 1:
-            others = f"the other {'nodes were' if size > 2 else 'node was'} interrupted, too"
-            return "; ".join(filter(None, (first.sentence(), notes, others)))
         # A node that has not ended was never started.
         ended = dict.fromkeys(range(size), int(_signal.SIGTERM)) | self._ended
-        return "; ".join([self._failures.outcome(notes, ended, size), *self._advice(first)])
+        return "; ".join([self._failures.outcome(notes, ended, size), *self._advice(self._failures.first)])
 
     def _advice(self, first: Failure) -> "list[str]":
         chosen = sorted(self._stdin.chosen)
