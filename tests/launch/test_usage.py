@@ -587,6 +587,15 @@ def test_an_unknown_command_names_those_that_exist(launch):
     assert done.stderr == f"spcomm: no command 'frobnicate'; commands: {', '.join(cli._COMMANDS)}\n"
 
 
+@pytest.mark.parametrize(
+    "words", [("box", "here"), ("meet",), ("conclude",), ("conclude", "3", "0,1")], ids=str
+)
+def test_a_command_that_users_do_not_type_says_what_starts_it(launch, words):
+    done = command(launch, *words)
+    assert done.returncode == 125
+    assert done.stderr.startswith(f"spcomm {words[0]}: is started ") and done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("words", [("x.py", "1"), ("-n", "4", "x.py")], ids=str)
 def test_a_forgotten_run_is_noticed(launch, words):
     done = command(launch, *words)

@@ -2,8 +2,7 @@
 """Supervision of a run: its event loop, the first failure, endless waits, and their display.
 
 ============  =====================================================================================
-`supervisor`  one run: starts, watches, ends, concludes
-`run`         what it takes over: nodes that are placed, fork servers that have started
+`supervisor`  one run: takes over its placed nodes, starts, watches and ends them, concludes
 `failures`    the first failure, and the sentence about it
 `conclude`    the last report of a run without a launcher, which C supervises
 `watchdog`    nodes that wait for ever, or for long

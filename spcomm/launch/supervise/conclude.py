@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`spcomm conclude`: the last report of a run without a launcher. Its supervisor executes it; users do not type it.
 
-That supervisor is C (csrc/fork): it finds the first failure, ends the nodes, and writes a record, frames of which
-csrc/fork/spc_failures.h lists the kinds. The words are those of `spcomm run`.
+That supervisor is C (csrc/fork): it finds the first failure, ends the nodes, and writes a record of frames, whose kinds
+csrc/fork/spc_failures.h lists. The words are those of `spcomm run`.
 """
 
 import _signal
@@ -114,8 +114,12 @@ def main(words: "list[str]") -> int:
     words : list of str
         The descriptor of the segment, and the ranks of the nodes here, as in ``0,1,2``.
     """
+    record = sys.stdin.buffer.read() if len(words) == 2 and not os.isatty(0) else b""
+    if not record:
+        sys.stderr.write("spcomm conclude: is started at the end of a run that has no launcher\n")
+        return 125
     here = [int(rank) for rank in words[1].split(",")]
-    ending = Ending(sys.stdin.buffer.read(), here)
+    ending = Ending(record, here)
     if not ending.is_well:
         _write(ending.text(os.isatty(2)))
         return 0

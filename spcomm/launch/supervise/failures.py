@@ -29,7 +29,7 @@ class Failure:
         self.last_line = ""  # of a node that crashed
         self.stopped = False  # ended by the launcher
         self.out_of_memory = False  # killed by the kernel, as its control group counts
-        self.is_vanished = False  # its process is gone, and was no child of who watched it
+        self.is_vanished = False  # its process is gone, and its supervisor was not the parent
 
     @property
     def code(self) -> int:
