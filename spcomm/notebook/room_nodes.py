@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from spcomm.launch.local.node_contract import RemoteStarter, Starter
     from spcomm.launch.remote.hosts import RemoteForkClient
 
 _CALL = "Cluster"
@@ -223,33 +224,33 @@ class RoomNodes(Nodes):
 
     # Messages of the boxes
 
-    def on_nonsense(self, fork_client: "RemoteForkClient") -> None:
+    def on_nonsense(self, fork_client: "RemoteStarter") -> None:
         self._lose_box(fork_client, f"member {fork_client.host.name} sent a malformed message")
 
-    def on_gone(self, fork_client: "RemoteForkClient", _is_lost: bool) -> None:  # type: ignore[override]
+    def on_gone(self, fork_client: "Starter", _is_lost: bool) -> None:
         self._lose_box(fork_client, f"member {fork_client.host.name} has ended its box")
 
-    def on_failed(self, fork_client: "RemoteForkClient", sentence: str, _code: int) -> None:
+    def on_failed(self, fork_client: "RemoteStarter", sentence: str, _code: int) -> None:
         self._lose_box(fork_client, str(sentence))
 
-    def on_deadlock(self, _fork_client: "RemoteForkClient", _group: int, *proof: "Any") -> None:
+    def on_deadlock(self, _fork_client: "RemoteStarter", _group: int, *proof: "Any") -> None:
         self._tell_transport(("deadlock", *proof))
 
-    def on_report(self, _fork_client: "RemoteForkClient", *report: "Any") -> None:
+    def on_report(self, _fork_client: "RemoteStarter", *report: "Any") -> None:
         self._reported(*report)
 
-    def on_called(self, fork_client: "RemoteForkClient") -> None:
+    def on_called(self, fork_client: "RemoteStarter") -> None:
         self._awaited.discard(self._fork_clients.index(fork_client))
 
     on_uncalled = on_called
 
-    def on_warning(self, _fork_client: "RemoteForkClient", text: str) -> None:
+    def on_warning(self, _fork_client: "RemoteStarter", text: str) -> None:
         self.screen.say(f"spcomm: warning: {text}\n")
 
-    def on_text(self, _fork_client: "RemoteForkClient", text: str) -> None:
+    def on_text(self, _fork_client: "RemoteStarter", text: str) -> None:
         self.screen.say(text)
 
-    def _lose_box(self, fork_client: "RemoteForkClient", why: str) -> None:
+    def _lose_box(self, fork_client: "Starter", why: str) -> None:
         self._lose([self._fork_clients.index(fork_client)], why)
 
     def _lose(self, boxes: "range | list[int] | set[int]", why: str) -> None:

@@ -3,7 +3,7 @@
 
 ===============  =====================================================================================
 `fork_client`    the launcher's end of the socket: starts the fork server, sends the nodes
-`node_contract`  the contract of what starts nodes: of that, and of its stand-in for a box elsewhere
+`node_contract`  the contracts of what starts nodes, here or in a box elsewhere, and of what takes its messages
 `run_processes`  the fork servers of all programs as one
 `fork_server`    the fork server: import, freeze, fork, reap
 `child`          turns a forked process into a plain Python program (or executes one)

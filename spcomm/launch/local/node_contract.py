@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The contract of what starts nodes: a fork server of this machine, or what stands in for one of another machine.
+"""The contracts between what starts nodes and what supervises them.
 
-Only type checkers import this module. `fork_client.ForkClient` and `hosts.RemoteForkClient` keep the contract, and
-`run_processes.RunProcesses` treats all starters of a run as one.
+Only type checkers import this module. A `Starter` is a fork server of this machine, or what stands in for one of
+another machine: `fork_client.ForkClient` and `hosts.RemoteForkClient`. `run_processes.RunProcesses` treats those of a
+run as one, and hands their messages to a `Listener`: a `Supervisor`, a `Box`, or the `Nodes` of a `Cluster`.
 """
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from spcomm.launch.cmdline.groups import Group
     from spcomm.launch.cmdline.plan import Plan
@@ -115,3 +117,48 @@ class RemoteStarter(Starter, Protocol):
 
     def abandon(self) -> None:
         """Give its box up, which has ended."""
+
+
+class Listener(Protocol):
+    """Takes the messages of a `Starter`, each in a method of its name; one without a method is dropped.
+
+    Fork servers also send "ready" (with the number of their threads), and "signalled" when a signal that they were to
+    hand on has reached their nodes.
+    """
+
+    def on_gone(self, fork_client: "Starter", is_lost: bool) -> None:
+        """Handle its end. `is_lost`: it has not announced that."""
+
+    def on_started(self, fork_client: "Starter", nodes: "list[int]", processes: "list[int]") -> None:
+        """Handle the start of nodes, which `RunProcesses.started` has now."""
+
+    def on_unstarted(self, fork_client: "Starter", nodes: "list[int]", number: int) -> None:
+        """Handle that nodes cannot start. `number`: the errno."""
+
+    def on_missing(self, fork_client: "Starter", name: str, text: str) -> None:
+        """Handle that a module cannot be imported. `text`: the traceback; empty if there is no such module."""
+
+    def on_exited(self, fork_client: "Starter", node: int, status: int, *times: "Any") -> None:
+        """Handle the end of a node. `status` is its wait status, `times` its times if the run wants them."""
+
+
+class RemoteListener(Listener, Protocol):
+    """One that also supervises nodes whose box is elsewhere. Boxes of a room have more messages, about its files."""
+
+    def on_nonsense(self, fork_client: "RemoteStarter") -> None:
+        """Handle a malformed message, which the user of that box may have made it send."""
+
+    def on_failed(self, fork_client: "RemoteStarter", sentence: str, code: int) -> None:
+        """Handle the end of a box. `sentence` says why; `code` is the exit code of a run that it ends."""
+
+    def on_deadlock(self, fork_client: "RemoteStarter", group: int, rows: list, in_vain: bool) -> None:
+        """Handle a proof by the gateways of a group, as in `Watchdog.proven`."""
+
+    def on_report(self, fork_client: "RemoteStarter", node: int, kind: bytes, payload: bytes) -> None:
+        """Handle what a node reports about its end, as in `base.report`."""
+
+    def on_warning(self, fork_client: "RemoteStarter", text: str) -> None:
+        """Show a warning."""
+
+    def on_text(self, fork_client: "RemoteStarter", text: str) -> None:
+        """Show a text as it is."""

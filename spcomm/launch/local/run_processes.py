@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spcomm.launch.base.loop import Loop
     from spcomm.launch.cmdline.plan import Plan
     from spcomm.launch.local.keyboard import Keyboard
-    from spcomm.launch.local.node_contract import Starter
+    from spcomm.launch.local.node_contract import Listener, Starter
 
 
 class RunProcesses:
@@ -151,14 +151,14 @@ class RunProcesses:
         for index, descriptors in ours.items():
             forwarder.add(index, *descriptors)
 
-    def listen(self, loop: "Loop", supervisor: "Any") -> None:
-        """Hand the messages of the fork servers to the supervisor whenever the loop turns."""
-        self._loop, self._supervisor = loop, supervisor
+    def listen(self, loop: "Loop", listener: "Listener") -> None:
+        """Hand the messages of the fork servers to the listener whenever the loop turns."""
+        self._loop, self._listener = loop, listener
         for fork_client in self._fork_clients:
             loop.add(fork_client.fileno(), lambda fork_client=fork_client: self.hear(fork_client))
 
     def hear(self, fork_client: "Starter") -> None:
-        """Receive a message of this fork server, record the state that it reports, and hand it to the supervisor."""
+        """Receive a message of this fork server, record the state that it reports, and hand it to the listener."""
         try:
             message = fork_client.receive()
             verb, *rest = message if message is not None else ("gone",)
@@ -170,11 +170,11 @@ class RunProcesses:
                 fork_client.ready = True
             elif verb == "started":
                 self.started.update(zip(*rest, strict=True))
-            getattr(self._supervisor, f"on_{verb}", nothing)(fork_client, *rest)
+            getattr(self._listener, f"on_{verb}", nothing)(fork_client, *rest)
         except NONSENSE:
             if fork_client.host is None:
                 raise
-            self._supervisor.on_nonsense(fork_client)  # the user of a box there can make it send anything
+            self._listener.on_nonsense(fork_client)  # type: ignore[attr-defined]  # a RemoteListener
 
     def poke(self, index: int, number: int) -> None:
         """Signal one node's process only."""

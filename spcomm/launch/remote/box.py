@@ -19,6 +19,8 @@ from spcomm.launch.remote.framing import MOST, FrameError, Frames, Outlet
 if TYPE_CHECKING:
     from typing import Any
 
+    from spcomm.launch.local.node_contract import Starter
+
 _PIECE = 1 << 16
 _TRANSPORT_END_S = 30.0  # for the gateway to end after all nodes
 _LATE_S = 1.0  # for frames that the system still holds after this process was stopped
@@ -270,38 +272,38 @@ class Box:
             about = box_proxy.look([(group.number, segment, ranks) for group, segment, ranks in self._here()])
         self._frames.send(["answer", number, about])
 
-    def on_gone(self, client: "Any", is_lost: bool) -> None:
+    def on_gone(self, client: "Starter", is_lost: bool) -> None:
         self._hear_shared_signal(client.status if is_lost else 0)
         if is_lost and not self._ending:
-            whose = "" if self._run.alone else f" of {client.plan.name}"
+            whose = "" if self._run.alone else f" of {client.plans[0].name}"
             self._fail(f"the process that starts the nodes{whose} there {process.how_ended(client.status)}")
         client.wait()
         if self._run.gone:
             self._loop.at("carrying", _TRANSPORT_END_S, self._carried_too_long)
             self._consider()
 
-    def on_ready(self, _client: "Any", threads: int) -> None:
+    def on_ready(self, _client: "Starter", threads: int) -> None:
         self._threads = max(self._threads, threads)
         if self._run.ready:
             self._frames.send(["ready", self._threads])
 
-    def on_started(self, _client: "Any", *nodes: "Any") -> None:
+    def on_started(self, _client: "Starter", *nodes: "Any") -> None:
         self._frames.send(["started", *nodes])
 
-    def on_unstarted(self, _client: "Any", *nodes: "Any") -> None:
+    def on_unstarted(self, _client: "Starter", *nodes: "Any") -> None:
         self._frames.send(["unstarted", *nodes])
 
-    def on_missing(self, _client: "Any", *module: str) -> None:
+    def on_missing(self, _client: "Starter", *module: str) -> None:
         self._frames.send(["missing", *module])
 
-    def on_exited(self, _client: "Any", index: int, status: int, *times: "Any") -> None:
+    def on_exited(self, _client: "Starter", index: int, status: int, *times: "Any") -> None:
         self._hear_shared_signal(status)
         self._reports.read_last(index, status)
         self._run.started.pop(index, None)
         self._reports.ended(index, status)
         self._frames.send(["exited", index, status, *times])
 
-    def on_signalled(self, _client: "Any") -> None:
+    def on_signalled(self, _client: "Starter") -> None:
         if self._run.signalled:
             self._reports.publish()
             self._frames.send(["signalled"])
