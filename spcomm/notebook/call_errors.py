@@ -2,6 +2,7 @@
 """Errors of a call that has gone wrong, and their text."""
 
 from spcomm._core.errors import DeadlockError, NodeLostError, SpcommError, WaitTimeoutError
+from spcomm.launch.supervise.supervisor import DEADLOCK, TIMEOUT
 from spcomm.notebook import calls, pickling, source_cache
 from spcomm.notebook.calls import Call
 from spcomm.notebook.errors import ClusterError
@@ -42,9 +43,9 @@ def _verdict(call: Call, words: str) -> BaseException:
         return closed_meanwhile(words)
     if call.reason == calls.INTERRUPT:
         return _interrupted(call)
-    if call.reason == calls.TIMEOUT:
+    if call.reason == TIMEOUT:
         return _timed_out(call, words)
-    if call.reason == calls.DEADLOCK and not call.has_failed:
+    if call.reason == DEADLOCK and not call.has_failed:
         return DeadlockError(f"{call.deadlock()}  {_end(call)}")
     return _failed(call)
 

@@ -14,7 +14,7 @@ from spcomm._core.errors import ConnectionLostError, SpcommError
 from spcomm.launch.base import report
 from spcomm.launch.base.wire import encoded
 from spcomm.launch.local.stack_probe import describe
-from spcomm.launch.supervise.supervisor import Supervision
+from spcomm.launch.supervise.supervisor import FAILURE, Supervision
 from spcomm.notebook.channel import Channel
 from spcomm.notebook.nodes import Nodes
 from spcomm.notebook.wakeup import Wakeup
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 SETTLE_S = 0.5
 GRACE_S = 3.0
 _ARRIVALS_S = 10.0  # for messages that were sent to other boxes, when all nodes are back
-FAILURE, DEADLOCK, TIMEOUT, INTERRUPT = "failure", "deadlock", "timeout", "interrupt"
-CLOSED, BROKEN = "closed", "broken"  # by another thread; the code that shows output or figures has raised
+# Reasons beside those of a `Supervision`: Ctrl-C; another thread; the code that shows output or figures has raised.
+INTERRUPT, CLOSED, BROKEN = "interrupt", "closed", "broken"
 
 
 class Call(Supervision):
@@ -327,9 +327,8 @@ class Call(Supervision):
     def _stop_nodes(self, *_how: int) -> None:
         """Interrupt all nodes that are not back, once, and kill those that stay."""
         if len(self._over) < self._nodes.size:
-            self._loop.at(
-                "again", GRACE_S / 2, self._nodes.interrupt
-            )  # it may have come before the work began
+            # An interrupt may come before the work has begun.
+            self._loop.at("again", GRACE_S / 2, self._nodes.interrupt)
             self._loop.at("kill", GRACE_S, self._kill)
             self._nodes.interrupt()
 

@@ -63,9 +63,8 @@ class Reports:
 
     def _reported(self, index: int, kind: bytes, payload: bytes) -> None:
         segment, rank = self._run_processes.memory(index)
-        if (
-            kind not in (report.TEXT, report.CRASHED) and segment is not None
-        ):  # else of another box, or between calls
+        has_memory = segment is not None  # otherwise the node is in another box, or between calls
+        if has_memory and kind not in (report.TEXT, report.CRASHED):
             self._failed.add(index)
             detail = payload.decode("utf-8", "replace")
             if report.interrupts(kind, detail):

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from spcomm.launch.room.fetch import RoomFiles
     from spcomm.launch.supervise.stats import Stats
 
+FAILURE, DEADLOCK, TIMEOUT = (
+    "failure",
+    "deadlock",
+    "timeout",
+)  # reasons to end the nodes of a run, or of a call
 _ENDING_S = 0.5  # seconds of silence after Ctrl-C
 _FETCHING_S = 1.0  # seconds of silence while files come from the members of a room
 _STARTING_S = 2.0  # seconds for fork servers to report the nodes they have started
@@ -92,11 +97,11 @@ class Supervision:
 
     def _deadlocked(self, text: str, code: int) -> None:
         self._report = text
-        self._end("deadlock", _signal.SIGTERM, code)
+        self._end(DEADLOCK, _signal.SIGTERM, code)
 
     def _timed_out(self) -> None:
         self._locate()
-        self._end("timeout", _signal.SIGTERM, 124)
+        self._end(TIMEOUT, _signal.SIGTERM, 124)
 
     def _locate(self) -> None:
         """Find out where each node is, before it is signalled to end."""
@@ -145,7 +150,7 @@ class Supervisor(Supervision):
         while not self._run_processes.gone:
             self._loop.turn()
             self._forwarder.flush()
-        self._end_carriers()
+        self._end_transports()
         return self._conclude()
 
     def _listen(self) -> None:
@@ -403,7 +408,7 @@ class Supervisor(Supervision):
                     segment.mark_disconnected(culprit)
         self._end("spcomm", _signal.SIGTERM, 125, None, _PARTING)
 
-    def _end_carriers(self) -> None:
+    def _end_transports(self) -> None:
         """Finish after all nodes have ended. Their messages are still carried, if the run went well."""
         if self._transports is None:
             return
@@ -444,7 +449,7 @@ class Supervisor(Supervision):
             self._failures.ended(self._left_early[0], 1 << 8)
         if self._failures.first is not None:
             number = _signal.SIGINT if self._failures.first.is_interrupt else _signal.SIGTERM
-            self._end("failure", number, 0, self._failures.first.index)
+            self._end(FAILURE, number, 0, self._failures.first.index)
         elif self._failures.first_lost is not None and not self._loop.waits("settle"):
             self._loop.at("settle", _SETTLE, self._settle)
 
@@ -561,7 +566,7 @@ class Supervisor(Supervision):
         self._reports.read()
         if not self._reason:
             self._failures.settle()
-            self._reason = "failure" if self._failures.first is not None else ""
+            self._reason = FAILURE if self._failures.first is not None else ""
         is_interrupted = self._failures.first is not None and self._failures.first.is_interrupt
         tracebacks, notes = self._failures.tracebacks(
             self._display.label, self._reason == "signal" or is_interrupted
@@ -570,7 +575,7 @@ class Supervisor(Supervision):
         if self._states:
             table = stack_probe.describe(self._states, self._run_processes.names)
             self._forwarder.write_text(f"spcomm: where the nodes were:\n{table}")
-        if self._reason == "failure":
+        if self._reason == FAILURE:
             self._code = self._failures.first.code
             self._sentence = self._failure_sentence(notes)
         elif not self._reason:
