@@ -26,12 +26,12 @@ static void write_number(int32_t number, FILE *out) {
     }
 }
 
-int spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out) {
+void spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out) {
     uint32_t count = 0;
     for (uint32_t rank = 0; rank < nodes; rank++) {
         count += chosen[rank];
     }
-    int written = fprintf(out, count == 1 ? "%s " : "%ss ", word);
+    fprintf(out, count == 1 ? "%s " : "%ss ", word);
     const char *between = "";
     for (uint32_t rank = 0; rank < nodes; rank++) {
         uint32_t end = rank;
@@ -39,12 +39,11 @@ int spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nod
             end++;
         }
         if (end > rank) {
-            written += fprintf(out, end > rank + 1 ? "%s%u-%u" : "%s%u", between, rank, end - 1);
+            fprintf(out, end > rank + 1 ? "%s%u-%u" : "%s%u", between, rank, end - 1);
             between = ", ";
             rank = end;
         }
     }
-    return written;
 }
 
 /* ---- texts of calls: reductions */

@@ -61,7 +61,7 @@ const char *spc_call_text_type(uint32_t type);
 /* "ring.py:12 in step"; empty if it is not known. */
 void spc_call_text_write_place(const spc_board_entry_t *entry, FILE *out);
 
-/* "node 3", "nodes 0-2, 5"; `word` is "node", or "Node" at the start of a sentence. Returns how many bytes. */
-int spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out);
+/* "node 3", "nodes 0-2, 5"; `word` is "node", or "Node" at the start of a sentence. */
+void spc_call_text_write_ranks(const char *word, const bool *chosen, uint32_t nodes, FILE *out);
 
 #endif

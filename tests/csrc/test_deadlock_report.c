@@ -310,7 +310,7 @@ TEST(names_of_nodes) {
         char text[32] = "";
         FILE *out = fmemopen(text, sizeof text, "w");
         CHECK(out != NULL);
-        CHECK_EQ(spc_call_text_write_ranks("node", CASES[i].chosen, 8, out), (int)strlen(CASES[i].text));
+        spc_call_text_write_ranks("node", CASES[i].chosen, 8, out);
         fclose(out);
         CHECK_STR(text, CASES[i].text);
     }
