@@ -33,11 +33,11 @@ typedef enum spc_report_kind {
     SPC_RECORD_BEGUN = 'B', /* the kernel's kills in this control group so far; rank: the number of nodes */
     SPC_RECORD_ENDED = 'W', /* the status, as of waitpid */
     SPC_RECORD_VANISHED = 'V', /* a caller's process is gone, and has not reported how */
-    SPC_RECORD_FIRST = 'F', /* the nodes are told to end: the first failure, -1 for none */
-    SPC_RECORD_SIGNAL = 'N', /* the signal because of which */
-    SPC_RECORD_LATE = 'A', /* this node has not called startup(): the launcher */
+    SPC_RECORD_FIRST = 'F', /* the nodes are told to end: the first failure; -1: none */
+    SPC_RECORD_SIGNAL = 'N', /* the signal that ends the run */
+    SPC_RECORD_LATE = 'A', /* the launcher; this node has not called startup() */
     SPC_RECORD_ORPHANED = 'O', /* the launcher, which has ended */
-    SPC_RECORD_SAID = 'R', /* the supervisor itself says why the run ends */
+    SPC_RECORD_SAID = 'R', /* nothing: the supervisor prints why the run ends */
 } spc_report_kind_t;
 
 #define SPC_REPORT_HEADER 7

@@ -339,7 +339,7 @@ static bool has_box(const spc_fork_supervisor_t *supervisor) {
     return supervisor->fork->box_socket >= 0;
 }
 
-/* The box process words the record, as far as it is. */
+/* The box process makes a sentence of the record so far. */
 static void tell_box(spc_fork_supervisor_t *supervisor, int32_t code) {
     const spc_failures_t *failures = &supervisor->failures;
     spc_meet_header_t header = {.code = code};
@@ -914,7 +914,7 @@ static void turn(spc_fork_supervisor_t *supervisor) {
     look_for_deadlock(supervisor);
 }
 
-/* Says in one sentence what Python does not say, because it cannot be executed. */
+/* Says in one sentence how the run has ended, where Python cannot be executed to say more. */
 static void say_briefly(const spc_fork_supervisor_t *supervisor, int code) {
     const int32_t first = supervisor->failures.first;
     char what[64] = "messages were never received, or barriers left open", text[256];
@@ -929,7 +929,7 @@ static void say_briefly(const spc_fork_supervisor_t *supervisor, int code) {
     speak(text, (size_t)bytes);
 }
 
-/* Prints a report that is written already after the tracebacks, which Python prints, if there are any. */
+/* Prints a finished report. Before it, Python prints the tracebacks, if there are any. */
 static void report_as_written(spc_fork_supervisor_t *supervisor, const char *text, size_t bytes) {
     spc_failures_note(&supervisor->failures, 0, SPC_RECORD_SAID, "");
     if (supervisor->failures.texts_bytes > 0) {
