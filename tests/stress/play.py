@@ -188,7 +188,7 @@ class Player:
 
     @staticmethod
     def fail(call, has_result):
-        """Nobody gets a wrong result, and nobody waits for one. In which rounds who hears of it is not said here."""
+        """Nobody gets a wrong result, and nobody waits for one. The round in which each node hears of it is open."""
         try:
             result = call()
         except (ZeroDivisionError, spcomm.SpcommError) as error:
@@ -303,9 +303,8 @@ class Player:
                 self.comm.send(index, made[index - 1].slow, tag=AHEAD)
             self.receive_cycle(index, cycle, index + 1 == len(made))
             for source in [source for source, _, _ in cycle.sends if source != self.comm.rank]:
-                source = (
-                    spcomm.ANY if until_all_are_through else source
-                )  # others may be in cycles of a later event
+                # Without a barrier at the end, others may be in cycles of a later event.
+                source = spcomm.ANY if until_all_are_through else source
                 assert self.comm.recv(source, ORDINARY) == "ordinary"
         if until_all_are_through:
             self.comm.barrier()

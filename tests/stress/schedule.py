@@ -35,29 +35,8 @@ CYCLE_SIZES = (0, 1, 30, 60, 100, 800, 3000, 8192, 9000, 30_000)
 MOVE_SIZES = (0, 1, 2, 30, 60, 300, 500, 505, 511, 600, 1021, 1024, 4000, 4096, 9000, 20_000)
 # Elements: none, some, and around what lies in a message, in a step of the reducer, and where slices begin.
 LENGTHS = (
-    0,
-    1,
-    2,
-    3,
-    5,
-    7,
-    8,
-    9,
-    63,
-    511,
-    513,
-    1023,
-    1025,
-    2047,
-    2049,
-    4095,
-    4097,
-    8191,
-    8192,
-    8193,
-    16_385,
-    33_000,
-)
+    0, 1, 2, 3, 5, 7, 8, 9, 63, 511, 513, 1023, 1025, 2047, 2049, 4095, 4097, 8191, 8192, 8193, 16_385, 33_000,
+)  # fmt: skip
 MOVES = ("bcast", "gather", "allgather", "scatter", "alltoall")
 REDUCTIONS = ("allreduce", "reduce", "scan")
 OTHERS = ("allreduce", "reduce", "exscan", "reduce_scatter", "bcast", "alltoall")
