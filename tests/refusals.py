@@ -79,7 +79,7 @@ REFUSALS = [
     Refusal("comm", "", "NULL", "EINVAL", "comm is NULL"),
     Refusal("comm", "", "closed", "ECLOSED", "has closed this communicator"),
     Refusal("dest message messages result values fuzzy", "", "NULL", "EINVAL", "NULL"),
-    Refusal("over done layout part handler", "", "NULL", "EINVAL", "NULL"),
+    Refusal("over done part handler", "", "NULL", "EINVAL", "NULL"),
 ]
 
 

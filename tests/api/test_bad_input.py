@@ -31,6 +31,11 @@ def good(comm, method):
     }
 
 
+def test_each_row_about_python_is_tried():
+    named = {name for row in refusals.REFUSALS if row.python for name in row.arguments.split()}
+    assert not named - {name for names in METHODS.values() for name in names}
+
+
 @pytest.mark.parametrize("method", [name for name, names in METHODS.items() if any(map(refusals.of, names))])
 def test_a_bad_argument_is_named_and_nothing_is_done(comm, method):
     names = {"comm": comm, "np": np, "spcomm": spcomm}

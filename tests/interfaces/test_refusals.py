@@ -71,6 +71,12 @@ def program(compiler):
     return compiler(source, "-D_GNU_SOURCE", f"-I{CSRC}")
 
 
+def test_each_row_about_c_is_tried():
+    named = {name for row in refusals.REFUSALS if row.c for name in row.arguments.split()}
+    assert not named - {re.search(r"\w+$", one)[0] for _, parameters in functions() for one in parameters}
+    assert all(f'"{row.sentence}"' in "\n".join(calls()) for row in refusals.REFUSALS if row.c)
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_under_the_launcher(program, n, launch):
     result = launch("-n", n, program)
