@@ -214,7 +214,7 @@ typedef struct stage stage_t;
 typedef struct player {
     stage_t *stage;
     int rank;
-    int32_t at;
+    _Atomic int32_t at;
     end_t end;
     _Atomic bool leaves; /* is not called off any more */
 } player_t;
@@ -458,6 +458,17 @@ static void close_stage(stage_t *stage) {
     }
 }
 
+/* Have the blocked nodes come to the steps at which they are? */
+static bool are_blocked(const stage_t *stage) {
+    for (int rank = 0; rank < stage->program->nodes; rank++) {
+        const end_t *expected = &stage->expected[rank];
+        if (expected->fate == BLOCKED && atomic_load(&stage->player[rank].at) != expected->at) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Until every blocked node is proven so (of several boxes: any, and the others are counted); or all have ended. */
 static verdict_t perform(const program_t *program, int boxes, const end_t *expected) {
     uint64_t state = program->number;
@@ -476,8 +487,8 @@ static verdict_t perform(const program_t *program, int boxes, const end_t *expec
         (boxes == 1 ? look_alone : look_over_boxes)(&stage, &verdict);
         usleep(2000);
     }
-    /* Those that the proof leaves out may still end, or fail, by themselves. */
-    while (atomic_load(&stage.gone) != program->nodes - stage.blocked) {
+    /* Those that the proof leaves out may still end, fail, or come to where they are blocked, by themselves. */
+    while (atomic_load(&stage.gone) != program->nodes - stage.blocked || !are_blocked(&stage)) {
         usleep(1000);
     }
     call_off(&stage);

@@ -289,7 +289,9 @@ PLAYS = """
     from play import Player
     from schedule import Schedule
     comm = spcomm.startup(infile=sys.argv[-1])
-    Player(comm, Schedule(*map(int, sys.argv[1:-1]), plain=True)).run()
+    player = Player(comm, Schedule(*map(int, sys.argv[1:-1]), plain=True))
+    player.run()
+    player.finish()
     print(comm.rank, "has played")
 """
 

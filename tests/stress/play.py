@@ -64,6 +64,9 @@ class Player:
                     raise
         self.check_kept(0)
         assert not any(self.mailbox.waiting), self.mailbox.waiting
+
+    def finish(self):
+        """Nothing is under way to any node any more."""
         self.comm.barrier()
         assert self.comm.poll() == 0
         self.comm.barrier()
@@ -385,4 +388,6 @@ class Player:
 
 
 def play(comm, seed, length, across, bound):
-    Player(comm, Schedule(seed, comm.size, length, across, bound)).run()
+    player = Player(comm, Schedule(seed, comm.size, length, across, bound))
+    player.run()
+    player.finish()

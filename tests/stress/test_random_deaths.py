@@ -18,15 +18,15 @@ OPTIONS = {
 TEXT = """
     import random
     sys.path[:0] = {paths!r}
-    from carry_out import Worker
+    from play import Player
     from schedule import Schedule
     # From any source, a live one could still send what the dead one did not: give up some time.
     def patient(self, source, tag):
         return comm.recv_message(source, tag, timeout=0.5 if source == spcomm.ANY else None)
     for how in ("try", "probe", "view", "timed", "recv_message"):  # some are loops, which are told nothing
-        setattr(Worker, "by_" + how, patient)
+        setattr(Player, "by_" + how, patient)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    schedule = Schedule({seed}, size, 400, 300_000)
+    schedule = Schedule({seed}, size, 400, 0, 300_000)
     chance = random.Random({seed})
     victim, step = chance.randrange(size), chance.randrange(400)
     mine = [i for i, event in enumerate(schedule.events) if event.node in (None, victim) and i >= step] or [0]
@@ -34,12 +34,12 @@ TEXT = """
     if rank == victim:
         del schedule.events[mine[0]:]
         try:
-            Worker(comm, schedule).run()
+            Player(comm, schedule).run()
         except AssertionError:
             pass    # it has not received all that was meant for it
         os.kill(os.getpid(), signal.SIGKILL)
     try:
-        Worker(comm, schedule).run()
+        Player(comm, schedule).run()
         print("done", flush=True)
     except (spcomm.NodeLostError, spcomm.WaitTimeoutError):
         print("lost", flush=True)
