@@ -282,7 +282,7 @@ for number in range(100):
             os._exit(0)
         except SystemError as error:
             os._exit("exception set" in str(error))  # where Python itself has no memory it may forget the error
-        os._exit(1)
+        os._exit(sys.version_info >= (3, 11, 7))  # older ones may make a class without some of its memory
     assert os.wait()[1] == 0, number
 """
 
