@@ -119,7 +119,7 @@ def documented(name: str) -> str:
     thing: object = spcomm
     for part in name.split("."):
         thing = inspect.getattr_static(thing, part) if thing is not spcomm else getattr(thing, part)
-    return inspect.getdoc(thing) or ""
+    return inspect.getdoc(getattr(thing, "__func__", thing)) or ""  # the function of a class method
 
 
 def _api(_argument: str, table: str) -> str:
