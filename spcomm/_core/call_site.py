@@ -55,7 +55,7 @@ def of_error(error: BaseException) -> "tuple[str, int, str]":
     while trace is not None:
         code = trace.tb_frame.f_code
         # A jump back may have no line: an interrupt can come there.
-        frames.append((code.co_filename, trace.tb_lineno or 0, code.co_name))
+        frames.append((code.co_filename, max(trace.tb_lineno or 0, 0), code.co_name))
         trace = trace.tb_next
     return _innermost(frames[::-1])
 

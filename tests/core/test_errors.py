@@ -67,5 +67,5 @@ def test_an_error_at_an_instruction_without_a_line_has_line_0():
     code = compile("raise KeyboardInterrupt", "loop.py", "exec").replace(co_linetable=b"")
     with pytest.raises(KeyboardInterrupt) as caught:
         exec(code)
-    assert caught.tb.tb_next.tb_lineno is None
+    assert caught.tb.tb_next.tb_lineno in (None, -1)  # as of later versions, and of Python 3.11.2
     assert call_site.of_error(caught.value) == ("loop.py", 0, "<module>")
