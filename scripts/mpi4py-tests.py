@@ -58,7 +58,8 @@ def source(version):
             return None
         raise SystemExit(f"pip download failed:\n{said}")
     with tarfile.open(*MADE.glob(f"mpi4py-{version}.tar.gz")) as package:
-        package.extractall(MADE, filter="data")
+        filters = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # none before 3.11.4
+        package.extractall(MADE, **filters)
     return folder / "test"
 
 
