@@ -74,7 +74,10 @@ class Launch:
         return path
 
     def environment(self, extra=None):
-        """Without what the test run itself was told; with a mark that all processes of the run inherit."""
+        """Without what the test run itself was told; with a mark that all processes of the run inherit.
+
+        As where spcomm is installed, programs find its command.
+        """
         kept = {
             key: value
             for key, value in os.environ.items()
@@ -83,6 +86,7 @@ class Launch:
         paths = [spcomm_root(), *filter(None, [os.environ.get("PYTHONPATH")])]
         return {
             **kept,
+            "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join(paths),
             "SPCOMM_TEST_TOKEN": self.token,
             **(extra or {}),
