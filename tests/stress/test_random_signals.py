@@ -46,6 +46,7 @@ LIKE = {"startup in C": "startup", "cluster of boxes": "cluster", "room": "hosts
 CODE, SIGNAL = "as of a shell", "as of a killed process"
 INTERRUPTED = r"interrupted by Ctrl-C \(exit code 130\); the nodes were stopped"
 TOLD = r"told to end by {signal} \(exit code {code}\); the nodes were stopped"
+UNCAUGHT = r"node {rank} ended with an uncaught KeyboardInterrupt \(exit code 130\)"
 NEW = "the nodes are new, and their variables are gone"
 # Ctrl-C is for the launcher, and the end of a connection for boxes; a supervisor lets its nodes answer.
 GOES_ON = """
@@ -55,7 +56,7 @@ meet gateway INT, meet box TERM, meet box INT, meet box HUP
 """
 VERDICTS = dict.fromkeys(map(str.strip, GOES_ON.split(","))) | {
     "node": (CODE, r"node {rank} was killed by {signal} \(exit code {code}\)"),
-    "node INT": (130, r"node {rank} ended with an uncaught KeyboardInterrupt \(exit code 130\)"),
+    "node INT": (130, UNCAUGHT),
     "launcher": (CODE, TOLD),
     "launcher INT": (130, INTERRUPTED),
     "launcher KILL": (SIGNAL, None),
@@ -82,9 +83,11 @@ VERDICTS = dict.fromkeys(map(str.strip, GOES_ON.split(","))) | {
     "startup launcher": (SIGNAL, "node 0 died"),
     "startup launcher INT": (SIGNAL, INTERRUPTED),
     "startup in C launcher INT": (SIGNAL, "node 0 died"),
-    "startup in C node INT": (130, r"node {rank} was killed by SIGINT \(exit code 130\)"),
+    "startup node INT": (SIGNAL, UNCAUGHT),
+    "startup in C node INT": (SIGNAL, r"node {rank} was killed by SIGINT \(exit code 130\)"),
     "startup fork server": (125, "the process that watches over the nodes was killed by SIGKILL; "),
     "startup fork server TERM": (143, TOLD),
+    "meet node INT": ((SIGNAL, 130), UNCAUGHT),
     "meet launcher": ((SIGNAL, 1), "node 0 died"),
     "meet launcher INT": ((SIGNAL, 130), INTERRUPTED),
     "meet fork server": (125, "the process that watches .* by SIGKILL|has ended, or the network to it has"),
