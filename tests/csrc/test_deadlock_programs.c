@@ -7,7 +7,6 @@
  */
 #include "wide_box.h"
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "diagnose/spc_deadlock.h"
@@ -559,16 +558,10 @@ static void programs(void) {
            work.programs, work.dead, work.partly, work.failed, work.vain[0], work.vain[1]);
 }
 
-/* Nodes need a process without timers: this one has the watchdog, and is not left behind. */
-int main(void) {
-    const pid_t child = fork();
-    CHECK(child >= 0);
-    if (child != 0) {
-        const int status = check_wait(child);
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-    }
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+static void run_all(void) {
     RUN(programs);
-    fflush(NULL);
-    _exit(check_done());
+}
+
+int main(void) {
+    return wide_main(run_all);
 }

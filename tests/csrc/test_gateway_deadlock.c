@@ -2,8 +2,6 @@
 /* Deadlocks over two boxes: what the gateways prove together, and what they do not as long as one is silent. */
 #include "wide_box.h"
 
-#include <sys/prctl.h>
-
 #include "segment/spc_board.h"
 
 enum { NODES = 4 };
@@ -205,17 +203,11 @@ static void a_silent_box_proves_nothing(void) {
     wide_close(&stage.wide);
 }
 
-/* Nodes need a process without timers: this one has the watchdog, and is not left behind. */
-int main(void) {
-    const pid_t child = fork();
-    CHECK(child >= 0);
-    if (child != 0) {
-        const int status = check_wait(child);
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-    }
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+static void run_all(void) {
     RUN(deadlocks);
     RUN(a_silent_box_proves_nothing);
-    fflush(NULL);
-    _exit(check_done());
+}
+
+int main(void) {
+    return wide_main(run_all);
 }

@@ -6,7 +6,9 @@
 #ifndef WIDE_BOX_H
 #define WIDE_BOX_H
 
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "comm_box.h"
 #include "net/gateway/spc_gateway.h"
@@ -119,6 +121,21 @@ static inline void wide_run(int n, spc_config_t config, const uint16_t *place, c
     wide_start(&wide);
     check_threads(n, body, &wide);
     wide_close(&wide);
+}
+
+/* The main function of tests whose nodes need a process without timers: this one has the watchdog, and `tests` run in a
+ * child, which is not left behind. */
+static inline int wide_main(void (*tests)(void)) {
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child != 0) {
+        const int status = check_wait(child);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    tests();
+    fflush(NULL);
+    _exit(check_done());
 }
 
 /* A body of split_box.h over two boxes: nodes 0 and 1, and node 2. Ranks are threads. */
