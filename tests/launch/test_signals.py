@@ -142,11 +142,11 @@ def test_the_interrupt_comes_before_the_loss(launch, tmp_path, end):
     if comm.rank == 0:
         {end}
     try:
-        comm.recv(0, timeout=0)
-    except spcomm.SpcommError as error:
-        with open({os.fspath(pipe)!r}, "w") as found:
-            found.write(type(error).__name__)
-    try:
+        try:
+            comm.recv(0, timeout=0)
+        except spcomm.SpcommError as error:
+            with open({os.fspath(pipe)!r}, "w") as found:
+                found.write(type(error).__name__)
         comm.recv(0)
     except KeyboardInterrupt:
         print("saved")
