@@ -2,6 +2,7 @@
 """The rows that the benchmarks declare; both libraries' programs can measure them."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from spcomm.bench.rows import MPI_C, PEERS, Goal, Sweep
 ROWS = [row for one in BENCHMARKS.values() for row in one.rows(one.nodes)]
 
 
+@functools.cache
 def functions(library):
     """Those of a library's file, with their parameters: also by another name, and where all libraries share one."""
     found = {}
@@ -31,6 +33,7 @@ def functions(library):
     return found
 
 
+@functools.cache
 def functions_in_c(name):
     """Those of its table of works."""
     text = Path(PROGRAMS, name).read_text(encoding="utf-8")
