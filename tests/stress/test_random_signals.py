@@ -40,9 +40,9 @@ PLACES = {
     "meet": (*LOCAL, "box"),
 }
 LIKE = {"startup in C": "startup", "cluster of boxes": "cluster", "room": "hosts"}
-# The end after a signal, by place, process and signal, where these matter: the exit code, or those of two shells, and a
-# pattern for the last line (of a Cluster: for the error of the call). None: the run goes on. CODE is 128 + the signal's
-# number, and SIGNAL that of a process that it has killed.
+# The end after a signal, by place, process and signal, where these matter: the exit code, or those of its own shell and
+# of the other, and a pattern for the last line (of a Cluster: for the error of the call). None: the run goes on. CODE
+# is 128 + the signal's number, and SIGNAL that of a process that it has killed.
 CODE, SIGNAL = "as of a shell", "as of a killed process"
 INTERRUPTED = r"interrupted by Ctrl-C \(exit code 130\); the nodes were stopped"
 TOLD = r"told to end by {signal} \(exit code {code}\); the nodes were stopped"
@@ -308,11 +308,14 @@ def check(site, case, victim, expected, results):
     codes, pattern = expected
     meant = {CODE: 128 + NUMBERS[number], SIGNAL: -NUMBERS[number]}
     codes = codes if isinstance(codes, tuple) else (codes,) * len(results)
+    rank = next((rank for rank, pid in site.nodes.items() if pid == victim), "")
+    if rank and rank >= NODES // len(results):  # of the second shell
+        codes = codes[::-1]
     assert [result.code for result in results] == [meant.get(code, code) for code in codes], (case, results)
     if pattern is None:
         return
     pattern = pattern.format(
-        rank=next((rank for rank, pid in site.nodes.items() if pid == victim), ""),
+        rank=rank,
         signal=f"SIG{number}",
         code=128 + NUMBERS[number],
         host="host [ab]" if place == "hosts" else "member (ann|bob)",
