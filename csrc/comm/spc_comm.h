@@ -153,7 +153,7 @@ int spc_comm_usable(const spc_comm_t *comm);
 /* ---- notes that a node leaves for others ---- */
 
 /* Written by the binding, which knows lines: END before close; FUZZY and CYCLE with a place and no count, in case close
- * finds them open. */
+ * finds them open. By the MPI library: REQUEST before close. */
 void spc_comm_note(spc_comm_t *comm, spc_note_kind_t kind, const spc_note_t *note);
 bool spc_comm_has_note(const spc_comm_t *comm, spc_note_kind_t kind);
 

@@ -5,6 +5,7 @@
  *   END    how and where its program ended: for the errors of nodes that still need it
  *   CALL   its line in a collective operation that did not match: for the errors of all participants
  *   FUZZY  fuzzy barriers that it has left open, CYCLE a cycle of coordinated messages: counted when it closes
+ *   REQUEST  requests of the MPI library that its program has begun and never completed: counted before it closes
  *   sent   where messages were sent, last of each kind: by a node that was asked to note it; by the MPI library
  *          while the program runs, where its first messages were sent
  *   left   messages that came to it and were never received, or that it sent to a node that had ended; of a node
@@ -38,12 +39,13 @@ typedef enum spc_note_kind {
     SPC_NOTE_CALL,
     SPC_NOTE_FUZZY,
     SPC_NOTE_CYCLE,
+    SPC_NOTE_REQUEST,
     SPC_NOTE_KINDS,
 } spc_note_kind_t;
 
 typedef struct spc_note {
     uint64_t key; /* CALL: the operation it is about */
-    uint32_t count; /* FUZZY, CYCLE: how many are open */
+    uint32_t count; /* FUZZY, CYCLE, REQUEST: how many are open */
     uint32_t line; /* 0: not known */
     char words[SPC_NOTE_WORDS_BYTES]; /* END: how, CALL: the call */
     char function[SPC_NOTE_FUNCTION_BYTES];
@@ -96,7 +98,7 @@ typedef struct spc_note_shared {
 } spc_note_shared_t;
 
 _Static_assert(sizeof(spc_note_t) == 472, "a note is copied word by word");
-_Static_assert(sizeof(spc_note_shared_t) == 6936, "spc_note_shared_t lies in shared memory");
+_Static_assert(sizeof(spc_note_shared_t) == 7416, "spc_note_shared_t lies in shared memory");
 
 /* Called by the node. */
 void spc_note_write(spc_note_shared_t *notes, spc_note_kind_t kind, const spc_note_t *note);
@@ -125,7 +127,8 @@ static inline bool spc_note_has_any(const spc_note_shared_t *notes) {
     /* Relaxed: called after the process has ended. */
     return atomic_load_explicit(&notes->left_count, memory_order_relaxed) != 0
            || atomic_load_explicit(&notes->slot[SPC_NOTE_FUZZY].version, memory_order_relaxed) != 0
-           || atomic_load_explicit(&notes->slot[SPC_NOTE_CYCLE].version, memory_order_relaxed) != 0;
+           || atomic_load_explicit(&notes->slot[SPC_NOTE_CYCLE].version, memory_order_relaxed) != 0
+           || atomic_load_explicit(&notes->slot[SPC_NOTE_REQUEST].version, memory_order_relaxed) != 0;
 }
 
 /* Counts one message more, by the node under its lock; `notes` may be NULL: then nothing is counted. */

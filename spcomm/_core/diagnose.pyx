@@ -28,7 +28,7 @@ if False:  # for the stub alone
         doubts: int
 
     _Messages = list[tuple[int, int, int, int]]
-    _Open = list[tuple[int, bool, int, str, int, str]]
+    _Open = list[tuple[int, str, int, str, int, str]]
 
 # ---- waits, and the report of a deadlock
 
@@ -229,8 +229,8 @@ def unmatched(
     more : int
         The number of messages beyond those listed.
     still_open : list of tuple
-        (rank, whether it is a cycle, number, file, line, function): fuzzy barriers that were never waited for, and
-        cycles of coordinated messages.
+        (rank, what, number, file, line, function): "barrier" of fuzzy barriers that were never waited for, "cycle" of
+        cycles of coordinated messages, "request" of the MPI library's, which has named their lines itself.
     sent : dict
         (source, destination, tag) -> (file, line) of the last such message, for nodes that recorded it (--strict).
     """
@@ -307,11 +307,11 @@ cdef int add_unread(const spc_segment_t *self, uint32_t rank, dict messages) exc
 cdef int add_open(const spc_segment_t *self, uint32_t rank, list still_open) except -1:
     cdef spc_note_t note
     cdef spc_note_kind_t kind
-    for kind in (SPC_NOTE_FUZZY, SPC_NOTE_CYCLE):
+    for kind, what in ((SPC_NOTE_FUZZY, "barrier"), (SPC_NOTE_CYCLE, "cycle"), (SPC_NOTE_REQUEST, "request")):
         if spc_note_read(notes_of(self, rank), kind, &note) and note.count != 0:
             file = os.fsdecode(<bytes>(<const char *>note.file))
             function = (<bytes>(<const char *>note.function)).decode("utf-8", "replace")
-            still_open.append((rank, kind == SPC_NOTE_CYCLE, note.count, file, note.line, function))
+            still_open.append((rank, what, note.count, file, note.line, function))
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""SP106 and SP107: unmatched messages and barriers of a run that went well."""
+"""SP106 and SP107: unmatched messages, barriers and requests of a run that went well."""
 
 import os
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ def report(
         text += _messages(messages, more, sent, group, advice)
         found[MESSAGES] = sorted({row[1] for row in messages})
     if still_open:
-        text += _open(still_open, group, advice)
+        text += _open([row for row in still_open if row[1] != "request"], group, advice)
         found[OPEN] = sorted({row[0] for row in still_open})
     return text, found
 
@@ -141,17 +141,20 @@ def _worded(row: _Row) -> "tuple[str, ...]":
     return (*cells, "for a handler that did not run") if is_handled else cells
 
 
-def _open(still_open: "list[tuple[int, bool, int, str, int, str]]", group: str, lines_advice: str) -> str:
-    groups: dict[tuple[bool, int, str], list[int]] = {}
-    for rank, is_cycle, count, file, line, function in still_open:
+def _open(still_open: "list[tuple[int, str, int, str, int, str]]", group: str, lines_advice: str) -> str:
+    """Return the table of barriers and cycles; of requests the MPI library of the node has told, when it ended."""
+    if not still_open:
+        return ""
+    groups: dict[tuple[str, int, str], list[int]] = {}
+    for rank, kind, count, file, line, function in still_open:
         place = _place((file, line))
         place += f" in {function}" if place and function[:1] not in ("", "<") else ""
-        groups.setdefault((is_cycle, count, place), []).append(rank)
+        groups.setdefault((kind, count, place), []).append(rank)
     rows = []
-    for (is_cycle, count, place), ranks in groups.items():
+    for (kind, count, place), ranks in groups.items():
         barriers = "a fuzzy barrier" if count == 1 else f"{count} fuzzy barriers"
-        what = "a cycle of coordinated messages" if is_cycle else barriers
-        verb = "begun" if is_cycle else "entered"
+        what = "a cycle of coordinated messages" if kind == "cycle" else barriers
+        verb = "begun" if kind == "cycle" else "entered"
         rows.append((ranks_text(ranks), what, f"{verb} at {place}" if place else ""))
     unknown = any(not row[2] for row in rows)
     return "".join(

@@ -35,6 +35,15 @@ static void reads_what_was_written(void) {
     CHECK(spc_note_read(notes, SPC_NOTE_FUZZY, &note) && strlen(note.file) == sizeof(note.file) - 1);
 }
 
+static void each_open_operation_counts(void) {
+    const spc_note_t written = {.count = 1};
+    for (spc_note_kind_t kind = 0; kind < SPC_NOTE_KINDS; kind++) {
+        reset();
+        spc_note_write(notes, kind, &written);
+        CHECK(spc_note_has_any(notes) == (kind >= SPC_NOTE_FUZZY));
+    }
+}
+
 static void equal_messages_share_a_row(void) {
     reset();
     spc_note_add_left(NULL, 0, 1, 2, 0);
@@ -107,6 +116,7 @@ int main(void) {
     CHECK(notes != NULL);
     RUN(nothing_at_first);
     RUN(reads_what_was_written);
+    RUN(each_open_operation_counts);
     RUN(equal_messages_share_a_row);
     RUN(only_so_many_places);
     RUN(the_last_place_is_found);

@@ -34,3 +34,13 @@ def test_the_buffer_of_a_receive_that_is_never_completed_is_not_written_at_the_e
     """It may be a variable of a function that has returned."""
     result = c_program("left_receive.c", 2, arguments=[count])
     assert result.code == 0 and result.out == "" and "never completed" in result.err, result
+
+
+@pytest.mark.parametrize("options", [(), ("--boxes", 2)], ids=["one", "boxes"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_requests_that_are_never_completed_are_errors_with_strict(python_program, options, strict):
+    result = python_program("left_requests.py", 2, *options, *(["--strict"] if strict else []))
+    assert result.code == (1 if strict else 0), result
+    assert "left_requests.py:13" in result.err and "left_requests.py:14" in result.err, result
+    assert "something is still open" not in result.err, result  # the node has told it
+    assert ("warnings are errors (--strict): SP107 of node 1 (exit code 1)" in result.err) == strict, result

@@ -966,6 +966,7 @@ void spc_mpi_requests_report(void) {
     if (spc_mpi.world == NULL) {
         return; /* it has left its run */
     }
+    spc_note_t note = {.count = 0};
     leave_buffers_alone();
     spc_request_progress(spc_mpi.node);
     for (spc_mpi_request_t *request = all_made; request != NULL; request = request->next_made) {
@@ -983,5 +984,9 @@ void spc_mpi_requests_report(void) {
             }
         }
         report(request, count);
+        note.count += (uint32_t)count;
+    }
+    if (note.count != 0) {
+        spc_comm_note(spc_mpi.world->core, SPC_NOTE_REQUEST, &note);
     }
 }

@@ -152,7 +152,8 @@ _MEASURING = (
 )  # fmt: skip
 _FINDING_ERRORS = (
     ("--strict", None, "strict", None,
-     "messages never received, barriers left open at the end, and loops that poll in vain, are errors: exit code 1"),
+     "messages never received, barriers and requests left open at the end, and loops that poll in vain, are errors: "
+     "exit code 1"),
     ("--debug", "=RANKS", "debug", ranks.debug,
      "run node 0, or these, in a debugger: pdb, or gdb for an executable; --debug=TOOL:RANKS for another: pdb or gdb "
      "(one node, which gets the standard input; several with --window), or debugpy (each prints the port at which it "
