@@ -32,7 +32,14 @@ else:
 
     def _fill(self, *values, **named):
         names = type(self).__annotations__
-        given = {**dict(zip(names, values, strict=False)), **named}
+        if len(values) > len(names):
+            raise TypeError(f"{type(self).__name__}: takes {len(names)} values, not {len(values)}")
+        given = dict(zip(names, values, strict=False))
+        if given.keys() & named.keys():
+            raise TypeError(
+                f"{type(self).__name__}: has two values for {', '.join(given.keys() & named.keys())}"
+            )
+        given.update(named)
         missing = [name for name in names if name not in given]
         given.update((name, _default(type(self), name)) for name in missing)
         if len(given) > len(names):
