@@ -142,7 +142,7 @@ def _worded(row: _Row) -> "tuple[str, ...]":
 
 
 def _open(still_open: "list[tuple[int, str, int, str, int, str]]", group: str, lines_advice: str) -> str:
-    """Return the table of barriers and cycles; of requests the MPI library of the node has told, when it ended."""
+    """Return the table of barriers and cycles. The MPI library has named its requests itself, at the node's end."""
     if not still_open:
         return ""
     groups: dict[tuple[str, int, str], list[int]] = {}
