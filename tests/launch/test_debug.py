@@ -61,6 +61,22 @@ def test_after_an_uncaught_exception_there_is_a_prompt_at_its_line(launch, start
     assert result.last.startswith("spcomm: node 1 ended with an uncaught ZeroDivisionError (exit code 1)")
 
 
+def test_the_failure_of_another_node_leaves_the_debugger_its_prompt(launch, start):
+    program = """
+    import spcomm
+    comm = spcomm.startup()
+    if comm.rank == 0:
+        raise ValueError("x")
+    comm.recv(0)
+    """
+    typed = b"continue\np ('rank', comm.rank)\nq\n"
+    result = launch.program(program, stdin=typed, options=("-n", 3, "--debug=1", *start))
+    first = "spcomm: node 0 ended with an uncaught ValueError (exit code 1)"
+    assert result.code == 1 and "('rank', 1)" in result.out, result
+    assert f"{first}; the run ends when the debugger of node 1 is left" in result.err, result
+    assert result.last.startswith(first), result
+
+
 @pytest.mark.slow
 def test_who_leaves_the_debugger_ends_the_run(launch, start):
     for typed in (b"q\n", b""):  # or closes it

@@ -26,6 +26,17 @@ class _Debugger(pdb.Pdb):
         self.left = True
         super().set_quit()
 
+    def get_stack(self, frame: object, trace: object) -> "tuple[list, int]":
+        """Begin after an exception at the program's own line; `down` leads to those of the library that it called."""
+        stack, index = super().get_stack(frame, trace)
+        while frame is None and index > 0 and _is_library(stack[index][0].f_globals):
+            index -= 1
+        return stack, index
+
+
+def _is_library(names: dict) -> bool:
+    return str(names.get("__name__")).partition(".")[0] in ("spcomm", "mpi4py")
+
 
 def run(code: object, main: dict) -> None:
     """Execute the program with a prompt at its first line. After an uncaught exception there is another prompt."""

@@ -129,6 +129,7 @@ class Supervisor(Supervision):
         self._code = 0
         self._sentence = ""
         self._is_lost = False  # a fork server was killed
+        self._has_said_failure = False  # to the user of a debugger
         self._has_awaited = False  # it waits for a shared signal only once
         self._left_early: list[int] = []  # nodes whose gdb was left before they joined
         self._joined: set[Plan] = set()  # programs of which a node that joined has ended
@@ -304,10 +305,9 @@ class Supervisor(Supervision):
         self._note_joined(node)
         self._ended[node] = status
         self._reports.ended(node, status)
-        if status == 0 and not self._failures.known(node):
-            return
-        self._failures.ended(node, status)
-        self._hear_shared_signal(status)
+        if status != 0 or self._failures.known(node):
+            self._failures.ended(node, status)
+            self._hear_shared_signal(status)
         self._consider()
 
     def _was_debugger_left(self, node: int) -> bool:
@@ -441,17 +441,33 @@ class Supervisor(Supervision):
         self._consider()
 
     def _consider(self) -> None:
-        """End the run if some failure is not a consequence, or soon if there might be one."""
+        """End the run if some failure is not a consequence, or soon if there might be one.
+
+        While a debugger has the standard input, its user looks into the failure: the run ends with the debugger.
+        """
         if self._reason:
             return
         if self._failures.first is None and self._failures.first_lost is not None and self._left_early:
             self._say_debugger_was_left(self._left_early[0])
             self._failures.ended(self._left_early[0], 1 << 8)
-        if self._failures.first is not None:
+        if self._failures.first is not None and self._is_at_prompt():
+            self._say_debugger_goes_on()
+        elif self._failures.first is not None:
             number = _signal.SIGINT if self._failures.first.is_interrupt else _signal.SIGTERM
             self._end(FAILURE, number, 0, self._failures.first.index)
         elif self._failures.first_lost is not None and not self._loop.waits("settle"):
             self._loop.at("settle", _SETTLE, self._settle)
+
+    def _is_at_prompt(self) -> bool:
+        """Whether the debugger that has the standard input still runs."""
+        return self._at_prompt is not None and self._at_prompt not in self._ended
+
+    def _say_debugger_goes_on(self) -> None:
+        first = self._failures.first
+        if not self._has_said_failure and first is not None and first.index != self._at_prompt:
+            self._has_said_failure = True
+            debugged = self._run_processes.names.nodes([self._at_prompt])
+            self._say(f"{first.sentence()}; the run ends when the debugger of {debugged} is left")
 
     def _settle(self) -> None:
         if self._watchdog.is_failure_due(self._failures.known):
@@ -500,9 +516,8 @@ class Supervisor(Supervision):
             self._run_processes.poke(node, number)
 
     def _told_to_end(self, number: int) -> None:
-        prompt = self._at_prompt
-        if number == _signal.SIGINT and prompt is not None and prompt not in self._ended and not self._reason:
-            self._run_processes.poke(prompt, number)  # Ctrl-C belongs to the user of the debugger
+        if number == _signal.SIGINT and self._is_at_prompt() and not self._reason:
+            self._run_processes.poke(self._at_prompt, number)  # Ctrl-C belongs to the user of the debugger
             return
         files = self._files
         if files is not None and (self._reason or self._have_all_ended):
