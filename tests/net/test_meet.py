@@ -156,7 +156,9 @@ def test_both_shells_see_how_it_ends(text, code, words, server):
         assert code == 99 or words in result.last, result
 
 
-@pytest.mark.parametrize("whom", ["node", "supervisor", "box", "gateway", "server", "Ctrl-C"])
+@pytest.mark.parametrize(
+    "whom", ["node", "supervisor", "box", "gateway", "server", "Ctrl-C", "interrupted node"]
+)
 def test_nothing_outlives_a_kill(whom, room):
     """All of it is noticed at once: nothing here waits for the link timeout."""
     server = room
@@ -167,6 +169,8 @@ def test_nothing_outlives_a_kill(whom, room):
     pids = {int(rank): int(pid) for pid, rank in lines}
     if whom == "Ctrl-C":
         os.killpg(boxes[0].pid, signal.SIGINT)
+    elif whom == "interrupted node":
+        os.kill(pids[1], signal.SIGINT)
     else:
         killed = {
             "node": lambda: pids[0],
@@ -177,9 +181,10 @@ def test_nothing_outlives_a_kill(whom, room):
         }[whom]()
         os.kill(killed, signal.SIGKILL)
     first, second = map(server.finish, boxes)
-    there = {"node": -signal.SIGKILL, "Ctrl-C": -signal.SIGINT}.get(whom, 125)
+    is_interrupt = whom in ("Ctrl-C", "interrupted node")
+    there = -signal.SIGKILL if whom == "node" else -signal.SIGINT if is_interrupt else 125
     assert first.code == there, first
-    assert second.code == {"node": 1, "Ctrl-C": 130}.get(whom, 125), second
+    assert second.code == (1 if whom == "node" else 130 if is_interrupt else 125), second
     words = {
         "node": "node 0 died",
         "supervisor": "has ended, or the network to it has",
@@ -187,8 +192,10 @@ def test_nothing_outlives_a_kill(whom, room):
         "gateway": "killed by SIGKILL",
         "server": "has ended: nothing listens at its port any more",
         "Ctrl-C": "interrupted by Ctrl-C",
+        "interrupted node": "node 1 ended with an uncaught KeyboardInterrupt",
     }[whom]
     assert re.search(words, second.last), second
+    assert re.findall(r"(was|were) (stopped|interrupted)", second.last) == [("were", "stopped")], second
 
 
 def refused(server, infile, *words, **more):

@@ -322,7 +322,7 @@ class BoxProcess:
                 from spcomm.launch.supervise.conclude import Ending
 
                 self._has_said = True
-                self._fail(code, Ending(record, self._granted["ranks"]).reason())
+                self._fail(code, Ending(record, self._granted["ranks"]).cause())
 
     def _fail(self, code: int, text: str) -> None:
         """Report a failure; the server decides which box was the first."""

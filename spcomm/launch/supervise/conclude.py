@@ -78,6 +78,10 @@ class Ending:
             return self._why
         return self._failures.outcome(notes, self._ended, self._size)
 
+    def cause(self) -> str:
+        """Return the same for boxes elsewhere, without the consequences here."""
+        return self._why or (self._failures.first.sentence() if self._failures.first is not None else "")
+
     def text(self, labels: bool) -> bytes:
         """Return the report."""
         is_interrupted, first = self._signal == _signal.SIGINT, self._failures.first
