@@ -70,7 +70,6 @@ VERDICTS = dict.fromkeys(map(str.strip, GOES_ON.split(","))) | {
     "hosts box TERM": (143, r"{host}: the box there was told to end by SIGTERM \(exit code 143\)"),
     "room server": (125, "the server was ended; the nodes were stopped"),
     "room server KILL": (125, "the server at .* has ended.*; the nodes were stopped"),
-    "room box TERM": (125, "{host}: the connection to it has ended, with its nodes"),
     "room member": (125, "{host}: the connection to it has ended, with its nodes"),
     "cluster node": (0, r"NodeLostError: node {rank} was killed \({signal}\)( in box .)?: " + NEW),
     "cluster node INT": (0, "ClusterError: node {rank} raised KeyboardInterrupt"),

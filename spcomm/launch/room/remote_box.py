@@ -55,7 +55,10 @@ def main() -> None:
     except connect.EntryError as error:
         complain(f"spcomm join: {error}")
         os._exit(125)
-    (ClusterBox if about["cluster"] else RoomBox)(link, watch, about).run()
+    box = (ClusterBox if about["cluster"] else RoomBox)(link, watch, about)
+    if not about["cluster"]:
+        box.heed_signals()  # SIGTERM to the box of a Cluster ends it: the call hears that its connection has ended
+    box.run()
 
 
 class RoomBox(Box):
