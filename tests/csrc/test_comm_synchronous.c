@@ -11,7 +11,7 @@ static int ssend_until(spc_comm_t *comm, int32_t to, int32_t tag, uint64_t seed,
     return status;
 }
 
-static const uint64_t lengths[] = {0, 8, 40, 41, 1000, 8192, 8193, 100000, 3000000};
+static const uint64_t lengths[] = {0, 8, 40, 41, 1000, 8192, 8193, 100000, 600000};
 
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 

@@ -90,7 +90,7 @@ static void body(int rank, int size, void *argument) {
     uint32_t last = 0;
     CHECK_EQ(size, NODES);
     leave_numbers(comm, NUMBERS);
-    for (long round = 0, rounds = check_scale(1500); round < rounds; round++) {
+    for (long round = 0, rounds = check_scale(900); round < rounds; round++) {
         const uint64_t random = check_random(&state);
         spc_comm_t *made = make(comm, random);
         if (made != NULL) {
