@@ -146,7 +146,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> "NoReturn":
         """End with the exit code of a wrong command line."""
-        text = printable(message.removeprefix("argument "))
+        text = printable(message.removeprefix("argument "), kept="")
         print(f"{self.prog}: {text} ({self.prog} --help lists the options)", file=sys.stderr)
         raise SystemExit(125)
 

@@ -117,23 +117,6 @@ def test_an_exchange_of_all_nodes_fits_into_memory():
     assert max(row.nodes**2 * row.size_bytes for row in rows) <= figures.MOST_EXCHANGED
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--from", "/no/such.json"], "cannot read '/no/such.json': No such file or directory"),
-        (["--out", "/dev/null/x"], "cannot make '/dev/null/x': Not a directory"),
-        (["--quick"], "unknown option --quick"),
-        (["speedescomm-5"], "too many words: 'speedescomm-5' has no meaning"),
-    ],
-)
-def test_bad_input(capsys, monkeypatch, tmp_path, words, complaint):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(["figures", *words])
-    assert ended.value.code == 125
-    assert complaint in capsys.readouterr().err
-
-
 def test_without_matplotlib_nothing_is_measured(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(figures_command, "find_spec", lambda name: None)
     assert main(["figures", "--out", str(tmp_path)]) == 125

@@ -62,26 +62,6 @@ def test_a_page_by_its_name(word, name):
         assert "comm.recv(left)" in answer.stdout and "DEADLOCK" in answer.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["deadlok"], "there is no page 'deadlok' (did you mean "),
-        (["99"], "there is no page '99' (the nearest is 12_send_may_wait)"),
-        (["zzzzzz"], "there is no page 'zzzzzz'; `spcomm docs` lists them"),
-        (["cxx"], ""),
-        (["run", "trace"], "too many words: 'trace' has no meaning"),
-        (["--brwser"], "unknown option --brwser; did you mean --browser?"),
-    ],
-)
-def test_other_words(words, said):
-    answer = docs(*words)
-    if said:
-        assert (answer.returncode, answer.stdout) == (125, "")
-        assert answer.stderr.startswith(f"spcomm docs: {said}") and answer.stderr.count("\n") == 1
-    else:
-        assert answer.returncode == 0
-
-
 def test_what_the_site_reads_from_the_package():
     assert "Send an object" in pages.text("reference/api/messages")
     assert "--queue-limit" in pages.text("reference/command")

@@ -19,7 +19,6 @@ import spcomm
 from launching import planned, read_lines
 from processes import named
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.options import parse
 
 TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
 
@@ -51,35 +50,6 @@ def test_which_node_is_in_which_box(words, size, places):
     assert found.places == places
     assert found.boxes == max(places, default=0) + 1
     assert sorted(rank for box in range(found.boxes) for rank in found.ranks(box)) == list(range(size))
-
-
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["--boxes", "0"], ["--boxes 0", "from 1 to 64"]),
-        (["--boxes", "65"], ["--boxes 65", "from 1 to 64"]),
-        (["--boxes", "two"], ["--boxes two", "whole number"]),
-        (["--boxes", "9" * 5000], ["from 1 to 64"]),
-        (["--map", "random"], ["--map random", "block", "cyclic", "0,0,1,0,1"]),
-        (["--map="], ["--map", "block", "cyclic"]),
-        (["--map", "0,,1"], ["--map 0,,1"]),
-        (["--map", "0,2"], ["box 1 has no node"]),
-        (["--map", "1,1"], ["box 0 has no node"]),
-        (["--map", "0," + "9" * 5000], ["from 0 to 63"]),
-        (["--map", "block"], ["--map block", "--boxes 2"]),
-        (["--boxes", "3", "--map", "0,1"], ["--boxes 3 and --map 0,1", "2 boxes"]),
-        (["--boxes", "1", "--map", "0,1"], ["--boxes 1 and --map 0,1"]),
-        (["-n", "1", "--boxes", "2", "y.py", ":", "-n", "1", "--boxes", "3"], ["--boxes 2 and --boxes 3"]),
-    ],
-    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
-)
-def test_wrong_command_lines_get_one_sentence(words, parts):
-    with pytest.raises(UsageError) as caught:
-        parse([*words, "x.py"])
-    text = str(caught.value)
-    assert caught.value.code == 125 and text.startswith("spcomm run: ") and "\n" not in text
-    for part in parts:
-        assert part in text
 
 
 @pytest.mark.parametrize(

@@ -133,22 +133,6 @@ def test_what_bash_has_divided(given, found):
     assert completion._joined(given) == found
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ([], "the following arguments are required: bash|zsh|fish"),
-        (["csh"], "bash|zsh|fish: no shell 'csh'; there are: bash, zsh, fish"),
-        (["bash", "zsh"], "too many words: 'zsh' has no meaning"),
-    ],
-)
-def test_another_shell(capsys, given, says):
-    with pytest.raises(SystemExit, match="125"):
-        completion.main(given)
-    assert (
-        capsys.readouterr().err == f"spcomm completion: {says} (spcomm completion --help lists the options)\n"
-    )
-
-
 @pytest.fixture
 def shell(tmp_path):
     """A folder with one file and one folder, and the environment of a shell in which `spcomm` is this one."""

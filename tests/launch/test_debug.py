@@ -254,9 +254,7 @@ def test_who_leaves_gdb_before_its_program_joins_ends_the_run(launch):
         (("--debug=pdb:3",), ["there is no node 3"]),
         (("--debug=gdb:0",), ["--debug=gdb is for executables", "--debug=pdb:RANKS"]),
         (("--stdin", "all", "--debug=1"), ["--stdin all and --debug=1", "node 1 needs the standard input"]),
-        (("--timeout", "9", "--debug"), ["--timeout 9 and --debug"]),
         (("--debug=debugpy:0", "--start", "exec"), ["leave --start exec out"]),
-        (("--debug", "0"), ["--debug=0, without a space"]),
     ],
     ids=str,
 )

@@ -613,29 +613,6 @@ def test_a_node_in_pdb_is_shown(launch):
     assert result.code == 0 and "watch" not in result.out + result.err, result
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (
-            ("--watch=foo",),
-            "--watch foo: must be terminal (a table below the output) or browser (a page with the timeline)",
-        ),
-        (("--watch=",), "--watch : must be terminal"),
-        (
-            ("--watch", "browser"),
-            "--watch browser: the program follows --watch; did you mean --watch=browser",
-        ),
-        (
-            ("--watch=browser", "--group", "3"),
-            "--watch=browser: a trace is of one group; leave --group out, or use --watch",
-        ),
-    ],
-)
-def test_other_values_are_refused(launch, options, sentence):
-    result = launch("-n", 2, *options, launch.script("print('never')"))
-    assert result.code == 125 and sentence in result.err and "never" not in result.out
-
-
 BAD = "<img src=x onerror=\"document.title='bad'\">"
 NASTY = f"""
 import sys, spcomm

@@ -286,10 +286,3 @@ def test_a_table_that_cannot_be_written(tmp_path):
     done = finish(start(command("--csv", tmp_path / "no" / "t.csv", tmp_path / "in")))
     assert done.code == 125
     assert "t.csv cannot be written: No such file or directory" in done.err
-
-
-@pytest.mark.parametrize("jobs", ["0", "-1", "two"])
-def test_numbers_of_jobs(jobs):
-    done = finish(start(command("-j", jobs, RIGHT)))
-    assert done.code == 125
-    assert "is not a number of files from 1 to 256" in done.err or "expected one argument" in done.err

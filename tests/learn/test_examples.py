@@ -81,23 +81,6 @@ def test_copies_never_overwrite(tmp_path):
     assert set(copied(tmp_path).values()) == {b"mine"}
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (["99"], "there is no example '99' (the nearest is 22_byte_order); `spcomm examples` lists them"),
-        (["mandlebrot"], "there is no example 'mandlebrot' (did you mean 06_mandelbrot?)"),
-        (["heat"], "'heat' is in the names of several: 08_heat_rod, 09_heat_plate; give one of them"),
-        (["1", "2"], "give one example, not 1 2"),
-        (["init"], "init needs one folder to copy to"),
-        (["--all"], "unknown option --all"),
-        (["9" * 5000], "there is no example with a name of 5000 letters"),
-        (["x" * 5000], "there is no example with a name of 5000 letters"),
-    ],
-)
-def test_one_clear_sentence(words, text):
-    assert text in complaint(examples(*words), 125)
-
-
 def test_where_no_folder_can_be(tmp_path):
     (tmp_path / "file").write_text("")
     assert "is a file, not a folder" in complaint(examples("init", "file", cwd=tmp_path))

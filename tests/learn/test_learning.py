@@ -279,14 +279,6 @@ def test_what_several_note_at_once_is_all_there(own):
     ("words", "text"),
     [
         (
-            ["lst"],
-            "no command 'lst'; there are init, watch, next, check, hint, list, reset, solution; did you",
-        ),
-        (["--plian"], "unknown option --plian; did you mean --plain?"),
-        (["check", "1", "2"], "check: too many words, '2' has no meaning"),
-        (["reset"], "reset needs the number of an exercise, as in `spcomm learn reset 3`"),
-        (["init"], "init needs a folder to copy to, as in `spcomm learn init my-exercises`"),
-        (
             ["check", "17"],
             "there is no exercise '17' (the nearest is 03_sums); `spcomm learn list` lists them",
         ),
@@ -299,10 +291,6 @@ def test_what_several_note_at_once_is_all_there(own):
             "there is no exercise '0' (the nearest is 01_hello); `spcomm learn list` lists them",
         ),
         (["check", "0_"], "there is no exercise '0_'"),
-        (["check", "--notebooks"], "--notebooks goes with init"),
-        (["--dir"], "--dir needs a value: --dir DIR"),
-        (["--dir", "--plain"], "--dir needs a value: --dir DIR, and --plain is an option"),
-        (["--dir="], "--dir needs a folder, as in --dir my-exercises"),
         (["check", "9" * 5000], "there is no exercise with a name of 5000 letters"),
     ],
 )

@@ -101,29 +101,6 @@ def test_bad_input_is_one_sentence(capsys, words, complaint):
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        ("sci --nodes nan", "--nodes: 'nan' is not a number from 0 to 1e+12"),
-        ("sci --nodes 1e308", "'1e308' is not a number from 0 to 1e+12"),
-        ("sci --size inf", "'inf' is not a number"),
-        ("sci --load -1", "'-1' is not a number"),
-        ("sci --switching ٣", "'٣' is not a number"),
-        ("sci --torus ٣x3", "'٣x3' is not a torus such as 16"),
-        (f"sci --torus {10**30}x3", "is not a number from 0 to 1e+12"),
-        ("sci --torus 3x3 --hops ٣,1", "'٣,1' is not a list of numbers of hops"),
-        ("simulate barrier --nodes ٣", "'٣' is not a whole number"),
-        ("simulate barrier --rounds 1_000", "'1_000' is not a whole number"),
-        ("simulate barrier --bytes 1e9", "'1e9' is not a whole number"),
-    ],
-)
-def test_numbers_of_the_command_line(capsys, words, complaint):
-    with pytest.raises(SystemExit) as ended:
-        main(words.split())
-    shown = capsys.readouterr().err
-    assert ended.value.code == 125 and complaint in shown and shown.count("\n") == 1
-
-
-@pytest.mark.parametrize(
     ("words", "package"),
     [
         ("sci", "scipy"),

@@ -8,7 +8,6 @@ import pytest
 
 from launching import planned, read_lines
 from netting import HERE, transports
-from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.groups import choose_route
 from spcomm.launch.cmdline.options import parse
 
@@ -153,21 +152,3 @@ def test_boxes_that_reach_each_other_are_connected(words, route):
     line = [*words.split(), "x.py"]
     _plans, groups = planned(line)
     assert choose_route(groups, parse(line)) == route
-
-
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["--route", "direct"], ["--route direct", "--boxes 2"]),
-        (["--route", "ring", "--boxes", "2"], ["--route ring", "relay", "direct"]),
-        (["--route", "direct", "--room", "a"], ["--route direct", "--room", "leave it out"]),
-        (["--route", "direct", "--host", "a,b"], ["--route direct", "--tunnel none"]),
-    ],
-    ids=str,
-)
-def test_wrong_command_lines_get_one_sentence(words, parts):
-    with pytest.raises(UsageError) as caught:
-        parse([*words, "x.py"])
-    text = str(caught.value)
-    assert text.startswith("spcomm run: ") and "\n" not in text
-    assert all(part in text for part in parts), text

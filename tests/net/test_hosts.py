@@ -22,7 +22,6 @@ from launching import WATCHDOG_S, read_lines
 from leaks import wait_for_end
 from pairwise import each
 from python_programs import FOUND, STDIN, written
-from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline import machines
 from spcomm.launch.cmdline.environment import THREADS
 from spcomm.launch.cmdline.options import parse
@@ -134,45 +133,6 @@ def test_a_file_of_hosts(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("# ours\nalpha slots=4\n\nbeta:2  # slow\ngamma\n")
     assert machines.read("--hostfile", str(path)) == [("alpha", 4), ("beta", 2), ("gamma", None)]
-
-
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["--host", "a:0"], ["a:0", "from 1 to 1024"]),
-        (["--host", "a:x"], ["a:x"]),
-        (["--host", "a:" + "9" * 5000], ["from 1 to 1024"]),
-        (["--host", "-oProxyCommand=x"], ["--host needs a value", "-oProxyCommand=x is an option"]),
-        (["--host=-oProxyCommand=x"], ["a name or an address"]),
-        (["--host", "a,-oProxyCommand=x"], ["a name or an address"]),
-        (["--host", ",a:1"], ["a name or an address"]),
-        (["--hostfile", "/nix/hosts"], ["/nix/hosts", "No such file"]),
-        (["--hostfile", "/dev/zero"], ["/dev/zero", "is not a file of hosts"]),  # it has no end
-        (["-n", "3", "--host", "a:2"], ["-n 3", "room for 2"]),
-        (["--host", "a:2", "--boxes", "2"], ["--boxes", "leave one"]),
-        (["--host", "a:2", "--map", "0,1"], ["--map 0,1", "names box 1", "boxes 0 to 0 (a)"]),
-        (["--host", "a:2,b:1", "--map", "0,1,1"], ["puts 2 nodes of x.py", "on b", "room for 1", "b:2"]),
-        (["-n", "4", "--host", "a,b", "--map", "0,1"], ["--map 0,1", "2 nodes", "4 nodes (-n 4)"]),
-        (
-            ["-n", "1", "--host", "a", "--map", "1,0", "m.py", ":", "-n", "1", "--host", "b"],
-            ["puts 1 node of m.py", "on b", "it runs on a"],
-        ),
-        (["-n", "1", "m.py", ":"], ["x.py: how many nodes?"]),
-        (["-n", "600", "m.py", ":", "-n", "600", "--host", "a"], ["group 0", "1200 nodes", "1024"]),
-        (["--tunnel", "vpn"], ["--tunnel vpn", "ssh", "none"]),
-        (["--ssh", "ssh"], ["--ssh", "--host"]),
-        (["--host", "a:1", "--ssh", "ssh -o 'x"], ["ssh -o 'x", "No closing quotation"]),
-        (["--host", "a:1", "--ssh", "''"], ["--ssh ''", "no program"]),
-        (["--host", ",".join(["a"] * 65)], ["65", "64"]),
-    ],
-    ids=lambda value: " ".join(value)[:30],
-)
-def test_wrong_command_lines_get_one_sentence(words, parts):
-    with pytest.raises(UsageError) as caught:
-        parse([*words, "x.py"])
-    text = str(caught.value)
-    assert caught.value.code == 125 and text.startswith("spcomm run: ") and "\n" not in text
-    assert all(part in text for part in parts), text
 
 
 # ---- versions, frames

@@ -273,25 +273,6 @@ def test_the_scheduler_starts_them_in_a_job(monkeypatch):
     assert mpi_link.choose_command(parse(words)) == "mpiexec -n {n}"
 
 
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["--link", "mpi"], ["--link mpi", "--boxes 2"]),
-        (["--link", "ring", "--boxes", "2"], ["--link ring", "tcp", "mpi"]),
-        (["--mpi", "mpiexec", "--boxes", "2"], ["--mpi mpiexec", "--link mpi"]),
-        (["--link", "mpi", "--room", "a"], ["--room", "leave it out"]),
-        (["--link", "mpi", "--boxes", "2", "--route", "relay"], ["--route relay"]),
-    ],
-    ids=str,
-)
-def test_wrong_command_lines_get_one_sentence(words, parts):
-    with pytest.raises(UsageError) as caught:
-        parse([*words, "x.py"])
-    text = str(caught.value)
-    assert text.startswith("spcomm run: ") and "\n" not in text
-    assert all(part in text for part in parts), text
-
-
 def test_what_spcomm_sets_is_taken_away():
     environment = {
         "PATH": f"{mpi.folder('bin')}:/usr/bin",

@@ -550,31 +550,6 @@ def test_a_server_that_is_no_room(room):
     room.close_room()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["serve", "--expires", "8"], ["--expires 8", "90m"]),
-        (["serve", "--expires", "0h"], ["--expires 0h"]),
-        (["serve", "--max-members", "65"], ["--max-members: '65'", "from 1 to 64"]),
-        (["serve", "--link-timeout", "0"], ["spcomm serve: --link-timeout 0"]),
-        (["serve", "--listen", "192.0.2.1:0"], ["192.0.2.1:0", "cannot be listened at on this machine"]),
-        (["serve", "--rooms"], ["--rooms", "--help"]),
-        (["serve", "--listen"], ["--listen needs a value"]),
-        (["serve", "--listen", "--room"], ["--listen needs a value"]),
-        (["join", "--name", "--nodes", "2", "desk"], ["--name needs a value"]),
-        (["join", "a", "b"], ["b: one host"]),
-        (["join", "--nodes", "0", "a"], ["--nodes: '0'"]),
-        (["join", "--slot", "0"], ["unknown option --slot "]),
-        (["join", "a:b"], ["a:b", "HOST:PORT"]),
-        (["doctor", "a", "b"], ["too many words: 'b'"]),
-    ],
-    ids=" ".join,
-)
-def test_wrong_command_lines(room, words, parts):
-    one_sentence(room(*words), *parts)
-
-
 def test_a_port_that_is_taken(room):
     room.serve()
     one_sentence(room("serve", "--listen", room.place), f"port {room.port} is taken", "--listen")

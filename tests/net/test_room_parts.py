@@ -14,7 +14,7 @@ import pytest
 
 from rooming import Site
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.options import Part, parse
+from spcomm.launch.cmdline.options import Part
 from spcomm.launch.remote import handshake, tls, versions
 from spcomm.launch.remote.framing import FrameError
 from spcomm.launch.room import folder, join_code, prompt, remote_box
@@ -276,28 +276,6 @@ def test_places():
     for text in ("", ":5", "a:b", "a:65536", "a:0", "-x", "a b", "a:" + "9" * 5000):
         with pytest.raises(UsageError, match="HOST:PORT"):
             prompt.place("x", text)
-
-
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["--room", "a", "--server", "b"], ["--room and --server"]),
-        (["--room", "a", "--boxes", "2"], ["--room and --boxes", "each member is a box"]),
-        (["-n", "3", "--room", "a", "--map", "0,1"], ["--map 0,1", "2 nodes", "3 nodes (-n 3)"]),
-        (["--room", "a", "--host", "b:1"], ["--room and --host"]),
-        (["--room", "a", "--link-timeout", "5"], ["--link-timeout", "spcomm serve"]),
-        (["--members", "3"], ["--members 3", "--room"]),
-        (["--room", "a", "--members", "0"], ["--members 0", "from 1 to 64"]),
-        (["--server", "a"], ["--server a", "--boxes 2"]),
-        (["--server", "a", "--host", "b:1,c:1"], ["--server a", "--boxes"]),
-    ],
-    ids=" ".join,
-)
-def test_wrong_command_lines_get_one_sentence(words, parts):
-    with pytest.raises(UsageError) as caught:
-        parse([*words, "x.py"])
-    text = str(caught.value)
-    assert text.startswith("spcomm run: ") and "\n" not in text and all(part in text for part in parts), text
 
 
 @pytest.mark.parametrize(

@@ -87,20 +87,3 @@ def test_a_receiver_that_ends_ends_the_waiting(launch):
     assert (result.code, result.out) == (0, "sent\n"), repr(result)
     assert re.search(r"\b\d messages? +from node 0  to node [01]", result.err), repr(result)
     assert "(spcomm explain SP106)" in result.err, repr(result)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--seed", "3"], "--seed 3 is the seed of --perturb, which was not given"),
-        (["--perturb", "--seed", "-1"], "a seed is a whole number from 0 to 18446744073709551615"),
-        (["--perturb", "--seed", "x"], "a seed is a whole number"),
-        (["--perturb", "--seed", "18446744073709551616"], "a seed is a whole number"),
-        (["--perturb=2"], "--perturb takes no value"),
-        (["--rendezvous", "many"], "must be a number of bytes"),
-        (["--rendezvous", "99999999999999999999"], "must be from 0 (every send)"),
-    ],
-)
-def test_what_is_refused(launch, options, says):
-    result = launch.program("", options=options)
-    assert result.code == 125 and says in result.err, repr(result)

@@ -83,40 +83,6 @@ def test_to_after_the_end_is_the_end(trace, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "which trace?"),
-        (["--html"], "which trace?"),
-        (["a.json", "b.json"], "give one trace, not a.json and b.json"),
-        (
-            ["t.json", "--hmtl"],
-            "unknown option --hmtl; did you mean --html? (spcomm trace --help lists the options)",
-        ),
-        (["t.json", "-x"], "unknown option -x"),
-        (["t.json", "--from"], "--from needs a value: --from TIME"),
-        (["t.json", "--from", "--html"], "--from needs a value: --from TIME, and --html is an option"),
-        (["t.json", "--what-if", "--html"], "--what-if needs a value: --what-if WORLD"),
-        (["t.json", "--from", "soon"], "--from: 'soon' is not a number with a unit, ns, us, ms"),
-        (["t.json", "--to=-1"], "--to: '-1' is not"),
-        (["t.json", "--to=nan"], "--to: 'nan' is not"),
-        (["t.json", "--from=inf"], "--from: 'inf' is not"),
-        (
-            ["t.json", "--min-bytes", "1.5"],
-            "--min-bytes: '1.5' is not a number of bytes, or of K, M or G",
-        ),
-        (["t.json", "--html="], "--html= names no file"),
-        (["t.json", "--summary=x"], "--summary takes no value, but was given 'x'"),
-        (["t.json", "--from", "9" * 5000], f"--from: '{'9' * 60}'... is not a number with a unit"),
-        (["t.json", "\x1b[2J"], "give one trace, not t.json and \ufffd[2J"),
-    ],
-)
-def test_wrong_command_lines(trace, words, said, capsys):
-    assert code_of(words) == 125
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith(f"spcomm trace: {said}") and err.count("\n") == 1, err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
         (["none.json"], "cannot read none.json: No such file"),
         (["\x1b[2J"], "cannot read \ufffd[2J: No such file"),
         (["/dev/zero"], "/dev/zero is a device, not a trace"),

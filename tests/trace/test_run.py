@@ -524,23 +524,6 @@ def test_no_room_when_the_run_is_over(launch, before):
     assert before is None or trace.read_text() == before
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("--trace", ""), "needs the name of a file"),
-        (("--trace", "t.json", "--trace-events", "0"), "--trace-events 0"),
-        (("--trace", "t.json", "--trace-events", "1e9"), "--trace-events 1e9"),
-        (("--trace", "t.json", "--trace-events", str(2**40)), "is a whole number from 16 to 16777216"),
-        (("--trace-events", "64"), "--trace"),
-        (("--trace", "t.json", "--group", "3"), "leave --group out"),
-    ],
-)
-def test_one_sentence(launch, words, says):
-    result = launch("-n", 1, *words, launch.script("print('ran')"))
-    assert result.code == 125 and result.out == "", result
-    assert result.err.count("\n") == 1 and says in result.err, result
-
-
 def test_more_nodes_than_cores(launch):
     many = 2 * os.cpu_count()
     _result, trace = traced(launch, "-n", many)

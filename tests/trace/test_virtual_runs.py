@@ -152,11 +152,6 @@ def test_what_was_overwritten(launch):
     ), result
 
 
-def test_a_group_has_none(launch):
-    result = launch("-n", 1, "--virtual", "--group", 3, launch.script("print('ran')"))
-    assert result.code == 125 and result.err.count("\n") == 1 and "--virtual" in result.err, result
-
-
 def test_no_work_has_no_sign(launch):
     """The sign of -0.0 would be a bit that no cost of another machine may have."""
     text = "import spcomm; c = spcomm.startup(); c.work(-0.0)"

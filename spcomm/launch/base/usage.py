@@ -8,7 +8,11 @@ class UsageError(Exception):
     """A command line that cannot be carried out, at least here; the text is the whole sentence for the user."""
 
     def __init__(self, text: str, code: int = 125) -> None:
-        super().__init__(text)
+        from spcomm.text import printable
+
+        super().__init__(
+            printable(text, kept="")
+        )  # words of the command line may have lines, and steer a terminal
         self.code = code
 
 

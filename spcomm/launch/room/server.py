@@ -44,7 +44,7 @@ def parser() -> ArgumentParser:
         ("--room", None, None,
          "let machines join. Members can run programs on each other's machines: give the code only to people you "
          "trust"),
-        ("--listen", "ADDRESS[:PORT]", lambda text: place("spcomm serve", text, least=0),
+        ("--listen", "ADDRESS[:PORT]", lambda text: place("spcomm serve: --listen", text, least=0),
          f"where others connect (default: 127.0.0.1:{PORT}; with --room every address of this machine, 0.0.0.0:{PORT})."
          " Port 0: any free port"),
         ("--expires", "TIME", _seconds,
