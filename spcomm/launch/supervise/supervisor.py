@@ -241,10 +241,19 @@ class Supervisor(Supervision):
         return len(self._ended) == self._run_processes.size
 
     def on_failed(self, _fork_client: "Starter", sentence: str, code: int) -> None:
-        """Handle the end of a box on another host."""
-        if not self._reason:
-            self._sentence = sentence
-            self._end("spcomm", _signal.SIGTERM, code)
+        """Handle the end of a box on another host.
+
+        What else is ready to be heard comes first: a server that ends tells the run before it cuts the boxes off, and
+        the loop may look at the box first.
+        """
+
+        def end() -> None:
+            if not self._reason:
+                self._sentence = sentence
+                self._end("spcomm", _signal.SIGTERM, code)
+
+        if not self._loop.waits("box failed"):
+            self._loop.at("box failed", 0.0, end)
 
     def on_told(self, fork_client: "Starter") -> None:
         """Handle a SIGTERM to a box on another host. Its job may end as a whole, and this process with it."""
