@@ -47,10 +47,6 @@ static bool happens(fake_wire_t *wire, uint32_t per_mille) {
     return per_mille > 0 && draw(wire) % 1000 < per_mille;
 }
 
-static uint64_t now_of(const fake_wire_t *wire) {
-    return wire->options.now_ns != NULL ? wire->options.now_ns() : 0;
-}
-
 static fake_end_t *other_of(fake_end_t *end) {
     return end == &end->wire->ends[0] ? &end->wire->ends[1] : &end->wire->ends[0];
 }
@@ -117,7 +113,7 @@ static void forget_bytes(fake_end_t *end, size_t length_bytes) {
 static int fake_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) {
     fake_end_t *end = (fake_end_t *)channel;
     fake_wire_t *wire = end->wire;
-    uint64_t now_ns = now_of(wire);
+    uint64_t now_ns = wire->options.now_ns();
     if (!wire->is_cut && (end->first == NULL || end->first->there_ns > now_ns || wire->is_blackhole)) {
         return SPC_EAGAIN;
     }
@@ -146,9 +142,9 @@ static int send_bytes(fake_end_t *to, const spc_frame_piece_t *pieces, uint32_t 
     if (chunk == NULL) {
         return SPC_EAGAIN;
     }
-    uint64_t spread = wire->options.delay_max_ns - wire->options.delay_min_ns;
-    uint64_t delay = wire->options.delay_min_ns + (spread > 0 ? draw(wire) % spread : 0);
-    *chunk = (fake_chunk_t){.there_ns = now_of(wire) + delay, .end = take};
+    const uint64_t most_ns = wire->options.delay_max_ns;
+    const uint64_t delay_ns = most_ns > 0 ? draw(wire) % most_ns : 0;
+    *chunk = (fake_chunk_t){.there_ns = wire->options.now_ns() + delay_ns, .end = take};
     size_t at = 0;
     for (uint32_t i = 0; i < count && at < take; i++) {
         size_t length = pieces[i].length_bytes < take - at ? pieces[i].length_bytes : take - at;
@@ -237,8 +233,6 @@ void spc_channel_fake_flip(spc_channel_t *end) {
     ((fake_end_t *)end)->flips_next = true;
 }
 
-size_t spc_channel_fake_coming(const spc_channel_t *end, uint64_t *next_ns) {
-    const fake_end_t *fake = (const fake_end_t *)end;
-    *next_ns = fake->first != NULL ? fake->first->there_ns : SPC_NO_DEADLINE;
-    return fake->coming_bytes;
+size_t spc_channel_fake_coming(const spc_channel_t *end) {
+    return ((const fake_end_t *)end)->coming_bytes;
 }

@@ -20,8 +20,8 @@
 /* Probabilities are per mille, of each read or write that moves bytes. */
 typedef struct spc_channel_fake_options {
     uint64_t seed;
-    spc_clock_fn now_ns; /* NULL: what is written is there at once */
-    uint64_t delay_min_ns, delay_max_ns;
+    spc_clock_fn now_ns;
+    uint64_t delay_max_ns;
     size_t room_bytes; /* on the way in one direction, at most; 0: 64 KiB */
     bool splits;       /* reads and writes move a part only, as often as not */
     uint32_t cut, flip, blackhole;
@@ -35,7 +35,7 @@ void spc_channel_fake_cut(spc_channel_t *end);
 void spc_channel_fake_blackhole(spc_channel_t *end);
 void spc_channel_fake_flip(spc_channel_t *end); /* a bit of what this end reads next */
 
-/* The bytes on their way to this end, and when the next ones are there; SPC_NO_DEADLINE: none are. */
-size_t spc_channel_fake_coming(const spc_channel_t *end, uint64_t *next_ns);
+/* The bytes on their way to this end. */
+size_t spc_channel_fake_coming(const spc_channel_t *end);
 
 #endif

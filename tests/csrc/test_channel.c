@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Channels: over sockets, and the fake with its faults. */
+/* Channels over sockets. */
 #include "net/link/spc_channel.h"
 
 #include <arpa/inet.h>
@@ -11,15 +11,6 @@
 
 #include "base/spc_error.h"
 #include "check.h"
-#include "spc_channel_fake.h"
-
-static uint64_t clock_ns = 1000; /* a spc_clock_fn has no argument */
-
-static uint64_t now_ns(void) {
-    return clock_ns;
-}
-
-/* ---- sockets */
 
 static void make_pair(spc_channel_t *ends[2]) {
     int descriptors[2];
@@ -148,106 +139,6 @@ TEST(what_is_no_stream_socket) {
         CHECK_OK(close(pipes[i])); /* still the caller's */
         CHECK_OK(close(datagrams[i]));
     }
-}
-
-/* ---- the fake */
-
-TEST(delays_are_on_the_given_clock) {
-    const spc_channel_fake_options_t options = {
-        .seed = 1, .now_ns = now_ns, .delay_min_ns = 10, .delay_max_ns = 10};
-    spc_channel_t *ends[2];
-    char buffer[8];
-    size_t bytes;
-    uint64_t next_ns;
-    const spc_frame_piece_t piece = {"abc", 3};
-    CHECK_OK(spc_channel_fake_create(&options, ends));
-    CHECK_EQ(spc_channel_descriptor(ends[0]), -1);
-    CHECK_EQ_U(spc_channel_fake_coming(ends[1], &next_ns), 0);
-    CHECK_EQ_U(next_ns, SPC_NO_DEADLINE);
-    CHECK_OK(spc_channel_write(ends[0], &piece, 1, &bytes));
-    CHECK_EQ_U(spc_channel_fake_coming(ends[1], &next_ns), 3);
-    CHECK_EQ_U(next_ns, clock_ns + 10);
-    clock_ns += 9;
-    CHECK_EQ(spc_channel_read(ends[1], buffer, sizeof buffer, &bytes), SPC_EAGAIN);
-    clock_ns += 1;
-    CHECK_OK(spc_channel_read(ends[1], buffer, sizeof buffer, &bytes));
-    CHECK_EQ_U(bytes, 3);
-    CHECK_MEM(buffer, "abc", 3);
-    spc_channel_destroy(ends[0]);
-    CHECK_EQ(spc_channel_read(ends[1], buffer, sizeof buffer, &bytes), SPC_ESYSTEM);
-    spc_channel_destroy(ends[1]);
-}
-
-/* All bytes of a run, in order; returns a sum of how they were split. */
-static uint64_t stream(uint64_t seed) {
-    const spc_channel_fake_options_t options = {
-        .seed = seed, .now_ns = now_ns, .delay_max_ns = 50, .splits = true, .room_bytes = 1000};
-    spc_channel_t *ends[2];
-    unsigned char data[600], buffer[300];
-    uint64_t written = 0, seen = 0, splits = 0;
-    size_t bytes;
-    CHECK_OK(spc_channel_fake_create(&options, ends));
-    while (seen < 20000) {
-        for (size_t i = 0; i < sizeof data; i++) {
-            data[i] = (unsigned char)((written + i) * 7 % 251);
-        }
-        const spc_frame_piece_t pieces[2] = {{data, 200}, {data + 200, 400}};
-        if (spc_channel_write(ends[0], pieces, 2, &bytes) == SPC_OK) {
-            written += bytes;
-            splits = splits * 31 + bytes;
-        }
-        clock_ns += 20;
-        if (spc_channel_read(ends[1], buffer, sizeof buffer, &bytes) == SPC_OK) {
-            for (size_t i = 0; i < bytes; i++, seen++) {
-                CHECK_EQ(buffer[i], seen * 7 % 251);
-            }
-            splits = splits * 31 + bytes;
-        }
-        CHECK(written - seen <= 1000);
-    }
-    spc_channel_destroy(ends[1]);
-    spc_channel_destroy(ends[0]);
-    return splits;
-}
-
-TEST(splits_keep_the_order_and_repeat) {
-    uint64_t seed = check_seed();
-    for (uint64_t i = 0; i < 20; i++) {
-        CHECK_EQ_U(stream(seed + i), stream(seed + i));
-    }
-    CHECK(stream(seed) != stream(seed + 1));
-}
-
-TEST(faults_by_hand) {
-    const spc_channel_fake_options_t options = {.seed = 5};
-    spc_channel_t *ends[2];
-    unsigned char zeros[64] = {0}, buffer[64];
-    size_t bytes;
-    int flipped = 0;
-    const spc_frame_piece_t piece = {zeros, sizeof zeros};
-    CHECK_OK(spc_channel_fake_create(&options, ends));
-    spc_channel_fake_flip(ends[1]);
-    CHECK_OK(spc_channel_write(ends[0], &piece, 1, &bytes));
-    CHECK_OK(spc_channel_read(ends[1], buffer, sizeof buffer, &bytes));
-    for (int i = 0; i < 64; i++) {
-        flipped += __builtin_popcount(buffer[i]);
-    }
-    CHECK_EQ(flipped, 1);
-    CHECK_OK(spc_channel_write(ends[0], &piece, 1, &bytes));
-    spc_channel_fake_blackhole(ends[0]);
-    CHECK_EQ(spc_channel_read(ends[1], buffer, sizeof buffer, &bytes), SPC_EAGAIN);
-    for (int i = 0; i < 5000; i++) { /* it takes all, and none arrives */
-        CHECK_OK(spc_channel_write(ends[0], &piece, 1, &bytes));
-    }
-    CHECK_EQ(spc_channel_read(ends[1], buffer, sizeof buffer, &bytes), SPC_EAGAIN);
-    spc_channel_fake_cut(ends[1]);
-    for (int i = 0; i < 2; i++) {
-        CHECK_EQ(spc_channel_read(ends[i], buffer, sizeof buffer, &bytes), SPC_ESYSTEM);
-        CHECK_EQ(spc_channel_write(ends[i], &piece, 1, &bytes), SPC_ESYSTEM);
-        CHECK_EQ(errno, ECONNRESET);
-    }
-    spc_channel_destroy(ends[0]);
-    spc_channel_destroy(ends[1]);
 }
 
 TEST_MAIN()

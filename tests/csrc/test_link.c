@@ -119,6 +119,13 @@ static void exchange(pair_t *pair) {
     }
 }
 
+/* Two links that have greeted each other. */
+static void open_pair(pair_t *pair, uint64_t seed) {
+    make_pair(pair, seed);
+    connect_pair(pair);
+    exchange(pair);
+}
+
 /* Time passes in small steps; what is due is done. */
 static void pass_ns(pair_t *pair, uint64_t time_ns, uint64_t step_ns) {
     for (uint64_t end_ns = clock_ns + time_ns; clock_ns < end_ns;) {
@@ -161,9 +168,7 @@ TEST(greets_and_delivers) {
 /* A ping-pong costs each end one write and one read, and keeps little. */
 TEST(a_small_frame_is_one_write) {
     pair_t pair;
-    make_pair(&pair, 2);
-    connect_pair(&pair);
-    exchange(&pair);
+    open_pair(&pair, 2);
     pair.ends[1].echo = &pair.ends[1];
     spc_link_counts_t before[2] = {counts_of(&pair, 0), counts_of(&pair, 1)};
     for (int i = 0; i < 1000; i++) {
@@ -184,9 +189,7 @@ TEST(a_small_frame_is_one_write) {
 
 TEST(acknowledged_frames_are_freed) {
     pair_t pair;
-    make_pair(&pair, 3);
-    connect_pair(&pair);
-    exchange(&pair);
+    open_pair(&pair, 3);
     for (int i = 0; i < 10; i++) {
         CHECK_OK(send_next(&pair.ends[0], false));
     }
@@ -247,9 +250,7 @@ TEST(a_body_shared_by_links) {
     CHECK_OK(spc_link_body_create(NULL, length_of(k) - 8, &body));
     memcpy(spc_link_body_start(body), words + 1, length_of(k) - 8);
     for (int i = 0; i < LINKS; i++) {
-        make_pair(&pairs[i], 4);
-        connect_pair(&pairs[i]);
-        exchange(&pairs[i]);
+        open_pair(&pairs[i], 4);
         pairs[i].ends[1].got = k - 1;
         const spc_frame_t frame = {.kind = SPC_FRAME_STATUS, .offset = k, .tag = -(int32_t)k};
         const spc_frame_piece_t piece = {words, 8};
@@ -269,9 +270,7 @@ TEST(a_body_shared_by_links) {
 
 TEST(a_link_that_has_finished) {
     pair_t pair;
-    make_pair(&pair, 5);
-    connect_pair(&pair);
-    exchange(&pair);
+    open_pair(&pair, 5);
     CHECK_OK(send_next(&pair.ends[0], false));
     CHECK_OK(spc_link_finish(pair.ends[0].link));
     spc_channel_fake_cut(pair.channels[0]); /* finishing survives it, too */
@@ -291,9 +290,7 @@ TEST(a_link_that_has_finished) {
 
 TEST(a_refusal_ends_the_link) {
     pair_t pair;
-    make_pair(&pair, 6);
-    connect_pair(&pair);
-    exchange(&pair);
+    open_pair(&pair, 6);
     pair.ends[1].refuse_at = 3;
     for (int i = 0; i < 5; i++) {
         CHECK_OK(send_next(&pair.ends[0], false));
@@ -316,8 +313,7 @@ TEST(a_refusal_ends_the_link) {
 
 TEST(heartbeats_keep_a_link_up) {
     pair_t pair;
-    make_pair(&pair, 7);
-    connect_pair(&pair);
+    open_pair(&pair, 7);
     pass_ns(&pair, 100 * SECOND, 100 * MS);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(state_of(&pair, i), SPC_LINK_UP);
@@ -331,9 +327,7 @@ TEST(heartbeats_keep_a_link_up) {
 /* Suspect, then without a channel, then dead; and the owner is told when to look. */
 TEST(silence_in_steps) {
     pair_t pair;
-    make_pair(&pair, 8);
-    connect_pair(&pair);
-    exchange(&pair);
+    open_pair(&pair, 8);
     const uint64_t start_ns = clock_ns;
     spc_link_t *link = pair.ends[0].link;
     spc_channel_fake_blackhole(pair.channels[0]);
@@ -360,9 +354,7 @@ TEST(silence_in_steps) {
 
 TEST(a_suspect_that_speaks_again) {
     pair_t pair;
-    make_pair(&pair, 9);
-    connect_pair(&pair);
-    exchange(&pair);
+    open_pair(&pair, 9);
     clock_ns += 6 * SECOND; /* the other end is stopped */
     CHECK_EQ(spc_link_tick(pair.ends[0].link, clock_ns), SPC_LINK_SUSPECT);
     CHECK_OK(send_next(&pair.ends[1], false));
@@ -407,80 +399,72 @@ TEST(noise_is_no_sign_of_life) {
 
 /* ---- others who do not keep to the protocol */
 
-/* The answer of this end's link to one header after a good greeting that says `received`. */
-static spc_link_state_t answer_to(spc_frame_t frame, uint64_t received) {
-    pair_t pair;
-    unsigned char headers[2][SPC_FRAME_HEADER_BYTES];
+/* The other end of a channel to link 0, which has written these headers; the link has read them. */
+static spc_channel_t *write_headers(pair_t *pair, const spc_frame_t *frames, uint32_t count) {
     spc_channel_t *channels[2];
-    size_t taken;
-    make_pair(&pair, 11);
-    CHECK_OK(spc_channel_fake_create(&pair.faults, channels));
-    CHECK_OK(send_next(&pair.ends[0], false));
-    CHECK_OK(spc_link_attach(pair.ends[0].link, channels[0]));
-    const spc_frame_t hello = {.kind = SPC_FRAME_HELLO, .job = JOB, .total_bytes = received};
-    spc_frame_write_header(&hello, NULL, 0, headers[0]);
-    spc_frame_write_header(&frame, NULL, 0, headers[1]);
-    const spc_frame_piece_t pieces[2] = {{headers[0], 64}, {headers[1], 64}};
-    CHECK_OK(spc_channel_write(channels[1], pieces, 2, &taken));
-    CHECK_OK(spc_link_read(pair.ends[0].link));
-    spc_link_state_t state = state_of(&pair, 0);
-    spc_channel_destroy(channels[1]);
-    free_pair(&pair);
-    return state;
+    CHECK_OK(spc_channel_fake_create(&pair->faults, channels));
+    CHECK_OK(spc_link_attach(pair->ends[0].link, channels[0]));
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned char header[SPC_FRAME_HEADER_BYTES];
+        const spc_frame_piece_t piece = {header, sizeof header};
+        size_t taken;
+        spc_frame_write_header(&frames[i], NULL, 0, header);
+        CHECK_OK(spc_channel_write(channels[1], &piece, 1, &taken));
+    }
+    CHECK_OK(spc_link_read(pair->ends[0].link));
+    return channels[1];
 }
 
+/* After a good greeting that says `received`. */
 TEST(wrong_frames_end_the_channel) {
-    const spc_frame_t beat = {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB};
-    spc_frame_t wrong = beat;
-    CHECK_EQ(answer_to(beat, 0), SPC_LINK_UP);
-    wrong.total_bytes = 1; /* it cannot have what was not yet written when it said so */
-    CHECK_EQ(answer_to(wrong, 1), SPC_LINK_DOWN);
-    wrong = beat;
-    wrong.job = JOB + 1;
-    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
-    wrong = beat, wrong.total_bytes = 9; /* nobody sent so much */
-    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
-    wrong = beat, wrong.offset = 1; /* a frame is missing */
-    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
-    wrong = beat, wrong.sequence = 1; /* counted, though it is not the last */
-    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
-    wrong = beat, wrong.kind = SPC_FRAME_HELLO; /* a second greeting */
-    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
-    wrong = beat, wrong.kind = SPC_FRAME_CREDIT, wrong.sequence = 2; /* a gap */
-    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
-    wrong.sequence = 0;
-    CHECK_EQ(answer_to(wrong, 0), SPC_LINK_DOWN);
+    static const struct {
+        uint64_t received;
+        spc_frame_t frame;
+        spc_link_state_t state;
+    } CASES[] = {
+        {0, {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB}, SPC_LINK_UP},
+        /* It cannot have what was not yet written when it said so. */
+        {1, {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB, .total_bytes = 1}, SPC_LINK_DOWN},
+        {0, {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB + 1}, SPC_LINK_DOWN},
+        {0, {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB, .total_bytes = 9}, SPC_LINK_DOWN}, /* never sent */
+        {0, {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB, .offset = 1}, SPC_LINK_DOWN}, /* a frame is missing */
+        {0, {.kind = SPC_FRAME_ACKNOWLEDGE, .job = JOB, .sequence = 1}, SPC_LINK_DOWN}, /* counted */
+        {0, {.kind = SPC_FRAME_HELLO, .job = JOB}, SPC_LINK_DOWN}, /* a second greeting */
+        {0, {.kind = SPC_FRAME_CREDIT, .job = JOB, .sequence = 2}, SPC_LINK_DOWN}, /* a gap */
+        {0, {.kind = SPC_FRAME_CREDIT, .job = JOB}, SPC_LINK_DOWN},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        pair_t pair;
+        make_pair(&pair, 11);
+        CHECK_OK(send_next(&pair.ends[0], false));
+        const spc_frame_t frames[] = {{.kind = SPC_FRAME_HELLO, .job = JOB, .total_bytes = CASES[i].received},
+                                      CASES[i].frame};
+        spc_channel_t *other = write_headers(&pair, frames, 2);
+        CHECK_EQ(state_of(&pair, 0), CASES[i].state);
+        spc_channel_destroy(other);
+        free_pair(&pair);
+    }
 }
 
 /* Two good ends never send a frame that the other has; one that does is understood. */
 TEST(a_duplicate_is_dropped_and_acknowledged) {
     pair_t pair;
-    unsigned char headers[3][SPC_FRAME_HEADER_BYTES];
-    spc_channel_t *channels[2];
-    size_t taken;
     uint64_t k = 1;
     while (length_of(k) != 0) {
         k++;
     }
     make_pair(&pair, 12);
     pair.ends[0].got = k - 1;
-    CHECK_OK(spc_channel_fake_create(&pair.faults, channels));
-    CHECK_OK(spc_link_attach(pair.ends[0].link, channels[0]));
-    const spc_frame_t hello = {.kind = SPC_FRAME_HELLO, .job = JOB};
     const spc_frame_t news = {
         .kind = SPC_FRAME_STATUS, .job = JOB, .sequence = 1, .offset = k, .tag = -(int32_t)k};
-    spc_frame_write_header(&hello, NULL, 0, headers[0]);
-    spc_frame_write_header(&news, NULL, 0, headers[1]);
-    spc_frame_write_header(&news, NULL, 0, headers[2]);
-    const spc_frame_piece_t piece = {headers, sizeof headers};
-    CHECK_OK(spc_channel_write(channels[1], &piece, 1, &taken));
-    CHECK_OK(spc_link_read(pair.ends[0].link));
+    const spc_frame_t frames[] = {{.kind = SPC_FRAME_HELLO, .job = JOB}, news, news};
+    spc_channel_t *other = write_headers(&pair, frames, 3);
     CHECK_EQ(state_of(&pair, 0), SPC_LINK_UP);
     CHECK_EQ_U(pair.ends[0].got, k);
     CHECK_EQ_U(counts_of(&pair, 0).duplicates, 1);
     CHECK_EQ_U(counts_of(&pair, 0).received[SPC_FRAME_STATUS].frames, 1);
     CHECK_EQ_U(counts_of(&pair, 0).sent[SPC_FRAME_ACKNOWLEDGE].frames, 1);
-    spc_channel_destroy(channels[1]);
+    spc_channel_destroy(other);
     free_pair(&pair);
 }
 
@@ -489,9 +473,7 @@ TEST(a_duplicate_is_dropped_and_acknowledged) {
 TEST(a_flipped_bit) {
     for (uint64_t seed = 1; seed <= (uint64_t)check_scale(200); seed++) {
         pair_t pair;
-        make_pair(&pair, seed);
-        connect_pair(&pair);
-        exchange(&pair);
+        open_pair(&pair, seed);
         for (int i = 0; i < 20; i++) {
             CHECK_OK(send_next(&pair.ends[0], false));
         }
@@ -593,107 +575,62 @@ TEST(thousands_of_runs_with_faults) {
     printf("%" PRIu64 " broken channels, %" PRIu64 " frames sent again\n", broken, resent);
 }
 
-/* ---- a channel that takes more than the system does, as one with TLS */
-
-typedef struct holding {
-    spc_channel_t channel;
-    bool holds;
-    uint32_t writes;
-} holding_t;
-
-static int holding_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) {
-    (void)channel, (void)buffer, (void)room_bytes, (void)got_bytes;
-    return SPC_EAGAIN;
-}
-
-/* Holds all of it until it is asked again. */
-static int holding_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
-                         size_t *taken_bytes) {
-    holding_t *holding = (holding_t *)channel;
-    holding->writes++;
-    holding->holds = count > 0;
-    *taken_bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        *taken_bytes += pieces[i].length_bytes;
-    }
-    return SPC_OK;
-}
-
-static int holding_descriptor(const spc_channel_t *channel) {
-    (void)channel;
-    return -1;
-}
-
-static void holding_destroy(spc_channel_t *channel) {
-    (void)channel;
-}
-
-static int holding_holds(const spc_channel_t *channel) {
-    return ((const holding_t *)channel)->holds;
-}
-
-TEST(what_a_channel_holds_is_written) {
-    static const spc_channel_methods_t methods = {holding_read,    holding_write, holding_descriptor,
-                                                  holding_destroy, holding_holds, NULL};
-    holding_t holding = {.channel = {&methods}};
-    const spc_link_options_t options = {
-        .job = JOB, .now_ns = now_ns, .deliver = deliver, .retained_max = 1000};
-    spc_link_t *link;
-    CHECK_OK(spc_link_create(&options, &link));
-    CHECK_OK(spc_link_attach(link, &holding.channel)); /* the greeting */
-    CHECK_EQ_U(holding.writes, 1);
-    CHECK(spc_link_wants_write(link));
-    spc_link_write(link);
-    CHECK_EQ_U(holding.writes, 2);
-    CHECK(!spc_link_wants_write(link));
-    spc_link_destroy(link);
-}
-
-/* ---- a channel that has read more than anybody has asked for, as one with TLS */
+/* ---- a channel that takes and has read more than the system does, as one with TLS */
 
 typedef struct eager {
     spc_channel_t channel;
     spc_channel_t *below;
+    bool holds; /* what was written, until it is asked again */
+    uint32_t writes;
 } eager_t;
 
-static spc_channel_t *below(const spc_channel_t *channel) {
-    return ((const eager_t *)channel)->below;
-}
-
 static int eager_read(spc_channel_t *channel, void *buffer, size_t room_bytes, size_t *got_bytes) {
-    return spc_channel_read(below(channel), buffer, room_bytes, got_bytes);
+    return spc_channel_read(((eager_t *)channel)->below, buffer, room_bytes, got_bytes);
 }
 
 static int eager_write(spc_channel_t *channel, const spc_frame_piece_t *pieces, uint32_t count,
                        size_t *taken_bytes) {
-    return spc_channel_write(below(channel), pieces, count, taken_bytes);
+    eager_t *eager = (eager_t *)channel;
+    eager->writes++;
+    eager->holds = count > 0;
+    *taken_bytes = 0;
+    return count > 0 ? spc_channel_write(eager->below, pieces, count, taken_bytes) : SPC_OK;
 }
 
 static int eager_descriptor(const spc_channel_t *channel) {
-    return spc_channel_descriptor(below(channel));
+    return spc_channel_descriptor(((const eager_t *)channel)->below);
 }
 
 static void eager_destroy(spc_channel_t *channel) {
-    spc_channel_destroy(below(channel));
+    spc_channel_destroy(((eager_t *)channel)->below);
+}
+
+static int eager_holds(const spc_channel_t *channel) {
+    return ((const eager_t *)channel)->holds;
 }
 
 static int eager_has_unread(const spc_channel_t *channel) {
-    uint64_t next_ns;
-    return spc_channel_fake_coming(below(channel), &next_ns) > 0;
+    return spc_channel_fake_coming(((const eager_t *)channel)->below) > 0;
 }
 
-TEST(what_a_channel_has_read_is_taken_at_once) {
-    static const spc_channel_methods_t methods = {eager_read,    eager_write, eager_descriptor,
-                                                  eager_destroy, NULL,        eager_has_unread};
+static const spc_channel_methods_t eager_methods = {eager_read,    eager_write, eager_descriptor,
+                                                    eager_destroy, eager_holds, eager_has_unread};
+
+TEST(what_a_channel_holds_is_written_and_what_it_has_read_is_taken) {
     pair_t pair;
     make_pair(&pair, 11);
     spc_link_t *link = pair.ends[0].link;
     CHECK_OK(spc_channel_fake_create(&pair.faults, pair.channels));
-    eager_t eager = {{&methods}, pair.channels[0]};
+    eager_t eager = {.channel = {&eager_methods}, .below = pair.channels[0]};
     CHECK_OK(spc_link_attach(pair.ends[1].link, pair.channels[1])); /* its greeting comes first */
     CHECK_OK(spc_link_attach(link, &eager.channel));
     CHECK_EQ(spc_link_state(link), SPC_LINK_GREETING);
     CHECK_EQ_U(spc_link_deadline_ns(link), 0);
+    CHECK_EQ_U(eager.writes, 1);
+    CHECK(spc_link_wants_write(link));
+    spc_link_write(link);
+    CHECK_EQ_U(eager.writes, 2);
+    CHECK(!spc_link_wants_write(link));
     CHECK_EQ(spc_link_tick(link, clock_ns), SPC_LINK_UP);
     CHECK(spc_link_deadline_ns(link) > clock_ns);
     free_pair(&pair);
