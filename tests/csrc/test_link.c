@@ -250,7 +250,10 @@ TEST(a_body_shared_by_links) {
     CHECK_OK(spc_link_body_create(NULL, length_of(k) - 8, &body));
     memcpy(spc_link_body_start(body), words + 1, length_of(k) - 8);
     for (int i = 0; i < LINKS; i++) {
-        open_pair(&pairs[i], 4);
+        make_pair(&pairs[i], 4);
+        pairs[i].faults.room_bytes = 1000; /* no write takes all of it */
+        connect_pair(&pairs[i]);
+        exchange(&pairs[i]);
         pairs[i].ends[1].got = k - 1;
         const spc_frame_t frame = {.kind = SPC_FRAME_STATUS, .offset = k, .tag = -(int32_t)k};
         const spc_frame_piece_t piece = {words, 8};

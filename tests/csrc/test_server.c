@@ -57,10 +57,6 @@ static void make_host(host_t *host, spc_server_options_t options) {
     CHECK_OK(spc_server_create(&options, &host->server));
 }
 
-static void start(host_t *host) {
-    CHECK_EQ(pthread_create(&host->thread, NULL, run, host), 0);
-}
-
 static void join(host_t *host) {
     CHECK_EQ(pthread_join(host->thread, NULL), 0);
 }
@@ -94,14 +90,19 @@ static int receive(void *argument, const spc_frame_t *frame, const unsigned char
     return SPC_OK;
 }
 
-static void connect_gateway(gateway_t *gateway) {
+static void make_channel(spc_channel_t *ends[2]) {
     int descriptors[2];
-    spc_channel_t *channel;
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
-    CHECK_OK(spc_channel_tcp_create(descriptors[1], &channel));
-    CHECK_OK(spc_server_adopt(gateway->host->server, gateway->job, gateway->box, channel));
-    CHECK_OK(spc_channel_tcp_create(descriptors[0], &channel));
-    CHECK_OK(spc_link_attach(gateway->link, channel));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(spc_channel_tcp_create(descriptors[i], &ends[i]));
+    }
+}
+
+static void connect_gateway(gateway_t *gateway) {
+    spc_channel_t *ends[2];
+    make_channel(ends);
+    CHECK_OK(spc_server_adopt(gateway->host->server, gateway->job, gateway->box, ends[1]));
+    CHECK_OK(spc_link_attach(gateway->link, ends[0]));
 }
 
 static void make_gateway(gateway_t *gateway, host_t *host, uint32_t job, uint16_t box) {
@@ -174,6 +175,17 @@ static void send_arrival(gateway_t *gateway, uint64_t phase, uint64_t mask) {
 
 static const uint16_t one_rank_each[BOXES_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
 
+/* A host with one job of so many boxes, the first `count` of which have these gateways. */
+static void start_job(host_t *host, spc_server_options_t options, uint16_t boxes, gateway_t *gateways,
+                      uint16_t count) {
+    make_host(host, options);
+    CHECK_OK(spc_server_add_job(host->server, JOB, boxes, one_rank_each, boxes));
+    CHECK_EQ(pthread_create(&host->thread, NULL, run, host), 0);
+    for (uint16_t box = 0; box < count; box++) {
+        make_gateway(&gateways[box], host, JOB, box);
+    }
+}
+
 /* ---- cases */
 
 static void jobs_and_what_is_refused(void) {
@@ -184,13 +196,9 @@ static void jobs_and_what_is_refused(void) {
     CHECK_EQ(spc_server_add_job(host.server, JOB, 65, map, 0), SPC_EINVAL);
     CHECK_OK(spc_server_add_job(host.server, JOB, 3, map, 2));
     CHECK_EQ(spc_server_add_job(host.server, JOB, 3, map, 2), SPC_EBUSY);
-    int descriptors[2];
     spc_channel_t *channels[2];
     spc_link_counts_t counts;
-    CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
-    for (int i = 0; i < 2; i++) {
-        CHECK_OK(spc_channel_tcp_create(descriptors[i], &channels[i]));
-    }
+    make_channel(channels);
     CHECK_EQ(spc_server_adopt(host.server, JOB + 1, 0, channels[0]), SPC_EINVAL);
     CHECK_EQ(spc_server_adopt(host.server, JOB, 3, channels[1]), SPC_EINVAL);
     CHECK_EQ(spc_server_count(host.server, JOB, 3, &counts), SPC_EINVAL);
@@ -235,12 +243,8 @@ static void talk(int rank, int size, void *argument) {
             spc_link_detach(gateway.link); /* what is on its way is lost */
         }
     }
-    for (bool all_here = false; !all_here;) {
-        all_here = true;
-        for (int box = 0; box < size; box++) {
-            all_here = all_here && gateway.from[box] == 2 * (uint64_t)work->rounds;
-        }
-        if (!all_here) {
+    for (int box = 0; box < size; box++) {
+        while (gateway.from[box] < 2 * (uint64_t)work->rounds) {
             move(&gateway);
         }
     }
@@ -252,10 +256,8 @@ static void talk_to_each_other(int boxes, long rounds, bool breaks) {
     /* No heartbeat, no late acknowledgement: what is not written because of a frame is never written. */
     const uint64_t hour_ns = 3600000 * MS;
     const spc_link_limits_t limits = {hour_ns, hour_ns, hour_ns, hour_ns, hour_ns};
-    make_host(&host, (spc_server_options_t){.limits = limits});
+    start_job(&host, (spc_server_options_t){.limits = limits}, (uint16_t)boxes, NULL, 0);
     host.limits = limits;
-    CHECK_OK(spc_server_add_job(host.server, JOB, (uint16_t)boxes, one_rank_each, (uint32_t)boxes));
-    start(&host);
     work_t work = {&host, check_seed(), rounds, breaks};
     check_threads(boxes, talk, &work);
     join(&host);
@@ -321,9 +323,7 @@ static void values_on_a_link_are_as_many_with_more_boxes(void) {
         SPC_FRAME_HEADER_BYTES + MASK + sizeof(spc_arrival_head_t) + sizeof(spc_field_t) + REDUCED_BYTES;
     for (uint16_t boxes = 2; boxes <= BOXES_MAX; boxes *= 2) {
         host_t host;
-        make_host(&host, (spc_server_options_t){0});
-        CHECK_OK(spc_server_add_job(host.server, JOB, boxes, one_rank_each, boxes));
-        start(&host);
+        start_job(&host, (spc_server_options_t){0}, boxes, NULL, 0);
         check_threads(boxes, reduce, &host);
         join(&host);
         for (uint16_t box = 0; box < boxes; box++) {
@@ -340,7 +340,7 @@ static void several_jobs_and_a_server_that_stays(void) {
     host_t host;
     gateway_t gateways[2];
     make_host(&host, (spc_server_options_t){.keep_running = true});
-    start(&host);
+    CHECK_EQ(pthread_create(&host.thread, NULL, run, &host), 0);
     for (uint32_t job = 1; job <= 5; job++) {
         uint64_t sent[BOXES_MAX] = {0};
         CHECK_OK(spc_server_add_job(host.server, job, 2, one_rank_each, 2));
@@ -368,12 +368,7 @@ static void several_jobs_and_a_server_that_stays(void) {
 static void a_box_that_talks_nonsense(void) {
     host_t host;
     gateway_t gateways[3];
-    make_host(&host, (spc_server_options_t){0});
-    CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
-    start(&host);
-    for (uint16_t box = 0; box < 3; box++) {
-        make_gateway(&gateways[box], &host, JOB, box);
-    }
+    start_job(&host, (spc_server_options_t){0}, 3, gateways, 3);
     const spc_frame_t frame = {.kind = SPC_FRAME_CREDIT, .destination = 17};
     CHECK_OK(spc_link_send(gateways[1].link, &frame, NULL, 0));
     while (gateways[0].got[SPC_FRAME_FAIL] == 0 || gateways[2].got[SPC_FRAME_FAIL] == 0) {
@@ -384,13 +379,11 @@ static void a_box_that_talks_nonsense(void) {
         }
     }
     CHECK_STR(gateways[2].failure, "box 1 has sent a frame that makes no sense to the server");
-    int descriptors[2];
-    spc_channel_t *channel;
-    CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, descriptors));
-    CHECK_OK(spc_channel_tcp_create(descriptors[0], &channel));
-    CHECK_EQ(spc_server_adopt(host.server, JOB, 1, channel), SPC_ECLOSED);
+    spc_channel_t *channels[2];
+    make_channel(channels);
+    CHECK_EQ(spc_server_adopt(host.server, JOB, 1, channels[0]), SPC_ECLOSED);
     CHECK_OK(spc_server_fail_job(host.server, JOB, "a second reason")); /* the first counts */
-    close(descriptors[1]);
+    spc_channel_destroy(channels[1]);
     leave(&gateways[0]);
     leave(&gateways[2]);
     join(&host);
@@ -405,12 +398,7 @@ static void a_box_that_talks_nonsense(void) {
 static void a_bound_for_each_link(void) {
     host_t host;
     gateway_t gateways[3];
-    make_host(&host, (spc_server_options_t){.retained_max = 100000});
-    CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
-    start(&host);
-    for (uint16_t box = 0; box < 3; box++) {
-        make_gateway(&gateways[box], &host, JOB, box);
-    }
+    start_job(&host, (spc_server_options_t){.retained_max = 100000}, 3, gateways, 3);
     unsigned char *bytes = calloc(1, 20000);
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD, .destination = 1};
     const spc_frame_piece_t piece = {bytes, 20000};
@@ -440,11 +428,8 @@ static void a_bound_for_each_link(void) {
 static bool lose_a_box(uint64_t timeout_ns) {
     host_t host;
     gateway_t gateways[2];
-    make_host(&host, (spc_server_options_t){.limits = {.timeout_ns = timeout_ns, .heartbeat_ns = 20 * MS}});
-    CHECK_OK(spc_server_add_job(host.server, JOB, 3, one_rank_each, 3));
-    start(&host);
-    make_gateway(&gateways[0], &host, JOB, 0);
-    make_gateway(&gateways[1], &host, JOB, 1);
+    const spc_link_limits_t limits = {.timeout_ns = timeout_ns, .heartbeat_ns = 20 * MS};
+    start_job(&host, (spc_server_options_t){.limits = limits}, 3, gateways, 2);
     spc_link_destroy(gateways[1].link); /* box 2 never came: it does not hold up the end */
     bool has_finished = false;
     while (spc_link_state(gateways[0].link) != SPC_LINK_DOWN
@@ -488,11 +473,7 @@ static void large_frames(void) {
     enum { FRAMES = 40, BYTES = SPC_FRAME_BODY_MAX };
     host_t host;
     gateway_t gateways[2];
-    make_host(&host, (spc_server_options_t){.retained_max = UINT64_C(1) << 28});
-    CHECK_OK(spc_server_add_job(host.server, JOB, 2, one_rank_each, 2));
-    start(&host);
-    make_gateway(&gateways[0], &host, JOB, 0);
-    make_gateway(&gateways[1], &host, JOB, 1);
+    start_job(&host, (spc_server_options_t){.retained_max = UINT64_C(1) << 28}, 2, gateways, 2);
     unsigned char *bytes = calloc(1, BYTES);
     const spc_frame_t frame = {.kind = SPC_FRAME_BOARD, .destination = 1};
     const spc_frame_piece_t piece = {bytes, BYTES};
@@ -526,13 +507,13 @@ static void a_forgotten_descriptor_is_not_reported(void) {
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     CHECK_OK(spc_server_poller_add(poller, &key, ends[0]));
     CHECK_EQ(write(ends[1], "x", 1), 1);
-    CHECK_OK(spc_server_poller_prepare(poller));
-    CHECK_OK(spc_server_poller_wait(poller, 0, events, 4, &count));
-    CHECK(count == 1 && events[0].key == &key && events[0].is_readable && !events[0].is_writable);
-    CHECK_OK(spc_server_poller_set(poller, &key, ends[0], true));
-    CHECK_OK(spc_server_poller_prepare(poller));
-    CHECK_OK(spc_server_poller_wait(poller, 0, events, 4, &count));
-    CHECK(count == 1 && events[0].is_readable && events[0].is_writable);
+    for (int writes = 0; writes <= 1; writes++) {
+        CHECK_OK(spc_server_poller_set(poller, &key, ends[0], writes));
+        CHECK_OK(spc_server_poller_prepare(poller));
+        CHECK_OK(spc_server_poller_wait(poller, 0, events, 4, &count));
+        CHECK(count == 1 && events[0].key == &key && events[0].is_readable);
+        CHECK_EQ(events[0].is_writable, writes);
+    }
     int held = dup(ends[0]);
     spc_server_poller_forget(poller, &key);
     close(ends[0]);
