@@ -52,16 +52,9 @@ static inline void star_open(star_t *star, spc_config_t config) {
     config.boxes = STAR_BOXES;
     for (uint16_t i = 0; i < STAR_BOXES; i++) {
         config.box = i;
-        star->box[i] = comm_box_open(config);
-        wide_divide(&star->box[i], star->place);
-        const spc_gateway_options_t given = {.segment = star->box[i].descriptor,
-                                             .within = ONE_MAPPING ? &star->box[i].segment : NULL,
-                                             .job = 7,
-                                             .limits = never,
-                                             .direct = star->direct,
-                                             .wanted = star_connect_all,
-                                             .argument = star};
-        CHECK_OK(spc_gateway_create(&given, &star->gateway[i]));
+        star->gateway[i] = wide_open_box(
+            &star->box[i], config, star->place,
+            (spc_gateway_options_t){.direct = star->direct, .wanted = star_connect_all, .argument = star});
     }
     for (uint16_t i = 0; i < STAR_BOXES; i++) {
         int ends[2];

@@ -6,8 +6,6 @@
 #include "comm/spc_comm_private.h"
 #include "net/gateway/spc_gateway_private.h"
 
-static const uint16_t interleaved[] = {0, 0, 1, 0, 1}; /* the paper's Table 1 */
-
 /* ---- messages */
 
 static const uint64_t lengths[] = {0, 8, 40, 41, 1000, 8192, 8193, 100000, 600000};
@@ -35,35 +33,8 @@ static void every_length_body(int rank, int size, void *argument) {
 TEST(every_length) {
     wide_run(3, (spc_config_t){0}, NULL, every_length_body);
     wide_run(3, (spc_config_t){.arena_bytes = 1, .ring_bytes = 16384, .slots = 3}, NULL, every_length_body);
-    wide_run(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1}, NULL,
-             every_length_body);
-}
-
-/* All with all, random lengths; order by sender. */
-static void all_with_all_body(int rank, int size, void *argument) {
-    enum { ROUNDS = 60 };
-    spc_comm_t *comm = wide_join(argument, rank);
-    for (int i = 0; i < ROUNDS; i++) {
-        for (int to = 0; to < size; to++) {
-            send_content(comm, to, i, (uint64_t)(i * size + rank), mixed_bytes(i + rank));
-        }
-    }
-    int next[8] = {0};
-    for (int i = 0; i < ROUNDS * size; i++) {
-        spc_message_t message;
-        CHECK_OK(recv_until(comm, SPC_ANY_SOURCE, SPC_ANY_TAG, SPC_NO_DEADLINE, &message));
-        const int round = next[message.source]++;
-        message_check(&message, message.source, round, (uint64_t)(round * size + message.source),
-                      mixed_bytes(round + message.source));
-        spc_message_release(comm, &message);
-    }
-    comm_box_leave(comm);
-}
-
-TEST(all_with_all) {
-    wide_run(5, (spc_config_t){0}, interleaved, all_with_all_body);
-    wide_run(5, (spc_config_t){.arena_bytes = 1, .ring_bytes = 1024, .slots = 1}, interleaved,
-             all_with_all_body);
+    wide_run(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 1},
+             (const uint16_t[]){0, 1, 1}, every_length_body);
 }
 
 /* One sender, all others at once: over the link once, whatever the length. */
@@ -125,98 +96,6 @@ TEST(receipts) {
     wide_run(2, (spc_config_t){0}, NULL, receipts_body);
 }
 
-/* ---- collectives */
-
-static double element(int rank, int i) {
-    return 1.0 / (3 * rank + i + 1);
-}
-
-/* The fixed tree, by hand. */
-static double expected_sum(int size, int i) {
-    double values[8];
-    for (int rank = 0; rank < size; rank++) {
-        values[rank] = element(rank, i);
-    }
-    for (int step = 1; step < size; step *= 2) {
-        for (int rank = 0; rank + step < size; rank += 2 * step) {
-            values[rank] += values[rank + step];
-        }
-    }
-    return values[0];
-}
-
-static void sum(spc_comm_t *comm, int rank, int size, uint32_t count) {
-    const spc_field_t field = {SPC_TYPE_FLOAT64, count};
-    double values[512];
-    double result[512];
-    for (uint32_t i = 0; i < count; i++) {
-        values[i] = element(rank, (int)i);
-    }
-    const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
-    CHECK_OK(spc_comm_collective(comm, &signature, &field, values, 8 * count, result, SPC_NO_DEADLINE));
-    for (uint32_t i = 0; i < count; i++) {
-        const double expected = expected_sum(size, (int)i);
-        CHECK_MEM(&result[i], &expected, 8); /* bitwise */
-    }
-}
-
-static void collectives_body(int rank, int size, void *argument) {
-    spc_comm_t *comm = wide_join(argument, rank);
-    uint64_t fuzzy[SPC_FUZZY_MAX];
-    const int rounds = (int)check_scale(60);
-    for (int round = 0; round < rounds; round++) {
-        sum(comm, rank, size, 1);
-        barrier(comm);
-        for (int i = 0; i < SPC_FUZZY_MAX; i++) {
-            CHECK_OK(spc_comm_fuzzy_enter(comm, &fuzzy[i]));
-        }
-        for (int i = 0; i < SPC_FUZZY_MAX; i++) {
-            CHECK_OK(spc_comm_fuzzy_wait(comm, fuzzy[i], SPC_NO_DEADLINE));
-        }
-        sum(comm, rank, size, 500);
-    }
-    comm_box_leave(comm);
-}
-
-TEST(collectives) {
-    wide_run(2, (spc_config_t){0}, NULL, collectives_body);
-    wide_run(5, (spc_config_t){0}, interleaved, collectives_body);
-}
-
-/* A message sent before a barrier is there after it. */
-static void messages_come_before_barriers_body(int rank, int size, void *argument) {
-    spc_comm_t *comm = wide_join(argument, rank);
-    for (int i = 0; i < 100; i++) {
-        send_content(comm, (rank + 1) % size, i, (uint64_t)i, 100);
-        barrier(comm);
-        spc_message_t message;
-        CHECK_OK(spc_comm_try_recv(comm, SPC_CONTEXT_USER, (rank + size - 1) % size, i, &message));
-        message_check(&message, (rank + size - 1) % size, i, (uint64_t)i, 100);
-        spc_message_release(comm, &message);
-    }
-    comm_box_leave(comm);
-}
-
-TEST(messages_come_before_barriers) {
-    wide_run(3, (spc_config_t){0}, NULL, messages_come_before_barriers_body);
-}
-
-static void mismatch_body(int rank, int size, void *argument) {
-    spc_comm_t *comm = wide_join(argument, rank);
-    const spc_signature_t one = {.operation = SPC_OPERATION_BARRIER};
-    const spc_signature_t other = {.operation = SPC_OPERATION_GATHER};
-    (void)size;
-    const int status =
-        spc_comm_collective(comm, rank == 2 ? &other : &one, NULL, NULL, 0, NULL, SPC_NO_DEADLINE);
-    CHECK_EQ(status, SPC_EMISMATCH);
-    barrier(comm);
-    comm_box_leave(comm);
-}
-
-TEST(mismatch) {
-    wide_run(3, (spc_config_t){0}, NULL, mismatch_body);
-}
-
 /* ---- cycles of coordinated messages */
 
 static void cycles_body(int rank, int size, void *argument) {
@@ -251,58 +130,6 @@ static void cycles_body(int rank, int size, void *argument) {
 
 TEST(cycles) {
     wide_run(4, (spc_config_t){0}, NULL, cycles_body);
-}
-
-/* ---- communicators */
-
-static void splits_body(int rank, int size, void *argument) {
-    spc_comm_t *comm = wide_join(argument, rank);
-    for (int round = 0; round < 5; round++) {
-        spc_comm_t *part;
-        CHECK_OK(spc_comm_split(comm, rank % 2, -rank, SPC_NO_DEADLINE, &part));
-        const int part_size = (size + 1 - rank % 2) / 2;
-        CHECK_EQ(spc_comm_size(part), part_size);
-        CHECK_EQ(spc_comm_rank(part), part_size - 1 - rank / 2);
-        for (int i = 0; i < 10; i++) {
-            sum(part, (int)spc_comm_rank(part), part_size, 1);
-        }
-        send_content(part, (int32_t)((spc_comm_rank(part) + 1) % (uint32_t)part_size), 3, 1, 5000);
-        recv_content(part, (int32_t)((spc_comm_rank(part) + (uint32_t)part_size - 1) % (uint32_t)part_size),
-                     3, 1, 5000);
-        CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
-        spc_comm_destroy(part);
-    }
-    barrier(comm);
-    comm_box_leave(comm);
-}
-
-TEST(splits) {
-    wide_run(5, (spc_config_t){0}, interleaved, splits_body);
-    wide_run(4, (spc_config_t){0}, NULL, splits_body);
-}
-
-/* Nodes 0, 1 and 3, in another order: the rest takes no part. */
-static void groups_body(int rank, int size, void *argument) {
-    static const uint32_t members[] = {3, 0, 1};
-    spc_comm_t *comm = wide_join(argument, rank);
-    (void)size;
-    for (int round = 0; round < 5 && rank != 2 && rank != 4; round++) {
-        spc_comm_t *part;
-        CHECK_OK(spc_comm_create_group(comm, members, 3, 0, SPC_NO_DEADLINE, &part));
-        CHECK_EQ(members[spc_comm_rank(part)], (uint32_t)rank);
-        sum(part, (int)spc_comm_rank(part), 3, 1);
-        send_content(part, (int32_t)((spc_comm_rank(part) + 1) % 3), 3, 1, 5000);
-        recv_content(part, (int32_t)((spc_comm_rank(part) + 2) % 3), 3, 1, 5000);
-        CHECK_OK(spc_comm_close(part, SPC_NO_DEADLINE));
-        spc_comm_destroy(part);
-    }
-    barrier(comm);
-    comm_box_leave(comm);
-}
-
-TEST(groups) {
-    wide_run(5, (spc_config_t){0}, interleaved, groups_body);
-    wide_run(5, (spc_config_t){.slots = 2}, NULL, groups_body);
 }
 
 /* ---- ends */

@@ -41,23 +41,23 @@ static void *run_lone(void *argument) {
 }
 
 /* One node in each box; node 0 is here. */
-static void lone_open(lone_box_t *lone, uint32_t boxes) {
+static void lone_open_with(lone_box_t *lone, uint32_t boxes, uint64_t timeout_ns) {
     const uint16_t place[] = {0, 1, 2};
+    const spc_config_t config = {.nodes = boxes, .boxes = boxes};
     int ends[2];
-    *lone = (lone_box_t){.box = comm_box_open((spc_config_t){.nodes = boxes, .boxes = boxes}),
-                         .outcome = SPC_EAGAIN};
-    wide_divide(&lone->box, place);
-    const spc_gateway_options_t options = {
-        .segment = lone->box.descriptor, .within = ONE_MAPPING ? &lone->box.segment : NULL, .job = 7};
+    *lone = (lone_box_t){.outcome = SPC_EAGAIN};
+    lone->gateway =
+        wide_open_box(&lone->box, config, place, (spc_gateway_options_t){.limits.timeout_ns = timeout_ns});
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    CHECK_OK(spc_gateway_create(&options, &lone->gateway));
     CHECK_OK(spc_gateway_attach(lone->gateway, wide_channel(ends[0])));
     CHECK_EQ(pthread_create(&lone->thread, NULL, run_lone, lone), 0);
-    spc_channel_t *channel;
     lone->descriptor = ends[1];
-    CHECK_OK(spc_channel_tcp_create(ends[1], &channel));
     CHECK_OK(spc_link_create(&(spc_link_options_t){.job = 7, .deliver = see, .argument = lone}, &lone->link));
-    CHECK_OK(spc_link_attach(lone->link, channel));
+    CHECK_OK(spc_link_attach(lone->link, wide_channel(ends[1])));
+}
+
+static void lone_open(lone_box_t *lone, uint32_t boxes) {
+    lone_open_with(lone, boxes, 0);
 }
 
 static void exchange(lone_box_t *lone) {
@@ -214,6 +214,39 @@ TEST(a_gateway_stays_until_the_others_have_shut_down) {
     CHECK(spc_mailbox_unread(mailbox, 1, lone.box.segment.config->slots, &at, &unread));
     CHECK_EQ(unread.tag, 5);
     lone_free(&lone);
+}
+
+/* ---- whose fault it is */
+
+/* The server ends the job and names a box, or itself; or it says nothing. */
+TEST(a_run_is_over) {
+    static const struct {
+        uint16_t source; /* of FAIL; 0: it says nothing */
+        int outcome;
+        int32_t culprit;
+    } CASES[] = {
+        {1, SPC_ECLOSED, 1}, {SPC_FRAME_FROM_SERVER, SPC_ECLOSED, SPC_STATUS_SERVER}, {0, SPC_ETIMEDOUT, 0}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const bool is_told = CASES[i].source != 0;
+        lone_box_t lone;
+        lone_open_with(&lone, 2, is_told ? 0 : UINT64_C(20000000));
+        if (is_told) {
+            const spc_frame_t frame = {
+                .kind = SPC_FRAME_FAIL, .flags = SPC_FRAME_OTHERS, .source = CASES[i].source};
+            const spc_frame_piece_t piece = {"box 1 is lost", 13};
+            CHECK_OK(spc_link_send(lone.link, &frame, &piece, 1));
+        }
+        lone_finish(&lone, CASES[i].outcome);
+        CHECK_EQ(spc_gateway_culprit(lone.gateway), CASES[i].culprit);
+        CHECK(!is_told || strcmp(spc_gateway_sentence(lone.gateway), "box 1 is lost") == 0);
+        spc_gateway_disconnect(lone.gateway);
+        spc_comm_t *comm = comm_box_join(&lone.box, 0);
+        spc_message_t message;
+        CHECK_EQ(recv_until(comm, 1, 1, SPC_NO_DEADLINE, &message), SPC_EDISCONNECTED);
+        CHECK_EQ(spc_comm_lost_box(comm), CASES[i].culprit);
+        comm_box_leave(comm);
+        lone_free(&lone);
+    }
 }
 
 /* ---- totals: the server has combined */
@@ -471,12 +504,12 @@ static void star_body(int rank, int size, void *argument) {
     comm_box_leave(comm);
 }
 
-TEST(reductions_through_a_server) {
+TEST(reductions_of_three_boxes) {
     static const uint16_t PLACES[][STAR_NODES] = {
         {0, 0, 0, 1, 1, 2, 2}, {0, 1, 2, 0, 1, 2, 0}, {0, 0, 1, 0, 1, 2, 2}, {2, 0, 0, 0, 0, 1, 0}};
     uint64_t seed = check_seed();
     for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
-        star_t star = {.seed = seed + i};
+        star_t star = {.seed = seed + i, .direct = i % 2 != 0};
         memcpy(star.place, PLACES[i], sizeof PLACES[i]);
         star_run(star, (spc_config_t){.nodes = STAR_NODES}, star_body);
     }

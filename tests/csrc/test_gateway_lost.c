@@ -3,9 +3,6 @@
 #include "wide_box.h"
 
 #include <fcntl.h>
-#include <poll.h>
-
-#include "net/link/spc_channel.h"
 
 enum { NODES = 4 };
 
@@ -123,86 +120,6 @@ TEST(lost) {
     }
     check_threads(NODES, lost_body, &wide);
     wide_close(&wide);
-}
-
-/* ---- whose fault it is */
-
-typedef struct silent {
-    spc_gateway_t *gateway;
-    _Atomic int status;
-} silent_t;
-
-static void *run_silent(void *argument) {
-    silent_t *silent = argument;
-    atomic_store(&silent->status, spc_gateway_run(silent->gateway));
-    return NULL;
-}
-
-static int refuse(void *argument, const spc_frame_t *frame, const unsigned char *body) {
-    (void)argument;
-    (void)frame;
-    (void)body;
-    return SPC_OK;
-}
-
-/* A server at the other end, which ends the job and names a box, or itself; or one that says nothing. */
-static void fault_of(bool is_told, uint32_t source, int expected, int32_t culprit) {
-    comm_box_t box = comm_box_open((spc_config_t){.nodes = 2, .boxes = 2, .box = 1});
-    const uint16_t place[2] = {1, 0};
-    wide_divide(&box, place);
-    silent_t silent = {.status = SPC_EAGAIN};
-    const spc_gateway_options_t options = {
-        .segment = box.descriptor,
-        .within = ONE_MAPPING ? &box.segment : NULL,
-        .job = 7,
-        .limits.timeout_ns = is_told ? 0 : UINT64_C(20000000),
-    };
-    int ends[2];
-    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    CHECK_OK(spc_gateway_create(&options, &silent.gateway));
-    CHECK_OK(spc_gateway_attach(silent.gateway, wide_channel(ends[0])));
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, run_silent, &silent), 0);
-    spc_channel_t *channel;
-    spc_link_t *link;
-    CHECK_OK(spc_channel_tcp_create(ends[1], &channel));
-    CHECK_OK(spc_link_create(&(spc_link_options_t){.job = 7, .deliver = refuse}, &link));
-    if (is_told) {
-        const spc_frame_t frame = {.kind = SPC_FRAME_FAIL, .flags = SPC_FRAME_OTHERS, .source = source};
-        const spc_frame_piece_t piece = {"box 0 is lost", 13};
-        CHECK_OK(spc_link_attach(link, channel));
-        CHECK_OK(spc_link_send(link, &frame, &piece, 1));
-    }
-    while (atomic_load(&silent.status) == SPC_EAGAIN) {
-        struct pollfd polled = {.fd = ends[1], .events = POLLIN};
-        (void)poll(&polled, is_told, 1);
-        if (is_told) {
-            CHECK_OK(spc_link_read(link));
-            spc_link_write(link);
-        }
-    }
-    pthread_join(thread, NULL);
-    CHECK_EQ(atomic_load(&silent.status), expected);
-    CHECK_EQ(spc_gateway_culprit(silent.gateway), culprit);
-    CHECK(!is_told || strcmp(spc_gateway_sentence(silent.gateway), "box 0 is lost") == 0);
-    spc_gateway_disconnect(silent.gateway);
-    spc_comm_t *comm = comm_box_join(&box, 0);
-    spc_message_t message;
-    CHECK_EQ(recv_until(comm, 1, 1, SPC_NO_DEADLINE, &message), SPC_EDISCONNECTED);
-    CHECK_EQ(spc_comm_lost_box(comm), culprit);
-    comm_box_leave(comm);
-    spc_gateway_destroy(silent.gateway);
-    spc_link_destroy(link);
-    if (!is_told) {
-        spc_channel_destroy(channel);
-    }
-    comm_box_close(&box);
-}
-
-TEST(faults) {
-    fault_of(true, 0, SPC_ECLOSED, 0);
-    fault_of(true, SPC_FRAME_FROM_SERVER, SPC_ECLOSED, SPC_STATUS_SERVER);
-    fault_of(false, 0, SPC_ETIMEDOUT, 1);
 }
 
 TEST_MAIN()

@@ -39,6 +39,23 @@ static inline spc_channel_t *wide_channel(int descriptor) {
     return channel;
 }
 
+/* Box config.box and its gateway. A machine that stands still for a while breaks no connection, unless `options` say
+ * so. */
+static inline spc_gateway_t *wide_open_box(comm_box_t *box, spc_config_t config, const uint16_t *place,
+                                           spc_gateway_options_t options) {
+    spc_gateway_t *gateway;
+    *box = comm_box_open(config);
+    wide_divide(box, place);
+    options.segment = box->descriptor;
+    options.within = ONE_MAPPING ? &box->segment : NULL;
+    options.job = 7;
+    if (options.limits.timeout_ns == 0) {
+        options.limits.suspect_ns = options.limits.broken_ns = options.limits.timeout_ns = UINT64_MAX / 4;
+    }
+    CHECK_OK(spc_gateway_create(&options, &gateway));
+    return gateway;
+}
+
 /* `place`: the box of each rank; NULL: the first half of them in box 0, the others in box 1. `given`: of
  * each gateway, beside what is set here. */
 static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const uint16_t *place,
@@ -51,17 +68,7 @@ static inline void wide_open_with(wide_box_t *wide, spc_config_t config, const u
     }
     for (uint32_t i = 0; i < WIDE_BOXES; i++) {
         config.box = i;
-        wide->box[i] = comm_box_open(config);
-        wide_divide(&wide->box[i], wide->place);
-        spc_gateway_options_t options = given[i];
-        options.segment = wide->box[i].descriptor;
-        options.within = ONE_MAPPING ? &wide->box[i].segment : NULL;
-        options.job = 7;
-        if (options.limits.timeout_ns
-            == 0) { /* a machine that stands still for a while breaks no connection */
-            options.limits.suspect_ns = options.limits.broken_ns = options.limits.timeout_ns = UINT64_MAX / 4;
-        }
-        CHECK_OK(spc_gateway_create(&options, &wide->gateway[i]));
+        wide->gateway[i] = wide_open_box(&wide->box[i], config, wide->place, given[i]);
         CHECK_OK(spc_gateway_attach(wide->gateway[i], wide_channel(ends[i])));
     }
 }
