@@ -3,8 +3,9 @@
  * check: tools of a C test, in one header and without a framework.
  *
  * A test is a program. TEST(case) { ... } defines a case, and TEST_MAIN() at the end of the file runs all of them, in
- * their order there. A program whose main does more calls its cases with RUN(case) and returns check_done(). The first
- * CHECK that fails prints where and what, and ends the program with status 1. Status 77 means skipped: SKIP("why").
+ * their order there. A program whose main does more calls check_all(), or RUN(case), and returns check_done(). The
+ * first CHECK that fails prints where and what, and ends the program with status 1. Status 77 means skipped:
+ * SKIP("why").
  *
  * Every program that includes this header has a watchdog: after 120 seconds (CHECK_TIMEOUT=seconds) it is ended with
  * status 124, naming the running case. A test never measures time and never sleeps to wait for something.
@@ -165,12 +166,16 @@ static struct check_test {
     }                                                                 \
     static void name(void)
 
-#define TEST_MAIN()                                                            \
-    int main(void) {                                                           \
-        for (int line = 0; line < CHECK_MAX_LINES; line++)                     \
-            if (check_tests[line].name != NULL)                                \
-                check_run(check_tests[line].name, check_tests[line].function); \
-        return check_done();                                                   \
+static inline void check_all(void) {
+    for (int line = 0; line < CHECK_MAX_LINES; line++)
+        if (check_tests[line].name != NULL)
+            check_run(check_tests[line].name, check_tests[line].function);
+}
+
+#define TEST_MAIN()          \
+    int main(void) {         \
+        check_all();         \
+        return check_done(); \
     }
 
 /* ---- the watchdog */

@@ -9,7 +9,7 @@
 #include "fork/spc_fork_private.h"
 #include "fork_box.h"
 
-static void all_nodes_talk(void) {
+TEST(all_nodes_talk) {
     for (uint32_t nodes = 1; nodes <= 8; nodes *= 2) {
         outcome_t outcome = outcome_of(nodes, talk);
         expect_code(outcome, 0, "");
@@ -30,7 +30,7 @@ static int node_0_returns_8(const node_t *node) {
     return node->rank == 0 ? 8 : compute();
 }
 
-static void exit_codes(void) {
+TEST(exit_codes) {
     expect_code(first_part(outcome_of(3, node_2_returns_7)), 7, "spcomm: node 2 failed first (exit code 7)");
     expect_code(outcome_of(3, node_0_returns_8), 8, BRIEFLY("node 0 failed first (exit code 8)"));
 }
@@ -52,7 +52,7 @@ static int send_too_much(const node_t *node) {
     return 0;
 }
 
-static void the_command_gets_the_record(void) {
+TEST(the_command_gets_the_record) {
     static const char *const show[] = {"sh", "-c", "tr -d '\\000-\\037' >&2", NULL};
     static const char *const fail[] = {"sh", "-c", "exit 1", NULL};
     static const char *const refuse[] = {"sh", "-c", "echo $0 $1 >&2; exit 3", NULL};
@@ -107,7 +107,7 @@ static int deaf_nodes(const node_t *node) {
     return node->rank == 2 ? raise(SIGSEGV) : compute();
 }
 
-static void a_killed_node_ends_the_run(void) {
+TEST(a_killed_node_ends_the_run) {
     expect_code(outcome_of(2, node_1_is_killed), 128 + SIGKILL,
                 BRIEFLY("node 1 failed first (exit code 137)"));
     expect_code(outcome_of(4, node_1_is_killed), 128 + SIGKILL,
@@ -116,13 +116,13 @@ static void a_killed_node_ends_the_run(void) {
     expect_signal(outcome_of(2, node_0_gets_sigterm), SIGTERM, BRIEFLY("node 0 failed first (exit code 1)"));
 }
 
-static void waits_for_a_killed_node_fail(void) {
+TEST(waits_for_a_killed_node_fail) {
     outcome_t outcome = outcome_of(4, others_wait_for_node_1);
     CHECK_EQ(outcome.nodes_seen, 3);
     expect_code(outcome, 137, BRIEFLY("node 1 failed first (exit code 137)"));
 }
 
-static void nodes_that_ignore_sigterm_are_killed(void) {
+TEST(nodes_that_ignore_sigterm_are_killed) {
     if (CHECK_SANITIZED) {
         return; /* a sanitizer has words of its own on SIGSEGV */
     }
@@ -152,7 +152,7 @@ static int a_failure_after_ctrl_c(const node_t *node) {
     return 0;
 }
 
-static void an_answer_to_ctrl_c_comes_soon(void) {
+TEST(an_answer_to_ctrl_c_comes_soon) {
     double before = grace_s;
     grace_s = 0.2;
     expect_code(outcome_of(2, a_failure_long_after_ctrl_c), 3, BRIEFLY("node 1 failed first (exit code 3)"));
@@ -172,7 +172,7 @@ static int the_supervisor_is_killed(const node_t *node) {
     return 0;
 }
 
-static void a_killed_supervisor_is_noticed(void) {
+TEST(a_killed_supervisor_is_noticed) {
     if (!WAITS_LOOK_AROUND) {
         return;
     }
@@ -200,7 +200,7 @@ static int read_stdin(const node_t *node) {
     return node->rank == 0 ? 0 : (int)read(0, &byte, 1);
 }
 
-static void the_supervisor_holds_nothing_of_the_program(void) {
+TEST(the_supervisor_holds_nothing_of_the_program) {
     expect_code(outcome_of(3, wait_for_the_end_of_a_pipe), 0, "");
     int never[2]; /* nobody writes, so that reading it would not end */
     int before = dup(0);
@@ -213,7 +213,7 @@ static void the_supervisor_holds_nothing_of_the_program(void) {
     close(never[1]);
 }
 
-static void no_process_stays(void) {
+TEST(no_process_stays) {
     if (ORPHANS_ARE_KILLED) {
         expect_code(outcome_of(3, leave_a_process), 0, "");
     }
@@ -228,7 +228,7 @@ static int leave_a_stuck_tracker(const node_t *node) {
     return 0;
 }
 
-static void trackers_come_last(void) {
+TEST(trackers_come_last) {
     if (ORPHANS_ARE_KILLED) {
         expect_code(outcome_of(2, leave_a_tracker), 0, "removed\n");
         expect_code(outcome_of(2, leave_a_stuck_tracker), 0, "");
@@ -256,7 +256,7 @@ static int ignored_children(const node_t *node) {
     return node->rank == 1 ? 6 : 0;
 }
 
-static void waiting_is_the_last_thing(void) {
+TEST(waiting_is_the_last_thing) {
     expect_code(first_part(outcome_of(2, wait_twice)), 5, "spcomm: node 1 failed first (exit code 5)");
     expect_code(first_part(outcome_of(2, ignored_children)), 6, "spcomm: node 1 failed first (exit code 6)");
 }
@@ -301,7 +301,7 @@ static int node_0_is_stopped(const node_t *node) {
     return node->rank == 0 ? compute() : node->rank == 1 ? 7 : 0;
 }
 
-static void who_waits_at_its_end_is_not_gone(void) {
+TEST(who_waits_at_its_end_is_not_gone) {
     outcome_t outcome = outcome_of(3, node_0_is_over);
     expect_code(first_part(outcome), 8, "spcomm: node 0 failed first (exit code 8)");
     CHECK_EQ(outcome.nodes_seen, 1);
@@ -322,7 +322,7 @@ static void refused(spc_fork_options_t options, int expected) {
     CHECK_EQ(rank, 0);
 }
 
-static void wrong_options(void) {
+TEST(wrong_options) {
     int code = 0;
     comm_box_t box = comm_box_open((spc_config_t){.nodes = 3});
     refused((spc_fork_options_t){.descriptor = box.descriptor, .nodes = 0}, SPC_EINVAL);
@@ -340,7 +340,7 @@ static void wrong_options(void) {
     comm_box_close(&box);
 }
 
-static void no_descriptors_left(void) {
+TEST(no_descriptors_left) {
     struct rlimit before, few;
     comm_box_t box = comm_box_open((spc_config_t){.nodes = 3});
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -360,7 +360,7 @@ static void *stay(void *pipe) {
     return NULL;
 }
 
-static void threads_are_counted(void) {
+TEST(threads_are_counted) {
     int gate[2];
     pthread_t thread;
     CHECK_EQ(spc_fork_other_threads(), 0);
@@ -376,21 +376,6 @@ int main(void) {
     if (!WITH_PROCESSES) {
         SKIP("ThreadSanitizer keeps a thread, and forks of it that go on are not supported");
     }
-    RUN(all_nodes_talk);
-    RUN(exit_codes);
-    RUN(the_command_gets_the_record);
-    RUN(a_killed_node_ends_the_run);
-    RUN(waits_for_a_killed_node_fail);
-    RUN(nodes_that_ignore_sigterm_are_killed);
-    RUN(an_answer_to_ctrl_c_comes_soon);
-    RUN(a_killed_supervisor_is_noticed);
-    RUN(the_supervisor_holds_nothing_of_the_program);
-    RUN(no_process_stays);
-    RUN(trackers_come_last);
-    RUN(waiting_is_the_last_thing);
-    RUN(who_waits_at_its_end_is_not_gone);
-    RUN(wrong_options);
-    RUN(no_descriptors_left);
-    RUN(threads_are_counted);
+    check_all();
     return check_done();
 }

@@ -21,7 +21,7 @@ static void another_namespace(void) {
 }
 
 /* Where numbers in /proc are not those of this process, the wrong ones would be killed, and nothing would end. */
-static void no_process_stays_in_a_namespace(void) {
+TEST(no_process_stays_in_a_namespace) {
     surroundings = another_namespace;
     expect_code(outcome_of(3, leave_a_process), 0, "");
     expect_code(outcome_of(2, leave_a_tracker), 0, "removed\n");
@@ -43,7 +43,7 @@ static void no_input_no_output(void) {
 }
 
 /* The supervisor's first descriptors get their numbers, and must keep away from them. */
-static void streams_may_be_closed(void) {
+TEST(streams_may_be_closed) {
     void (*const closed[])(void) = {no_input, no_output, no_input_no_output};
     for (uint32_t i = 0; i < 3; i++) {
         surroundings = closed[i];
@@ -72,7 +72,7 @@ static void fault_handler(void) {
     signal(SIGBUS, on_fault);
 }
 
-static void handlers_of_faults_do_not_stay_in_the_supervisor(void) {
+TEST(handlers_of_faults_do_not_stay_in_the_supervisor) {
     if (!WAITS_LOOK_AROUND || CHECK_SANITIZED) {
         return;
     }
@@ -112,7 +112,7 @@ static int close_and_open(const node_t *node) {
     return 0;
 }
 
-static void closed_descriptors_are_left_alone(void) {
+TEST(closed_descriptors_are_left_alone) {
     outcome_t outcome = outcome_of(3, close_and_open);
     expect_code(outcome, 0, "");
     CHECK_EQ(outcome.nodes_seen, 1);
@@ -122,11 +122,6 @@ int main(void) {
     if (!WITH_PROCESSES) {
         SKIP("ThreadSanitizer keeps a thread, and forks of it that go on are not supported");
     }
-#ifdef __linux__
-    RUN(no_process_stays_in_a_namespace);
-#endif
-    RUN(streams_may_be_closed);
-    RUN(handlers_of_faults_do_not_stay_in_the_supervisor);
-    RUN(closed_descriptors_are_left_alone);
+    check_all();
     return check_done();
 }

@@ -147,34 +147,36 @@ TEST(wrong_on_purpose) {
     }
 }
 
+/* Ranks fill multiples of 8 bytes. */
 TEST(bounds) {
-    spc_frame_t frame = {.kind = SPC_FRAME_MESSAGE}, found;
-    unsigned char header[HEADER];
-    uint32_t body_sum;
-
-    frame.length_bytes = SPC_FRAME_BODY_MAX;
-    spc_frame_write_header(&frame, NULL, 0, header);
-    CHECK_OK(spc_frame_read_header(header, &found, &body_sum));
-    frame.length_bytes = SPC_FRAME_BODY_MAX + 1;
-    spc_frame_write_header(&frame, NULL, 0, header);
-    CHECK_EQ(spc_frame_read_header(header, &found, &body_sum), SPC_EINVAL);
-
-    /* Ranks fill multiples of 8 bytes. */
-    frame.count = UINT16_MAX;
-    frame.length_bytes = 2 * (UINT16_MAX + 1);
-    spc_frame_write_header(&frame, NULL, 0, header);
-    CHECK_OK(spc_frame_read_header(header, &found, &body_sum));
-    frame.length_bytes--;
-    spc_frame_write_header(&frame, NULL, 0, header);
-    CHECK_EQ(spc_frame_read_header(header, &found, &body_sum), SPC_EINVAL);
+    static const struct {
+        uint16_t count;
+        uint32_t length_bytes;
+        int status;
+    } CASES[] = {
+        {0, SPC_FRAME_BODY_MAX, SPC_OK},
+        {0, SPC_FRAME_BODY_MAX + 1, SPC_EINVAL},
+        {UINT16_MAX, 2 * (UINT16_MAX + 1), SPC_OK},
+        {UINT16_MAX, 2 * (UINT16_MAX + 1) - 1, SPC_EINVAL},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const spc_frame_t frame = {
+            .kind = SPC_FRAME_MESSAGE, .count = CASES[i].count, .length_bytes = CASES[i].length_bytes};
+        spc_frame_t found;
+        unsigned char header[HEADER];
+        uint32_t body_sum;
+        spc_frame_write_header(&frame, NULL, 0, header);
+        CHECK_EQ(spc_frame_read_header(header, &found, &body_sum), CASES[i].status);
+    }
 }
 
 /* ---- the parser */
 
 enum { FRAMES = 24, BODY_MAX = 5000, STREAM_MAX = FRAMES * (HEADER + BODY_MAX) };
 
-/* A stream of frames, and what has come out of a parser so far. */
+/* A stream of frames, and what has come out of its parser so far. */
 typedef struct stream {
+    spc_frame_parser_t *parser;
     unsigned char *bytes; /* a multiple of 16 */
     size_t length_bytes;
     size_t starts[FRAMES + 1];
@@ -183,6 +185,13 @@ typedef struct stream {
     int stop_at;     /* the frame that is answered by SPC_EAGAIN; -1: none */
     int from_stream; /* how many bodies were not copied */
 } stream_t;
+
+/* Another parser, from the begin. */
+static void stream_restart(stream_t *stream) {
+    spc_frame_parser_destroy(stream->parser);
+    CHECK_OK(spc_frame_parser_create(BODY_MAX, &stream->parser));
+    stream->delivered = 0;
+}
 
 static void stream_make(stream_t *stream, uint64_t *random) {
     static const uint32_t LENGTHS[] = {0, 1, 15, 16, 17, 64, 0, 0, 4096, 4999, BODY_MAX, 8};
@@ -203,6 +212,12 @@ static void stream_make(stream_t *stream, uint64_t *random) {
         stream->length_bytes += HEADER + length;
     }
     stream->starts[FRAMES] = stream->length_bytes;
+    stream_restart(stream);
+}
+
+static void stream_free(stream_t *stream) {
+    spc_frame_parser_destroy(stream->parser);
+    free(stream->bytes);
 }
 
 static int stream_deliver(void *argument, const spc_frame_t *frame, const unsigned char *body) {
@@ -216,19 +231,12 @@ static int stream_deliver(void *argument, const spc_frame_t *frame, const unsign
     return stream->delivered++ == stream->stop_at ? SPC_EAGAIN : SPC_OK;
 }
 
-static spc_frame_parser_t *parser_make(void) {
-    spc_frame_parser_t *parser = NULL;
-    CHECK_OK(spc_frame_parser_create(BODY_MAX, &parser));
-    CHECK(parser != NULL);
-    return parser;
-}
-
 /* Feeds memory of exactly the size of the piece, so that a sanitizer sees who reads on. */
-static int feed_piece(spc_frame_parser_t *parser, stream_t *stream, size_t from, size_t length) {
+static int feed_piece(stream_t *stream, size_t from, size_t length) {
     unsigned char *piece = malloc(length > 0 ? length : 1);
     CHECK(piece != NULL);
     memcpy(piece, stream->bytes + from, length);
-    int status = spc_frame_parser_feed(parser, piece, length, stream_deliver, stream);
+    int status = spc_frame_parser_feed(stream->parser, piece, length, stream_deliver, stream);
     memset(piece, 0xee, length);
     free(piece);
     return status;
@@ -239,16 +247,14 @@ TEST(pieces_of_every_size) {
     stream_t stream;
     stream_make(&stream, &random);
     for (size_t size = 1; size <= stream.length_bytes; size += size < 200 ? 1 : size / 5) {
-        spc_frame_parser_t *parser = parser_make();
-        stream.delivered = 0;
+        stream_restart(&stream);
         for (size_t at = 0; at < stream.length_bytes; at += size) {
             size_t left = stream.length_bytes - at;
-            CHECK_OK(feed_piece(parser, &stream, at, left < size ? left : size));
+            CHECK_OK(feed_piece(&stream, at, left < size ? left : size));
         }
         CHECK_EQ(stream.delivered, FRAMES);
-        spc_frame_parser_destroy(parser);
     }
-    free(stream.bytes);
+    stream_free(&stream);
 }
 
 TEST(pieces_at_random) {
@@ -256,17 +262,15 @@ TEST(pieces_at_random) {
     for (long round = check_scale(400); round > 0; round--) {
         stream_t stream;
         stream_make(&stream, &random);
-        spc_frame_parser_t *parser = parser_make();
         size_t most = 1 + check_below(&random, 3 * BODY_MAX);
         for (size_t at = 0, size; at < stream.length_bytes; at += size) {
             size_t left = stream.length_bytes - at;
             size = check_below(&random, most + 1); /* 0, too */
             size = size < left ? size : left;
-            CHECK_OK(feed_piece(parser, &stream, at, size));
+            CHECK_OK(feed_piece(&stream, at, size));
         }
         CHECK_EQ(stream.delivered, FRAMES);
-        spc_frame_parser_destroy(parser);
-        free(stream.bytes);
+        stream_free(&stream);
     }
 }
 
@@ -275,14 +279,12 @@ TEST(not_before_it_is_whole) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
-    spc_frame_parser_t *parser = parser_make();
     for (size_t at = 0; at < stream.starts[12]; at++) {
-        CHECK_OK(feed_piece(parser, &stream, at, 1));
+        CHECK_OK(feed_piece(&stream, at, 1));
         CHECK_EQ(stream.delivered < FRAMES && at + 1 >= stream.starts[stream.delivered + 1], 0);
         CHECK(at + 1 >= stream.starts[stream.delivered]);
     }
-    spc_frame_parser_destroy(parser);
-    free(stream.bytes);
+    stream_free(&stream);
 }
 
 /* Bodies that lie whole and at a multiple of 16 in what is fed are not copied. */
@@ -290,8 +292,8 @@ TEST(copies_only_what_it_must) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
-    spc_frame_parser_t *parser = parser_make();
-    CHECK_OK(spc_frame_parser_feed(parser, stream.bytes, stream.length_bytes, stream_deliver, &stream));
+    CHECK_OK(
+        spc_frame_parser_feed(stream.parser, stream.bytes, stream.length_bytes, stream_deliver, &stream));
     CHECK_EQ(stream.delivered, FRAMES);
     int expected = 0;
     for (int i = 0; i < FRAMES; i++) {
@@ -299,8 +301,7 @@ TEST(copies_only_what_it_must) {
     }
     CHECK(expected >= 3);
     CHECK_EQ(stream.from_stream, expected);
-    spc_frame_parser_destroy(parser);
-    free(stream.bytes);
+    stream_free(&stream);
 }
 
 /* Whatever bit is wrong: what was whole before is delivered, nothing after. */
@@ -314,35 +315,31 @@ TEST(nothing_after_a_wrong_bit) {
         while (stream.starts[before + 1] <= at) {
             before++;
         }
-        spc_frame_parser_t *parser = parser_make();
         size_t cut = check_below(&random, stream.length_bytes);
-        stream.delivered = 0;
+        stream_restart(&stream);
         stream.bytes[at] ^= mask;
-        feed_piece(parser, &stream, 0, cut);
-        CHECK_EQ(feed_piece(parser, &stream, cut, stream.length_bytes - cut), SPC_EINVAL);
+        feed_piece(&stream, 0, cut);
+        CHECK_EQ(feed_piece(&stream, cut, stream.length_bytes - cut), SPC_EINVAL);
         CHECK_EQ(stream.delivered, before);
         stream.bytes[at] ^= mask;
-        CHECK_EQ(feed_piece(parser, &stream, 0, stream.length_bytes), SPC_EINVAL);
-        CHECK_EQ(feed_piece(parser, &stream, 0, 0), SPC_EINVAL);
+        CHECK_EQ(feed_piece(&stream, 0, stream.length_bytes), SPC_EINVAL);
+        CHECK_EQ(feed_piece(&stream, 0, 0), SPC_EINVAL);
         CHECK_EQ(stream.delivered, before);
-        spc_frame_parser_destroy(parser);
     }
-    free(stream.bytes);
+    stream_free(&stream);
 }
 
 TEST(another_version) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
-    spc_frame_parser_t *parser = parser_make();
     unsigned char *second = stream.bytes + stream.starts[1];
     second[4]++;
     repair(second);
-    CHECK_EQ(feed_piece(parser, &stream, 0, stream.starts[4]), SPC_EVERSION);
-    CHECK_EQ(feed_piece(parser, &stream, 0, stream.starts[1]), SPC_EVERSION);
+    CHECK_EQ(feed_piece(&stream, 0, stream.starts[4]), SPC_EVERSION);
+    CHECK_EQ(feed_piece(&stream, 0, stream.starts[1]), SPC_EVERSION);
     CHECK_EQ(stream.delivered, 1);
-    spc_frame_parser_destroy(parser);
-    free(stream.bytes);
+    stream_free(&stream);
 }
 
 /* An error of the receiver of frames ends the parser, too. */
@@ -350,32 +347,27 @@ TEST(refused_by_deliver) {
     uint64_t random = check_seed();
     stream_t stream;
     stream_make(&stream, &random);
-    for (int stop_at = 0; stop_at < 12; stop_at++) {
-        spc_frame_parser_t *parser = parser_make();
-        stream.delivered = 0;
-        stream.stop_at = stop_at;
-        CHECK_EQ(feed_piece(parser, &stream, 0, stream.length_bytes), SPC_EAGAIN);
-        CHECK_EQ(feed_piece(parser, &stream, 0, stream.length_bytes), SPC_EAGAIN);
-        CHECK_EQ(stream.delivered, stop_at + 1);
-        spc_frame_parser_destroy(parser);
+    for (stream.stop_at = 0; stream.stop_at < 12; stream.stop_at++) {
+        stream_restart(&stream);
+        CHECK_EQ(feed_piece(&stream, 0, stream.length_bytes), SPC_EAGAIN);
+        CHECK_EQ(feed_piece(&stream, 0, stream.length_bytes), SPC_EAGAIN);
+        CHECK_EQ(stream.delivered, stream.stop_at + 1);
     }
-    free(stream.bytes);
+    stream_free(&stream);
 }
 
 /* A length beyond the parser's own bound is refused with the header, before any of the body has come. */
 TEST(too_long_for_this_parser) {
-    spc_frame_t frame = {.kind = SPC_FRAME_BOARD};
     stream_t stream = {.bytes = malloc(HEADER), .stop_at = -1};
     CHECK(stream.bytes != NULL);
     for (uint32_t more = 0; more <= 1; more++) {
-        spc_frame_parser_t *parser = parser_make();
-        frame.length_bytes = BODY_MAX + more;
+        const spc_frame_t frame = {.kind = SPC_FRAME_BOARD, .length_bytes = BODY_MAX + more};
+        stream_restart(&stream);
         spc_frame_write_header(&frame, NULL, 0, stream.bytes);
-        CHECK_EQ(feed_piece(parser, &stream, 0, HEADER), more ? SPC_EINVAL : SPC_OK);
-        spc_frame_parser_destroy(parser);
+        CHECK_EQ(feed_piece(&stream, 0, HEADER), more ? SPC_EINVAL : SPC_OK);
     }
     CHECK_EQ(stream.delivered, 0);
-    free(stream.bytes);
+    stream_free(&stream);
 }
 
 TEST(parsers_that_cannot_be) {

@@ -34,7 +34,7 @@ static void refused(const char *text, const char *expected) {
 #define KEYS "; allowed are local_nodes, total_nodes, group_id, ranks, server, code and timeout"
 
 /* The lists and texts of a run over several machines. */
-static void lists(void) {
+TEST(lists) {
     char message[SPC_INFILE_MESSAGE_BYTES];
     spc_infile_t found;
     const char *text = "ranks = [ 3,1 , 10, ]\ntimeout = 60\ncode = 'code.txt'\n";
@@ -52,7 +52,7 @@ static void lists(void) {
     refused("ranks = [1.5]", ":1: ranks = 1.5]" NUMBERS);
 }
 
-static void wrong_numbers(void) {
+TEST(wrong_numbers) {
     static const char *const wrong[] = {"-1",   "1.5", "four", "\"4\"", "2147483648", "99999999999999999999",
                                         "0x10", "04",  "1_0",  "+1",    "1e3",        "true",
                                         "[4]",  "4,"};
@@ -66,7 +66,7 @@ static void wrong_numbers(void) {
     refused("group_id = # 4\n", ":1: group_id = nothing" NUMBERS);
 }
 
-static void wrong_lines(void) {
+TEST(wrong_lines) {
     refused("local_node = 4", ":1: there is no key local_node" KEYS);
     refused("'group_id' = 4", ":1: there is no key 'group_id'" KEYS);
     refused("= 4", ":1: there is no key " KEYS);
@@ -86,7 +86,7 @@ static void wrong_lines(void) {
             ":2: a backslash in double quotes; use single quotes, where it stands for itself");
 }
 
-static void sizes(void) {
+TEST(sizes) {
     char message[SPC_INFILE_MESSAGE_BYTES], text[SPC_INFILE_MAX_BYTES + 1],
         longest[SPC_INFILE_STRING_BYTES + 20];
     spc_infile_t found;
@@ -103,7 +103,7 @@ static void sizes(void) {
     refused(longest, ":1: a string of 256 bytes or more; allowed are up to 255");
 }
 
-static void files_that_cannot_be_read(void) {
+TEST(files_that_cannot_be_read) {
     char message[SPC_INFILE_MESSAGE_BYTES], missing[1000];
     spc_infile_t found;
     CHECK_EQ(spc_infile_read(folder, &found, message, sizeof message), SPC_ESYSTEM);
@@ -122,7 +122,7 @@ static void files_that_cannot_be_read(void) {
 }
 
 /* Any bytes give values or a sentence; the sanitizers watch. */
-static void random_texts(void) {
+TEST(random_texts) {
     static const char pieces[] =
         "local_nodes=total_nodesgroup_idserverranks,]\"'\\u#\r\n 0123456789_+-\xc3\xa9\xff[";
     char message[SPC_INFILE_MESSAGE_BYTES], text[64];
@@ -145,12 +145,7 @@ static void random_texts(void) {
 int main(void) {
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/in.toml", folder);
-    RUN(lists);
-    RUN(wrong_numbers);
-    RUN(wrong_lines);
-    RUN(sizes);
-    RUN(files_that_cannot_be_read);
-    RUN(random_texts);
+    check_all();
     CHECK_EQ(unlink(path), 0);
     CHECK_EQ(rmdir(folder), 0);
     return check_done();

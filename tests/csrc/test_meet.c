@@ -45,11 +45,6 @@ static void put_with_descriptor(int socket, const void *bytes, size_t length_byt
     }
 }
 
-static void put_header(int socket, int32_t code, uint32_t length_bytes) {
-    const spc_meet_header_t header = {code, length_bytes};
-    put(socket, &header, sizeof header);
-}
-
 static void put_noise(int socket, uint64_t seed) {
     unsigned char noise[64];
     const size_t length_bytes = check_below(&seed, sizeof noise);
@@ -63,42 +58,46 @@ static void put_noise(int socket, uint64_t seed) {
     }
 }
 
+static const uint32_t twice[2 * LOCAL] = {0, 1, 3, 0, 1, 3};
+static char long_text[SPC_MEET_TEXT_BYTES];
+
+static const struct answer {
+    const char *mode;
+    int32_t code;
+    uint32_t promised_bytes;
+    const void *bytes;
+    uint32_t length_bytes;
+    bool has_segment, in_pieces;
+} answers[] = {
+    {"grants", 0, sizeof ranks, ranks, sizeof ranks, true, false},
+    {"grants in pieces", 0, sizeof ranks, ranks, sizeof ranks, true, true},
+    {"grants without a segment", 0, sizeof ranks, ranks, sizeof ranks, false, false},
+    {"grants too many ranks", 0, sizeof twice, twice, sizeof twice, true, false},
+    {"grants too few ranks", 0, sizeof ranks, ranks, sizeof ranks - 1, true, false},
+    {"refuses", SPC_ETIMEDOUT, 9, "too late!", 9, false, false},
+    {"refuses at length", SPC_EINVAL, sizeof long_text, long_text, sizeof long_text, false, false},
+    {"refuses half", SPC_EINVAL, 9, "too", 3, false, false},
+};
+
+static void put_answer(int socket, const struct answer *answer) {
+    static unsigned char bytes[sizeof(spc_meet_header_t) + sizeof long_text];
+    const spc_meet_header_t header = {answer->code, answer->promised_bytes};
+    const size_t length = sizeof header + answer->length_bytes, piece = answer->in_pieces ? 1 : length;
+    memset(long_text, 'x', sizeof long_text);
+    memcpy(bytes, &header, sizeof header);
+    memcpy(bytes + sizeof header, answer->bytes, answer->length_bytes);
+    for (size_t at = 0; at < length; at += piece) {
+        (at == 0 && answer->has_segment ? put_with_descriptor : put)(socket, bytes + at, piece);
+    }
+}
+
 static void be_box(const char *mode, int socket) {
-    const spc_meet_header_t granted = {0, sizeof ranks};
-    if (strcmp(mode, "grants") == 0) {
-        put_with_descriptor(socket, &granted, sizeof granted);
-        put(socket, ranks, sizeof ranks);
-    } else if (strcmp(mode, "grants in pieces") == 0) {
-        put_with_descriptor(socket, &granted, 1);
-        for (size_t i = 1; i < sizeof granted; i++) {
-            put(socket, (const char *)&granted + i, 1);
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        if (strcmp(mode, answers[i].mode) == 0) {
+            put_answer(socket, &answers[i]);
         }
-        for (size_t i = 0; i < sizeof ranks; i++) {
-            put(socket, (const char *)ranks + i, 1);
-        }
-    } else if (strcmp(mode, "grants without a segment") == 0) {
-        put(socket, &granted, sizeof granted);
-        put(socket, ranks, sizeof ranks);
-    } else if (strcmp(mode, "grants too many ranks") == 0) {
-        const spc_meet_header_t more = {0, 2 * sizeof ranks};
-        put_with_descriptor(socket, &more, sizeof more);
-        put(socket, ranks, sizeof ranks);
-        put(socket, ranks, sizeof ranks);
-    } else if (strcmp(mode, "grants too few ranks") == 0) {
-        put_with_descriptor(socket, &granted, sizeof granted);
-        put(socket, ranks, sizeof ranks - 1);
-    } else if (strcmp(mode, "refuses") == 0) {
-        put_header(socket, SPC_ETIMEDOUT, 9);
-        put(socket, "too late!", 9);
-    } else if (strcmp(mode, "refuses at length") == 0) {
-        static char text[SPC_MEET_TEXT_BYTES];
-        memset(text, 'x', sizeof text);
-        put_header(socket, SPC_EINVAL, sizeof text);
-        put(socket, text, sizeof text);
-    } else if (strcmp(mode, "refuses half") == 0) {
-        put_header(socket, SPC_EINVAL, 9);
-        put(socket, "too", 3);
-    } else if (strcmp(mode, "signals") == 0) {
+    }
+    if (strcmp(mode, "signals") == 0) {
         struct pollfd end = {.fd = socket, .events = POLLIN};
         while (poll(&end, 1, 1) == 0) { /* again: a signal that comes before the wait begins is lost */
             (void)kill(getppid(), SIGUSR1);
@@ -183,12 +182,12 @@ static int check_failed(const char *program, const char *mode, char *message) {
     return status;
 }
 
-static void a_box_meets_the_others(void) {
+TEST(a_box_meets_the_others) {
     check_granted("grants");
     check_granted("grants in pieces");
 }
 
-static void without_standard_streams(void) {
+TEST(without_standard_streams) {
     const int kept = dup(0);
     CHECK(kept >= 0);
     CHECK_EQ(close(0), 0);
@@ -197,7 +196,7 @@ static void without_standard_streams(void) {
     CHECK_EQ(close(kept), 0);
 }
 
-static void a_refusal_has_its_sentence(void) {
+TEST(a_refusal_has_its_sentence) {
     char message[SPC_MEET_MESSAGE_BYTES];
     CHECK_EQ(check_failed(self, "refuses", message), SPC_ETIMEDOUT);
     CHECK_STR(message, "too late!");
@@ -205,7 +204,7 @@ static void a_refusal_has_its_sentence(void) {
     CHECK_EQ_U(strlen(message), SPC_MEET_MESSAGE_BYTES - 1);
 }
 
-static void a_box_process_that_ends_without_a_word(void) {
+TEST(a_box_process_that_ends_without_a_word) {
     static const char *const modes[] = {"nothing", "grants without a segment", "grants too many ranks",
                                         "grants too few ranks", "refuses half"};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -215,7 +214,7 @@ static void a_box_process_that_ends_without_a_word(void) {
     }
 }
 
-static void a_command_that_is_not_there(void) {
+TEST(a_command_that_is_not_there) {
     char message[SPC_MEET_MESSAGE_BYTES];
     CHECK_EQ(check_failed("/nowhere/spcomm", "nothing", message), SPC_ESYSTEM);
     CHECK(strstr(message, "there is no command spcomm in PATH") != NULL);
@@ -227,7 +226,7 @@ static void ignore(int number) {
     (void)number;
 }
 
-static void a_signal_ends_the_wait(void) {
+TEST(a_signal_ends_the_wait) {
     const struct sigaction action = {.sa_handler = ignore}; /* system calls are not restarted */
     char message[SPC_MEET_MESSAGE_BYTES];
     spc_meet_t meet;
@@ -239,7 +238,7 @@ static void a_signal_ends_the_wait(void) {
 }
 
 /* Any bytes, with or without a descriptor: a status, and nothing is left, or what was promised. */
-static void noise(void) {
+TEST(noise) {
     uint64_t seed = check_seed();
     for (int i = check_scale(RANDOM_ROUNDS); i > 0; i--) {
         char mode[40], message[SPC_MEET_MESSAGE_BYTES];
@@ -261,12 +260,6 @@ int main(int count, char **words) {
         return box_main(words);
     }
     self = words[0];
-    RUN(a_box_meets_the_others);
-    RUN(without_standard_streams);
-    RUN(a_refusal_has_its_sentence);
-    RUN(a_box_process_that_ends_without_a_word);
-    RUN(a_command_that_is_not_there);
-    RUN(a_signal_ends_the_wait);
-    RUN(noise);
+    check_all();
     return check_done();
 }

@@ -14,7 +14,7 @@ static void reset(void) {
     memset(notes, 0, sizeof(*notes));
 }
 
-static void nothing_at_first(void) {
+TEST(nothing_at_first) {
     spc_note_t note;
     reset();
     for (int kind = 0; kind < SPC_NOTE_KINDS; kind++) {
@@ -23,7 +23,7 @@ static void nothing_at_first(void) {
     CHECK(!spc_note_has_any(notes) && !spc_note_is_settled(notes));
 }
 
-static void reads_what_was_written(void) {
+TEST(reads_what_was_written) {
     spc_note_t written = {.key = 7, .count = 2, .line = 12, .words = "close()", .file = "/a/b.py"};
     spc_note_t note;
     reset();
@@ -35,7 +35,7 @@ static void reads_what_was_written(void) {
     CHECK(spc_note_read(notes, SPC_NOTE_FUZZY, &note) && strlen(note.file) == sizeof(note.file) - 1);
 }
 
-static void each_open_operation_counts(void) {
+TEST(each_open_operation_counts) {
     const spc_note_t written = {.count = 1};
     for (spc_note_kind_t kind = 0; kind < SPC_NOTE_KINDS; kind++) {
         reset();
@@ -44,7 +44,7 @@ static void each_open_operation_counts(void) {
     }
 }
 
-static void equal_messages_share_a_row(void) {
+TEST(equal_messages_share_a_row) {
     reset();
     spc_note_add_left(NULL, 0, 1, 2, 0);
     for (int i = 0; i < 5; i++) {
@@ -61,7 +61,7 @@ static void equal_messages_share_a_row(void) {
     CHECK(notes->left_count == SPC_NOTE_LEFT_MAX && notes->left_more == 100 - (SPC_NOTE_LEFT_MAX - 5));
 }
 
-static void only_so_many_places(void) {
+TEST(only_so_many_places) {
     spc_note_sent_t sent = {.destination = 1, .line = 3};
     reset();
     for (int i = 0; i < 2 * SPC_NOTE_LEFT_MAX; i++) {
@@ -72,7 +72,7 @@ static void only_so_many_places(void) {
           && notes->sent[SPC_NOTE_LEFT_MAX - 1].tag == SPC_NOTE_LEFT_MAX - 1);
 }
 
-static void the_last_place_is_found(void) {
+TEST(the_last_place_is_found) {
     spc_note_sent_t sent = {.destination = 1, .tag = 5, .format = 0x49}, found;
     reset();
     CHECK(!spc_note_find_sent(notes, 1, 5, 0x49, &found));
@@ -96,7 +96,7 @@ static void *write_many(void *argument) {
     return NULL;
 }
 
-static void readers_see_whole_notes(void) {
+TEST(readers_see_whole_notes) {
     pthread_t writer;
     spc_note_t note;
     reset();
@@ -114,13 +114,7 @@ static void readers_see_whole_notes(void) {
 int main(void) {
     notes = calloc(1, sizeof(*notes));
     CHECK(notes != NULL);
-    RUN(nothing_at_first);
-    RUN(reads_what_was_written);
-    RUN(each_open_operation_counts);
-    RUN(equal_messages_share_a_row);
-    RUN(only_so_many_places);
-    RUN(the_last_place_is_found);
-    RUN(readers_see_whole_notes);
+    check_all();
     free(notes);
     return check_done();
 }

@@ -15,7 +15,7 @@
 
 #define ALL_FEATURES ((1u << 6) - 1)
 
-static void features_can_be_disabled(void) {
+TEST(features_can_be_disabled) {
     CHECK_EQ_U(spc_platform_features(ALL_FEATURES), 0);
     CHECK_EQ_U(spc_platform_features(SPC_FEATURE_futex) & SPC_FEATURE_futex, 0);
     CHECK_EQ_U(spc_platform_features(0) & ~ALL_FEATURES, 0);
@@ -42,12 +42,12 @@ static void use_memory(uint32_t features) {
     close(descriptor);
 }
 
-static void memory_is_zeroed_and_shared(void) {
+TEST(memory_is_zeroed_and_shared) {
     use_memory(spc_platform_features(0));
     use_memory(0);
 }
 
-static void two_memories_are_two(void) {
+TEST(two_memories_are_two) {
     int one, two;
     CHECK_OK(spc_platform_memory_create(0, 4096, &one));
     CHECK_OK(spc_platform_memory_create(0, 4096, &two));
@@ -59,7 +59,7 @@ static void two_memories_are_two(void) {
     close(two);
 }
 
-static void sealed_memory_keeps_its_size(void) {
+TEST(sealed_memory_keeps_its_size) {
     uint32_t features = spc_platform_features(0);
     if (!(features & SPC_FEATURE_memfd)) {
         return;
@@ -74,14 +74,14 @@ static void sealed_memory_keeps_its_size(void) {
     CHECK(!spc_platform_memory_is_sparse(0));
 }
 
-static void impossible_sizes_are_refused(void) {
+TEST(impossible_sizes_are_refused) {
     int descriptor;
     CHECK_EQ(spc_platform_memory_create(0, 0, &descriptor), SPC_EINVAL);
     CHECK_EQ(spc_platform_memory_create(spc_platform_features(0), UINT64_MAX, &descriptor), SPC_EINVAL);
 }
 
 /* Much more than the mount can ever hold: an error at once, instead of SIGBUS at the first touch. */
-static void full_mount_is_an_error(void) {
+TEST(full_mount_is_an_error) {
     uint64_t room_bytes = spc_platform_memory_room();
     if (room_bytes == UINT64_MAX || room_bytes > UINT64_MAX / 16) {
         printf("    (not tried: the room of the shared-memory mount is unknown)\n");
@@ -96,13 +96,13 @@ static void full_mount_is_an_error(void) {
 
 /* ---- sleeping */
 
-static void changed_word_does_not_sleep(void) {
+TEST(changed_word_does_not_sleep) {
     _Atomic uint32_t word = 5;
     spc_platform_sleep(spc_platform_features(0), &word, 4, UINT64_MAX);
     spc_platform_sleep(0, &word, 4, UINT64_MAX);
 }
 
-static void sleep_ends_by_itself(void) {
+TEST(sleep_ends_by_itself) {
     _Atomic uint32_t word = 5;
     spc_platform_sleep(spc_platform_features(0), &word, 5, 1000000);
     spc_platform_sleep(0, &word, 5, 1000000);
@@ -125,7 +125,7 @@ static void sleep_or_wake(int rank, int size, void *argument) {
     }
 }
 
-static void wake_reaches_all(void) {
+TEST(wake_reaches_all) {
     for (long i = check_scale(100); i > 0; i--) {
         bed_t *bed = mmap(NULL, sizeof *bed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK(bed != MAP_FAILED);
@@ -143,7 +143,7 @@ static void look_at_mark(int rank, int size, void *argument) {
     CHECK(!spc_owner_mark_holds(argument));
 }
 
-static void mark_is_not_inherited(void) {
+TEST(mark_is_not_inherited) {
     for (int disabled = 0; disabled < 2; disabled++) {
         spc_owner_mark_t mark;
         CHECK_OK(spc_owner_mark_init(&mark, disabled ? 0 : spc_platform_features(0)));
@@ -175,7 +175,7 @@ static void use_one_core(int rank, int size, void *argument) {
 #endif
 }
 
-static void cores_follow_the_mask(void) {
+TEST(cores_follow_the_mask) {
     double cores = spc_platform_cores();
     CHECK(cores > 0 && cores <= (double)sysconf(_SC_NPROCESSORS_CONF));
     check_processes(1, use_one_core, NULL);
@@ -194,11 +194,11 @@ static void wait_for_the_core(int rank, int size, void *argument) {
     }
 }
 
-static void waiting_for_a_core_is_counted(void) {
+TEST(waiting_for_a_core_is_counted) {
     check_processes(2, wait_for_the_core, NULL);
 }
 
-static void memory_is_limited(void) {
+TEST(memory_is_limited) {
     uint64_t limit_bytes = spc_platform_memory_limit();
     CHECK(limit_bytes > UINT64_C(1) << 20);
     CHECK(limit_bytes < UINT64_C(1) << 60);
@@ -222,12 +222,12 @@ static void put(const char *path, const char *text) {
     CHECK_EQ(fclose(file), 0);
 }
 
-static void no_files_no_limit(void) {
+TEST(no_files_no_limit) {
     CHECK_EQ_D(spc_cgroup_cores("/nowhere/at/all"), HUGE_VAL);
     CHECK_EQ_U(spc_cgroup_memory_bytes("/nowhere/at/all"), UINT64_MAX);
 }
 
-static void version_2_counts_all_levels(void) {
+TEST(version_2_counts_all_levels) {
     put("/proc/self/cgroup", "0::/user/class/node\n");
     put("/sys/fs/cgroup/user/class/node/cpu.max", "max 100000\n");
     CHECK_EQ_D(spc_cgroup_cores(root), HUGE_VAL);
@@ -243,7 +243,7 @@ static void version_2_counts_all_levels(void) {
     CHECK_EQ_U(spc_cgroup_memory_bytes(root), 268435456);
 }
 
-static void kills_of_the_innermost_group_are_counted(void) {
+TEST(kills_of_the_innermost_group_are_counted) {
     CHECK_EQ_U(spc_cgroup_oom_kills("/nowhere/at/all"), 0);
     put("/proc/self/cgroup", "4:memory:/\n0::/user/class/node\n");
     CHECK_EQ_U(spc_cgroup_oom_kills(root), 0);
@@ -258,7 +258,7 @@ static void kills_of_the_innermost_group_are_counted(void) {
 }
 
 /* A container sees its own group as the root, under a name that leads nowhere. */
-static void unseen_groups_are_skipped(void) {
+TEST(unseen_groups_are_skipped) {
     put("/proc/self/cgroup",
         "5:memory:/docker/0123\n4:cpu,cpuacct:/docker/0123\n3:cpuset:/\n0::/docker/0123\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
@@ -273,7 +273,7 @@ static void unseen_groups_are_skipped(void) {
     CHECK_EQ_U(spc_cgroup_memory_bytes(root), 67108864);
 }
 
-static void odd_lines_do_no_harm(void) {
+TEST(odd_lines_do_no_harm) {
     put("/proc/self/cgroup", "\n:\n0\n0:\n7:cpu\n0::/../../../etc\nx::y\n4:cpufreq:/\n");
     put("/sys/fs/cgroup/cpufreq/cpu.cfs_quota_us", "1\n");
     put("/sys/fs/cgroup/cpu.max", "nonsense\n");
@@ -282,24 +282,7 @@ static void odd_lines_do_no_harm(void) {
 
 int main(void) {
     CHECK(mkdtemp(root) != NULL);
-    RUN(features_can_be_disabled);
-    RUN(memory_is_zeroed_and_shared);
-    RUN(two_memories_are_two);
-    RUN(sealed_memory_keeps_its_size);
-    RUN(impossible_sizes_are_refused);
-    RUN(full_mount_is_an_error);
-    RUN(changed_word_does_not_sleep);
-    RUN(sleep_ends_by_itself);
-    RUN(wake_reaches_all);
-    RUN(mark_is_not_inherited);
-    RUN(cores_follow_the_mask);
-    RUN(waiting_for_a_core_is_counted);
-    RUN(memory_is_limited);
-    RUN(no_files_no_limit);
-    RUN(version_2_counts_all_levels);
-    RUN(kills_of_the_innermost_group_are_counted);
-    RUN(unseen_groups_are_skipped);
-    RUN(odd_lines_do_no_harm);
+    check_all();
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     CHECK_EQ(system(command), 0);

@@ -188,7 +188,7 @@ static void start_job(host_t *host, spc_server_options_t options, uint16_t boxes
 
 /* ---- cases */
 
-static void jobs_and_what_is_refused(void) {
+TEST(jobs_and_what_is_refused) {
     host_t host;
     make_host(&host, (spc_server_options_t){0});
     const uint16_t map[2] = {0, 2};
@@ -276,11 +276,11 @@ static void talk_to_each_other(int boxes, long rounds, bool breaks) {
     spc_server_destroy(host.server);
 }
 
-static void three_boxes_talk(void) {
+TEST(three_boxes_talk) {
     talk_to_each_other(3, check_scale(400), false);
 }
 
-static void connections_are_renewed(void) {
+TEST(connections_are_renewed) {
     talk_to_each_other(4, check_scale(200) + 50, true);
 }
 
@@ -318,7 +318,7 @@ static void reduce(int rank, int size, void *argument) {
 }
 
 /* Each link carries one value up, that of its box's only node, and one down, with however many boxes. */
-static void values_on_a_link_are_as_many_with_more_boxes(void) {
+TEST(values_on_a_link_are_as_many_with_more_boxes) {
     const uint64_t frame_bytes =
         SPC_FRAME_HEADER_BYTES + MASK + sizeof(spc_arrival_head_t) + sizeof(spc_field_t) + REDUCED_BYTES;
     for (uint16_t boxes = 2; boxes <= BOXES_MAX; boxes *= 2) {
@@ -336,7 +336,7 @@ static void values_on_a_link_are_as_many_with_more_boxes(void) {
     }
 }
 
-static void several_jobs_and_a_server_that_stays(void) {
+TEST(several_jobs_and_a_server_that_stays) {
     host_t host;
     gateway_t gateways[2];
     make_host(&host, (spc_server_options_t){.keep_running = true});
@@ -365,7 +365,7 @@ static void several_jobs_and_a_server_that_stays(void) {
 }
 
 /* The others are told once, and the job ends when they have left. */
-static void a_box_that_talks_nonsense(void) {
+TEST(a_box_that_talks_nonsense) {
     host_t host;
     gateway_t gateways[3];
     start_job(&host, (spc_server_options_t){0}, 3, gateways, 3);
@@ -395,7 +395,7 @@ static void a_box_that_talks_nonsense(void) {
 }
 
 /* Box 1 reads nothing. What box 0 sends it beyond the bound ends box 0, by name; box 2 has no part in it. */
-static void a_bound_for_each_link(void) {
+TEST(a_bound_for_each_link) {
     host_t host;
     gateway_t gateways[3];
     start_job(&host, (spc_server_options_t){.retained_max = 100000}, 3, gateways, 3);
@@ -460,7 +460,7 @@ static bool lose_a_box(uint64_t timeout_ns) {
 }
 
 /* The limit is short here, and longer again on a machine that stood still. */
-static void a_box_that_is_lost(void) {
+TEST(a_box_that_is_lost) {
     uint64_t timeout_ns = 200 * MS;
     while (!lose_a_box(timeout_ns)) {
         timeout_ns *= 4;
@@ -469,7 +469,7 @@ static void a_box_that_is_lost(void) {
 }
 
 /* Two boxes whose links stall and go on: POLLOUT, partial frames, large bodies. */
-static void large_frames(void) {
+TEST(large_frames) {
     enum { FRAMES = 40, BYTES = SPC_FRAME_BODY_MAX };
     host_t host;
     gateway_t gateways[2];
@@ -498,7 +498,7 @@ static void large_frames(void) {
 }
 
 /* epoll reports a closed descriptor while a forked process holds it; here a duplicate does. Its key may be freed. */
-static void a_forgotten_descriptor_is_not_reported(void) {
+TEST(a_forgotten_descriptor_is_not_reported) {
     spc_server_poller_t *poller;
     spc_server_event_t events[4];
     uint32_t count;
@@ -534,16 +534,7 @@ int main(void) {
     const uint32_t kinds[] = {0, SPC_FEATURE_epoll};
     for (unsigned kind = 0; kind < 2; kind++) {
         disabled = kinds[kind];
-        RUN(jobs_and_what_is_refused);
-        RUN(three_boxes_talk);
-        RUN(connections_are_renewed);
-        RUN(values_on_a_link_are_as_many_with_more_boxes);
-        RUN(several_jobs_and_a_server_that_stays);
-        RUN(a_box_that_talks_nonsense);
-        RUN(a_bound_for_each_link);
-        RUN(a_box_that_is_lost);
-        RUN(large_frames);
-        RUN(a_forgotten_descriptor_is_not_reported);
+        check_all();
     }
     return check_done();
 }
