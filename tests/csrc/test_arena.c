@@ -171,16 +171,6 @@ TEST(nodes_that_are_gone_pin_nothing) {
     free_store(&store);
 }
 
-TEST(what_comes_back_is_used_again) {
-    store_t store = make_store(1 << 20);
-    spc_block_shared_t *first = take(&store, 1000);
-    for (int i = 0; i < 1000; i++) {
-        spc_block_unpin(first, OWNER);
-        CHECK_EQ_PTR(take(&store, 1000), first); /* no other memory is ever touched */
-    }
-    free_store(&store);
-}
-
 /* Somebody keeps thousands; all others find room, and all of it comes back. */
 TEST(many_may_be_kept) {
     enum { KEPT = 10000 };

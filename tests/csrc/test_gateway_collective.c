@@ -253,40 +253,41 @@ TEST(a_run_is_over) {
 
 enum { LONG = 1000 };
 
-/* A sum of `count` integers that node 0 has entered, and whose value is with the server. */
-static spc_signature_t enter_sum(lone_box_t *lone, spc_comm_t *comm, const spc_field_t *field,
-                                 const int64_t *values) {
-    const spc_signature_t signature = reduction_signature(SPC_SUM, field, 1);
+/* Node 0 enters a collective, and the server has heard of it. */
+static void enter(lone_box_t *lone, spc_comm_t *comm, const spc_signature_t *signature,
+                  const spc_field_t *field, const int64_t *values) {
     const int seen = lone->count;
-    CHECK_EQ(spc_comm_collective_poll(comm, &signature, field, values, signature.length_bytes, NULL),
+    CHECK_EQ(spc_comm_collective_poll(comm, signature, field, values, signature->length_bytes, NULL),
              SPC_EAGAIN);
     see_until(lone, seen + 1);
-    return signature;
 }
 
+/* A barrier has neither fields nor values. */
 static void send_value(lone_box_t *lone, const spc_frame_t *frame, const spc_arrival_head_t *head,
-                       const spc_field_t *field, const int64_t *values, uint32_t bytes) {
+                       const spc_field_t *field, const int64_t *values) {
     unsigned char mask[8];
     put_u64(mask, 7);
     const spc_frame_piece_t pieces[] = {
-        {mask, sizeof mask}, {head, sizeof *head}, {field, sizeof *field}, {values, bytes}};
-    CHECK_OK(spc_link_send(lone->link, frame, pieces, 4));
+        {mask, sizeof mask}, {head, sizeof *head}, {field, sizeof *field}, {values, head->length_bytes}};
+    CHECK_OK(spc_link_send(lone->link, frame, pieces, head->signature.field_count != 0 ? 4 : 2));
 }
 
-/* Short and long totals, one after the other, with values of single nodes in between: each node here gets what came,
- * and never what lay there before. */
+/* Short and long totals, and barriers, one after the other, with values of single nodes in between: each node here gets
+ * what came, and never what lay there before. */
 TEST(totals_release_phases) {
+    static const spc_signature_t barrier = {.operation = SPC_OPERATION_BARRIER};
     static int64_t sent[LONG], result[LONG];
     lone_box_t lone;
     lone_open(&lone, 3);
     spc_comm_t *comm = comm_box_join(&lone.box, 0);
-    for (uint64_t phase = 1; phase <= 40; phase++) {
+    for (uint64_t phase = 1; phase <= 60; phase++) {
         const spc_field_t field = {SPC_TYPE_INT, phase % 2 == 0 ? LONG : 1 + (uint32_t)phase % 4};
-        const bool is_total = phase % 5 != 0;
+        const bool is_barrier = phase % 3 == 0, is_total = is_barrier || phase % 5 != 0;
         for (uint32_t i = 0; i < field.count; i++) {
             sent[i] = (int64_t)(1000 * phase + i);
         }
-        const spc_signature_t signature = enter_sum(&lone, comm, &field, sent);
+        const spc_signature_t signature = is_barrier ? barrier : reduction_signature(SPC_SUM, &field, 1);
+        enter(&lone, comm, &signature, &field, sent);
         spc_arrival_head_t head = {
             .signature = signature, .span = 3, .length_bytes = (uint32_t)signature.length_bytes};
         spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE,
@@ -297,53 +298,16 @@ TEST(totals_release_phases) {
             head.span = 1;
             head.first = member;
             frame.source = (uint16_t)member;
-            send_value(&lone, &frame, &head, &field, sent, head.length_bytes);
+            send_value(&lone, &frame, &head, &field, sent);
         }
         if (is_total) {
-            send_value(&lone, &frame, &head, &field, sent, head.length_bytes);
+            send_value(&lone, &frame, &head, &field, sent);
         }
         CHECK_OK(spc_comm_collective(comm, &signature, &field, sent, signature.length_bytes, result,
                                      in_seconds(60)));
-        for (uint32_t i = 0; i < field.count; i++) {
+        for (uint32_t i = 0; i < field.count && !is_barrier; i++) {
             CHECK_EQ(result[i], is_total ? sent[i] : 3 * sent[i]);
         }
-    }
-    comm_box_leave(comm);
-    lone_close(&lone, SPC_EINTERRUPTED);
-}
-
-/* A barrier that the server has combined: its one arrival has neither fields nor a value. A sum after it gets its own
- * value, although nothing was written for the members elsewhere. */
-TEST(totals_of_barriers_release_phases) {
-    lone_box_t lone;
-    lone_open(&lone, 3);
-    spc_comm_t *comm = comm_box_join(&lone.box, 0);
-    const spc_signature_t barrier = {.operation = SPC_OPERATION_BARRIER};
-    for (uint64_t phase = 1; phase <= 40; phase++) {
-        const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE,
-                                   .flags = SPC_FRAME_LAST,
-                                   .source = SPC_FRAME_FROM_SERVER,
-                                   .offset = phase};
-        if (phase % 5 == 0) {
-            const spc_field_t field = {SPC_TYPE_INT, 1};
-            const int64_t value = (int64_t)phase;
-            int64_t result = 0;
-            const spc_signature_t sum = enter_sum(&lone, comm, &field, &value);
-            const spc_arrival_head_t head = {.signature = sum, .span = 3, .length_bytes = sizeof value};
-            send_value(&lone, &frame, &head, &field, &value, sizeof value);
-            CHECK_OK(spc_comm_collective(comm, &sum, &field, &value, sizeof value, &result, in_seconds(60)));
-            CHECK_EQ(result, value);
-            continue;
-        }
-        const int seen = lone.count;
-        CHECK_EQ(spc_comm_collective_poll(comm, &barrier, NULL, NULL, 0, NULL), SPC_EAGAIN);
-        see_until(&lone, seen + 1);
-        unsigned char mask[8];
-        put_u64(mask, 7);
-        const spc_arrival_head_t head = {.signature = barrier, .span = 3};
-        const spc_frame_piece_t pieces[] = {{mask, sizeof mask}, {&head, sizeof head}};
-        CHECK_OK(spc_link_send(lone.link, &frame, pieces, 2));
-        CHECK_OK(spc_comm_collective(comm, &barrier, NULL, NULL, 0, NULL, in_seconds(60)));
     }
     comm_box_leave(comm);
     lone_close(&lone, SPC_EINTERRUPTED);
@@ -355,10 +319,11 @@ TEST(a_total_that_is_too_wide) {
     spc_comm_t *comm = comm_box_join(&lone.box, 0);
     const int64_t value = INT64_MAX;
     const spc_field_t field = {SPC_TYPE_INT, 1}, wide = {SPC_TYPE_WIDE, 1};
-    const spc_signature_t signature = enter_sum(&lone, comm, &field, &value);
+    const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
+    enter(&lone, comm, &signature, &field, &value);
     const spc_arrival_head_t head = {.signature = signature, .span = 3, .length_bytes = 8};
     const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .source = SPC_FRAME_FROM_SERVER, .offset = 1};
-    send_value(&lone, &frame, &head, &wide, &value, 8);
+    send_value(&lone, &frame, &head, &wide, &value);
     CHECK_EQ(spc_comm_collective(comm, &signature, &field, &value, 8, NULL, in_seconds(60)), SPC_EWIDE);
     comm_box_leave(comm);
     lone_close(&lone, SPC_EINTERRUPTED);
@@ -387,9 +352,9 @@ TEST(totals_that_cannot_be) {
         lone_open(&lone, 3);
         spc_comm_t *comm = comm_box_join(&lone.box, 0);
         spc_field_t field = {SPC_TYPE_INT, 5};
-        spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
+        const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
         if (i != NOT_ENTERED) {
-            signature = enter_sum(&lone, comm, &field, values);
+            enter(&lone, comm, &signature, &field, values);
         }
         spc_arrival_head_t head = {.signature = signature, .span = 3, .length_bytes = 40};
         spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .source = SPC_FRAME_FROM_SERVER, .offset = 1};
@@ -404,11 +369,11 @@ TEST(totals_that_cannot_be) {
         if (i == AFTER_A_VALUE) {
             spc_arrival_head_t one = head;
             one.first = one.span = 1;
-            send_value(&lone, &frame, &one, &field, values, 40);
+            send_value(&lone, &frame, &one, &field, values);
         }
-        send_value(&lone, &frame, &head, &field, values, head.length_bytes);
+        send_value(&lone, &frame, &head, &field, values);
         if (i == TWICE) {
-            send_value(&lone, &frame, &head, &field, values, 40);
+            send_value(&lone, &frame, &head, &field, values);
         }
         spc_comm_destroy(comm);
         lone_close(&lone, SPC_EINVAL);

@@ -199,60 +199,46 @@ TEST(served_meanwhile) {
     run_ranks(4, (spc_config_t){.slots = 2}, served_meanwhile_body);
 }
 
-/* ---- any of several, of all kinds ---- */
+/* ---- several of all kinds: whichever is done, or one after another ---- */
 
-static void any_body(int rank, int size, void *box) {
-    spc_comm_t *comm = comm_box_join(box, rank);
-    const int32_t next = (rank + 1) % size, before = (rank + size - 1) % size;
-    for (long i = 0; i < check_scale(200); i++) {
-        posted_t receive;
-        spc_request_t send = {0};
-        const spc_payload_t payload = {.data = &i, .data_bytes = sizeof(i), .format = SPC_FORMAT_RAW};
-        post(comm, before, 3, &receive);
-        CHECK_OK(spc_request_send(comm, next, SPC_CONTEXT_USER, 3, &payload, SPC_NO_DEADLINE, &send));
-        spc_request_t *all[] = {&receive.request, NULL, &send};
-        for (int left = 2; left > 0; left--) {
-            uint32_t which;
-            CHECK_OK(spc_request_wait_any(all, 3, SPC_NO_DEADLINE, &which));
-            CHECK(all[which] != NULL && spc_request_is_done(all[which]));
-            spc_request_end(all[which]);
-            all[which] = NULL;
-        }
-        CHECK(memcmp(receive.content, &i, sizeof(i)) == 0);
+static void await_any(spc_request_t *receive, spc_request_t *send) {
+    spc_request_t *all[] = {receive, NULL, send};
+    for (int left = 2; left > 0; left--) {
+        uint32_t which;
+        CHECK_OK(spc_request_wait_any(all, 3, SPC_NO_DEADLINE, &which));
+        CHECK(all[which] != NULL && spc_request_is_done(all[which]));
+        all[which] = NULL;
     }
-    comm_box_leave(comm);
 }
 
-/* ---- all of several, one after another ---- */
+static void await_first(spc_request_t *receive, spc_request_t *send) {
+    spc_request_t *const all[] = {receive, send};
+    for (uint32_t first = 0; first < 2; first++) {
+        CHECK_OK(spc_request_wait_first(all + first, 2 - first, SPC_NO_DEADLINE));
+        CHECK(spc_request_is_done(all[first]));
+    }
+}
 
-static void all_body(int rank, int size, void *box) {
+static void both_kinds_body(int rank, int size, void *box) {
     spc_comm_t *comm = comm_box_join(box, rank);
     const int32_t next = (rank + 1) % size, before = (rank + size - 1) % size;
-    for (long i = 0; i < check_scale(200); i++) {
+    for (long i = 0; i < check_scale(400); i++) {
         posted_t receive;
         spc_request_t send = {0};
         const spc_payload_t payload = {.data = &i, .data_bytes = sizeof(i), .format = SPC_FORMAT_RAW};
         post(comm, before, 3, &receive);
         CHECK_OK(spc_request_send(comm, next, SPC_CONTEXT_USER, 3, &payload, SPC_NO_DEADLINE, &send));
-        spc_request_t *const all[] = {&receive.request, &send};
-        for (uint32_t first = 0; first < 2; first++) {
-            CHECK_OK(spc_request_wait_first(all + first, 2 - first, SPC_NO_DEADLINE));
-            CHECK(spc_request_is_done(all[first]));
-        }
+        (i % 2 == 0 ? await_any : await_first)(&receive.request, &send);
         CHECK(memcmp(receive.content, &i, sizeof(i)) == 0);
+        spc_request_end(&receive.request);
         spc_request_end(&send);
     }
     comm_box_leave(comm);
 }
 
-TEST(all) {
-    run_ranks(2, (spc_config_t){0}, all_body);
-    run_ranks(3, (spc_config_t){.slots = 1, .ring_bytes = 1024}, all_body);
-}
-
-TEST(any) {
-    run_ranks(2, (spc_config_t){0}, any_body);
-    run_ranks(4, (spc_config_t){.slots = 1, .ring_bytes = 1024}, any_body);
+TEST(both_kinds) {
+    run_ranks(2, (spc_config_t){0}, both_kinds_body);
+    run_ranks(4, (spc_config_t){.slots = 1, .ring_bytes = 1024}, both_kinds_body);
 }
 
 /* ---- many synchronous sends are open before any is received ---- */

@@ -276,12 +276,9 @@ static void talk_to_each_other(int boxes, long rounds, bool breaks) {
     spc_server_destroy(host.server);
 }
 
-TEST(three_boxes_talk) {
+TEST(boxes_talk) {
     talk_to_each_other(3, check_scale(400), false);
-}
-
-TEST(connections_are_renewed) {
-    talk_to_each_other(4, check_scale(200) + 50, true);
+    talk_to_each_other(4, check_scale(200) + 50, true); /* connections are renewed */
 }
 
 /* ---- bytes of reductions */
