@@ -22,7 +22,6 @@ typedef struct fake_end {
     struct fake_wire *wire;
     fake_chunk_t *first, *last; /* on their way to this end */
     size_t coming_bytes;
-    bool flips_next;
 } fake_end_t;
 
 typedef struct fake_wire {
@@ -91,11 +90,10 @@ static size_t part_of(fake_wire_t *wire, size_t length_bytes) {
     return 1 + (size_t)(draw(wire) % bound);
 }
 
-static void flip(fake_wire_t *wire, fake_end_t *end, unsigned char *bytes, size_t length_bytes) {
-    if (end->flips_next || happens(wire, wire->options.flip)) {
+static void flip(fake_wire_t *wire, unsigned char *bytes, size_t length_bytes) {
+    if (happens(wire, wire->options.flip)) {
         uint64_t bit = draw(wire) % (8 * length_bytes);
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        end->flips_next = false;
     }
 }
 
@@ -130,7 +128,7 @@ static int fake_read(spc_channel_t *channel, void *buffer, size_t room_bytes, si
         got += take;
         forget_bytes(end, take);
     }
-    flip(wire, end, buffer, got);
+    flip(wire, buffer, got);
     *got_bytes = got;
     return SPC_OK;
 }
@@ -227,10 +225,6 @@ void spc_channel_fake_cut(spc_channel_t *end) {
 
 void spc_channel_fake_blackhole(spc_channel_t *end) {
     ((fake_end_t *)end)->wire->is_blackhole = true;
-}
-
-void spc_channel_fake_flip(spc_channel_t *end) {
-    ((fake_end_t *)end)->flips_next = true;
 }
 
 size_t spc_channel_fake_coming(const spc_channel_t *end) {

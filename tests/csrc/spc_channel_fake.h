@@ -33,7 +33,6 @@ int spc_channel_fake_create(const spc_channel_fake_options_t *options, spc_chann
 /* Faults at a moment of the test's choice; of either end, for both. */
 void spc_channel_fake_cut(spc_channel_t *end);
 void spc_channel_fake_blackhole(spc_channel_t *end);
-void spc_channel_fake_flip(spc_channel_t *end); /* a bit of what this end reads next */
 
 /* The bytes on their way to this end. */
 size_t spc_channel_fake_coming(const spc_channel_t *end);

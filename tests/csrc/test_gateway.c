@@ -192,23 +192,6 @@ void __wrap_spc_status_end(spc_status_shared_t *status, uint32_t rank, spc_node_
     __real_spc_status_end(status, rank, state, reason, events, event_count, features);
 }
 
-static void killed_body(int rank, int size, void *argument) {
-    wide_box_t *wide = argument;
-    spc_comm_t *comm = wide_join(wide, rank);
-    spc_message_t message;
-    (void)size;
-    if (rank == 0) {
-        spc_comm_mark_ended(&wide->box[0].segment, 0, SPC_NODE_DIED, -9);
-    } else {
-        CHECK_EQ(recv_until(comm, 0, 3, SPC_NO_DEADLINE, &message), SPC_ELOST);
-    }
-    comm_box_leave(comm);
-}
-
-TEST(a_node_is_killed) {
-    wide_run(2, (spc_config_t){0}, NULL, killed_body);
-}
-
 static _Atomic bool has_sent;
 
 static void unread_body(int rank, int size, void *argument) {

@@ -313,22 +313,6 @@ TEST(totals_release_phases) {
     lone_close(&lone, SPC_EINTERRUPTED);
 }
 
-TEST(a_total_that_is_too_wide) {
-    lone_box_t lone;
-    lone_open(&lone, 3);
-    spc_comm_t *comm = comm_box_join(&lone.box, 0);
-    const int64_t value = INT64_MAX;
-    const spc_field_t field = {SPC_TYPE_INT, 1}, wide = {SPC_TYPE_WIDE, 1};
-    const spc_signature_t signature = reduction_signature(SPC_SUM, &field, 1);
-    enter(&lone, comm, &signature, &field, &value);
-    const spc_arrival_head_t head = {.signature = signature, .span = 3, .length_bytes = 8};
-    const spc_frame_t frame = {.kind = SPC_FRAME_ARRIVE, .source = SPC_FRAME_FROM_SERVER, .offset = 1};
-    send_value(&lone, &frame, &head, &wide, &value);
-    CHECK_EQ(spc_comm_collective(comm, &signature, &field, &value, 8, NULL, in_seconds(60)), SPC_EWIDE);
-    comm_box_leave(comm);
-    lone_close(&lone, SPC_EINTERRUPTED);
-}
-
 /* Whatever is wrong with a total ends the run of this box: no node gets it. */
 TEST(totals_that_cannot_be) {
     enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Links between gateways: each pair chooses its way, connections break, and nodes notice nothing. */
+/* Links between gateways: each pair chooses its way, connections break, and nodes notice nothing until one is lost. */
 #include "wide_box.h"
 
 #include <fcntl.h>
@@ -197,6 +197,7 @@ static spc_gateway_peer_counts_t count(const ways_t *ways) {
     const spc_link_counts_t *used = counts.is_direct ? &counts.link : &server;
     const spc_link_counts_t *unused = counts.is_direct ? &server : &counts.link;
     CHECK(used->sent[SPC_FRAME_STATUS].frames > 0);
+    CHECK(!ways->breaks_server || server.broken > 0);
     CHECK_EQ_U(unused->sent[SPC_FRAME_MESSAGE].frames + unused->sent[SPC_FRAME_ARRIVE].frames
                    + unused->sent[SPC_FRAME_STATUS].frames,
                0);
@@ -292,6 +293,59 @@ TEST(a_connection_stays_away) {
         CHECK_EQ_U(spc_gateway_culprit(ways.wide.gateway[i]), 1 - i);
     }
     close_ways(&ways);
+}
+
+/* ---- the connection is lost */
+
+static void *run_and_disconnect(void *argument) {
+    spc_gateway_t *gateway = argument;
+    CHECK_EQ(spc_gateway_run(gateway), SPC_EINTERRUPTED);
+    spc_gateway_disconnect(gateway);
+    return NULL;
+}
+
+static void check_lost(const wide_box_t *wide, const spc_comm_t *comm, int rank, int status) {
+    CHECK_EQ(status, SPC_EDISCONNECTED);
+    CHECK_EQ(spc_comm_lost_box(comm), wide->place[rank]);
+}
+
+/* Each waits in its own way for one that is elsewhere; what needs nobody else goes on. */
+static void lost_body(int rank, int size, void *argument) {
+    wide_box_t *wide = argument;
+    spc_comm_t *comm = wide_join(wide, rank);
+    const int32_t after = (rank + 2) % size;
+    const spc_payload_t payload = {.data = &after, .data_bytes = 4, .format = SPC_FORMAT_BYTES};
+    spc_message_t message;
+    int status = SPC_OK;
+    barrier(comm);
+    if (rank == 0) { /* the others may be asleep by now, or about to be */
+        for (int i = 0; i < WIDE_BOXES; i++) {
+            spc_gateway_stop(wide->gateway[i]);
+        }
+        status = recv_until(comm, after, 1, SPC_NO_DEADLINE, &message);
+    } else if (rank == 1) {
+        status = recv_until(comm, SPC_ANY_SOURCE, 1, SPC_NO_DEADLINE, &message);
+    } else if (rank == 2) {
+        const spc_signature_t signature = {.operation = SPC_OPERATION_BARRIER};
+        status = spc_comm_collective(comm, &signature, NULL, NULL, 0, NULL, SPC_NO_DEADLINE);
+    } else {
+        status = spc_comm_ssend(comm, 0, SPC_CONTEXT_USER, 7, &payload, SPC_NO_DEADLINE);
+    }
+    check_lost(wide, comm, rank, status);
+    send_content(comm, rank, 2, 3, 1000);
+    recv_content(comm, rank, 2, 3, 1000);
+    check_lost(wide, comm, rank, recv_until(comm, after, 1, SPC_NO_DEADLINE, &message));
+    comm_box_leave(comm);
+}
+
+TEST(lost) {
+    wide_box_t wide;
+    wide_open(&wide, (spc_config_t){.nodes = 4}, NULL);
+    for (int i = 0; i < WIDE_BOXES; i++) {
+        CHECK_EQ(pthread_create(&wide.thread[i], NULL, run_and_disconnect, wide.gateway[i]), 0);
+    }
+    check_threads(4, lost_body, &wide);
+    wide_close(&wide);
 }
 
 TEST_MAIN()

@@ -2,13 +2,18 @@
 /* Inbox and its queue: matching, order, fairness, parts, put_back, limits, rows that nobody rang for. */
 #include "inbox_box.h"
 
-static void expect(office_t *office, int32_t source, int32_t tag, int32_t found_source, int32_t found_tag,
-                   uint64_t bytes) {
+static void expect_in(office_t *office, uint16_t context, int32_t source, int32_t tag, int32_t found_source,
+                      int32_t found_tag, uint64_t bytes) {
     spc_message_t message;
-    CHECK_OK(take(office, 0, source, tag, &message));
+    CHECK_OK(take(office, context, source, tag, &message));
     check_message(&message, found_source, found_tag, bytes);
     spc_inbox_release(office->inbox, &message);
     spc_inbox_release(office->inbox, &message); /* does nothing */
+}
+
+static void expect(office_t *office, int32_t source, int32_t tag, int32_t found_source, int32_t found_tag,
+                   uint64_t bytes) {
+    expect_in(office, 0, source, tag, found_source, found_tag, bytes);
 }
 
 static void expect_nothing(office_t *office, int32_t source, int32_t tag) {
@@ -69,7 +74,6 @@ TEST(the_queue_keeps_arrivals_in_order) {
 
 TEST(matching_by_source_tag_and_context) {
     office_t office;
-    spc_message_t message;
     open_office(&office, (spc_config_t){.nodes = 3});
     post(&office, 1, 0, 10, 8);
     post(&office, 1, 1, 11, 100);
@@ -84,9 +88,7 @@ TEST(matching_by_source_tag_and_context) {
     expect_nothing(&office, SPC_ANY_SOURCE, SPC_ANY_TAG); /* what is left has another context */
     CHECK_EQ_U(spc_inbox_count(office.inbox, 1), 1);
     CHECK_EQ_U(spc_inbox_count(office.inbox, 7), 0);
-    CHECK_OK(take(&office, 1, SPC_ANY_SOURCE, SPC_ANY_TAG, &message));
-    check_message(&message, 1, 11, 100);
-    spc_inbox_release(office.inbox, &message);
+    expect_in(&office, 1, SPC_ANY_SOURCE, SPC_ANY_TAG, 1, 11, 100);
     close_office(&office);
 }
 
@@ -227,7 +229,6 @@ TEST(nothing_hides_what_comes_behind_it) {
     office_t office;
     int32_t source, tag;
     uint64_t bytes;
-    spc_message_t message;
     const spc_match_t last = {SPC_ANY_SOURCE, 4, 0, NULL};
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 64, .queue_limit_bytes = 1024});
     CHECK_OK(spc_inbox_filter(office.inbox, 0, 5, SPC_CONTEXT_HANDLED));
@@ -237,10 +238,8 @@ TEST(nothing_hides_what_comes_behind_it) {
     post(&office, 1, SPC_CONTEXT_INTERNAL, 3, 50);
     post(&office, 1, 0, 5, 60);
     post(&office, 1, 0, 4, 70);
-    CHECK_OK(take(&office, SPC_CONTEXT_INTERNAL, 1, 3, &message));
-    spc_inbox_release(office.inbox, &message);
-    CHECK_OK(take(&office, SPC_CONTEXT_HANDLED, SPC_ANY_SOURCE, SPC_ANY_TAG, &message));
-    spc_inbox_release(office.inbox, &message);
+    expect_in(&office, SPC_CONTEXT_INTERNAL, 1, 3, 1, 3, 50);
+    expect_in(&office, SPC_CONTEXT_HANDLED, SPC_ANY_SOURCE, SPC_ANY_TAG, 1, 5, 60);
     CHECK_OK(spc_inbox_peek(office.inbox, &last, &source, &tag, &bytes));
     CHECK_EQ_U(bytes, 70);
     expect(&office, 1, 4, 1, 4, 70);
@@ -368,7 +367,6 @@ TEST(discarding_gives_all_room_back) {
 
 TEST(messages_for_handlers) {
     office_t office;
-    spc_message_t message;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 8});
     post(&office, 1, 0, 5, 8);
     post(&office, 1, 0, 6, 8);
@@ -387,13 +385,10 @@ TEST(messages_for_handlers) {
     expect(&office, 1, SPC_ANY_TAG, 1, 7, 8);
     const uint64_t bytes[] = {8, 300, 16};
     for (int i = 0; i < 3; i++) {
-        CHECK_OK(take(&office, 3, SPC_ANY_SOURCE, SPC_ANY_TAG, &message));
-        check_message(&message, 1, 5, bytes[i]);
-        spc_inbox_release(office.inbox, &message);
+        expect_in(&office, 3, SPC_ANY_SOURCE, SPC_ANY_TAG, 1, 5, bytes[i]);
     }
     CHECK(!spc_inbox_has_filtered(office.inbox));
-    CHECK_OK(take(&office, 1, 1, 5, &message));
-    spc_inbox_release(office.inbox, &message);
+    expect_in(&office, 1, 1, 5, 1, 5, 8);
     spc_inbox_close_contexts(office.inbox, 0, 4); /* forgets it, and a later one may have the number again */
     CHECK(!spc_inbox_has_filtered(office.inbox));
     close_office(&office);
@@ -403,7 +398,6 @@ TEST(messages_for_handlers) {
 TEST(any_number_of_handlers) {
     enum { HANDLERS = 500000, FIRST = 7, APART = 64 };
     office_t office;
-    spc_message_t message;
     open_office(&office, (spc_config_t){.nodes = 2, .slots = 8});
     for (int32_t i = 0; i < HANDLERS; i++) {
         CHECK_OK(spc_inbox_filter(office.inbox, 0, FIRST + APART * i, 3));
@@ -412,8 +406,7 @@ TEST(any_number_of_handlers) {
     for (int32_t i = 0; i < HANDLERS; i += 1000) {
         post(&office, 1, 0, FIRST + APART * i, 8);
         expect_nothing(&office, 1, FIRST + APART * i);
-        CHECK_OK(take(&office, 3, 1, FIRST + APART * i, &message));
-        check_message(&message, 1, FIRST + APART * i, 8);
+        expect_in(&office, 3, 1, FIRST + APART * i, 1, FIRST + APART * i, 8);
         post(&office, 1, 0, FIRST + APART * i + 1, 8);
         expect(&office, 1, FIRST + APART * i + 1, 1, FIRST + APART * i + 1, 8);
     }
@@ -421,8 +414,7 @@ TEST(any_number_of_handlers) {
     CHECK(spc_inbox_has_filters(office.inbox));
     for (int32_t i = 0; i < HANDLERS; i += 1000) {
         post(&office, 1, 4, FIRST + i, 8);
-        CHECK_OK(take(&office, 7, 1, FIRST + i, &message));
-        check_message(&message, 1, FIRST + i, 8);
+        expect_in(&office, 7, 1, FIRST + i, 1, FIRST + i, 8);
     }
     spc_inbox_close_contexts(office.inbox, 4, 4);
     CHECK(!spc_inbox_has_filters(office.inbox));

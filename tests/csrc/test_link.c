@@ -473,25 +473,6 @@ TEST(a_duplicate_is_dropped_and_acknowledged) {
 
 /* ---- faults */
 
-TEST(a_flipped_bit) {
-    for (uint64_t seed = 1; seed <= (uint64_t)check_scale(200); seed++) {
-        pair_t pair;
-        open_pair(&pair, seed);
-        for (int i = 0; i < 20; i++) {
-            CHECK_OK(send_next(&pair.ends[0], false));
-        }
-        spc_channel_fake_flip(pair.channels[1]);
-        exchange(&pair);
-        CHECK_EQ(state_of(&pair, 1), SPC_LINK_DOWN); /* no flipped bit goes unseen */
-        CHECK_EQ(state_of(&pair, 0), SPC_LINK_DOWN);
-        connect_pair(&pair);
-        exchange(&pair);
-        CHECK_EQ_U(pair.ends[1].got, 20);
-        CHECK(counts_of(&pair, 0).resent > 0);
-        free_pair(&pair);
-    }
-}
-
 static void step_at_random(pair_t *pair) {
     end_t *end = &pair->ends[check_below(&pair->random, 2)];
     switch (check_below(&pair->random, 10)) {

@@ -173,32 +173,6 @@ TEST(several) {
     run_ranks(3, (spc_config_t){.arena_bytes = 65536, .ring_bytes = 1024, .slots = 2}, several_body);
 }
 
-/* ---- progress: a posted receive is served while its node waits for something else ---- */
-
-static void served_meanwhile_body(int rank, int size, void *box) {
-    spc_comm_t *comm = comm_box_join(box, rank);
-    for (long i = 0; i < check_scale(200); i++) {
-        posted_t from[8];
-        for (int other = 0; other < size; other++) {
-            post(comm, other, 7, &from[other]);
-        }
-        for (int other = 0; other < size; other++) { /* over when the other has posted, or waits for us */
-            spc_payload_t payload = {.data = &i, .data_bytes = sizeof(i), .format = SPC_FORMAT_RAW};
-            CHECK_OK(spc_comm_ssend(comm, other, SPC_CONTEXT_USER, 7, &payload, SPC_NO_DEADLINE));
-        }
-        barrier(comm);
-        for (int other = 0; other < size; other++) {
-            CHECK_OK(spc_request_wait(&from[other].request, SPC_NO_DEADLINE));
-            CHECK(memcmp(from[other].content, &i, sizeof(i)) == 0);
-        }
-    }
-    comm_box_leave(comm);
-}
-
-TEST(served_meanwhile) {
-    run_ranks(4, (spc_config_t){.slots = 2}, served_meanwhile_body);
-}
-
 /* ---- several of all kinds: whichever is done, or one after another ---- */
 
 static void await_any(spc_request_t *receive, spc_request_t *send) {

@@ -12,7 +12,6 @@
 #include "check.h"
 #include "little_endian.h"
 #include "net/server/spc_server_poller.h"
-#include "net/wire/spc_arrival.h"
 
 #define MS UINT64_C(1000000)
 
@@ -279,58 +278,6 @@ static void talk_to_each_other(int boxes, long rounds, bool breaks) {
 TEST(boxes_talk) {
     talk_to_each_other(3, check_scale(400), false);
     talk_to_each_other(4, check_scale(200) + 50, true); /* connections are renewed */
-}
-
-/* ---- bytes of reductions */
-
-enum { REDUCTIONS = 5, REDUCED = 8192, REDUCED_BYTES = 8 * REDUCED };
-
-static void reduce(int rank, int size, void *argument) {
-    const spc_field_t field = {SPC_TYPE_FLOAT64, REDUCED};
-    const spc_arrival_head_t head = {.signature = {.length_bytes = REDUCED_BYTES,
-                                                   .operation = SPC_OPERATION_REDUCE,
-                                                   .operator = SPC_SUM,
-                                                   .type = SPC_TYPE_FLOAT64,
-                                                   .field_count = 1},
-                                     .first = (uint32_t)rank,
-                                     .span = 1,
-                                     .length_bytes = REDUCED_BYTES};
-    double *value = calloc(REDUCED, sizeof *value);
-    unsigned char mask[MASK];
-    gateway_t gateway;
-    make_gateway(&gateway, argument, JOB, (uint16_t)rank);
-    put_u64(mask, (UINT64_C(1) << size) - 1);
-    const spc_frame_piece_t pieces[] = {
-        {mask, sizeof mask}, {&head, sizeof head}, {&field, sizeof field}, {value, REDUCED_BYTES}};
-    for (uint64_t round = 1; round <= REDUCTIONS; round++) {
-        const spc_frame_t frame = {
-            .kind = SPC_FRAME_ARRIVE, .flags = SPC_FRAME_LAST, .source = gateway.box, .offset = round};
-        CHECK_OK(spc_link_send(gateway.link, &frame, pieces, 4));
-        while (gateway.phase < round) {
-            move(&gateway);
-        }
-    }
-    leave(&gateway);
-    free(value);
-}
-
-/* Each link carries one value up, that of its box's only node, and one down, with however many boxes. */
-TEST(values_on_a_link_are_as_many_with_more_boxes) {
-    const uint64_t frame_bytes =
-        SPC_FRAME_HEADER_BYTES + MASK + sizeof(spc_arrival_head_t) + sizeof(spc_field_t) + REDUCED_BYTES;
-    for (uint16_t boxes = 2; boxes <= BOXES_MAX; boxes *= 2) {
-        host_t host;
-        start_job(&host, (spc_server_options_t){0}, boxes, NULL, 0);
-        check_threads(boxes, reduce, &host);
-        join(&host);
-        for (uint16_t box = 0; box < boxes; box++) {
-            spc_link_counts_t counts;
-            CHECK_OK(spc_server_count(host.server, JOB, box, &counts));
-            CHECK_EQ_U(counts.received[SPC_FRAME_ARRIVE].bytes, REDUCTIONS * frame_bytes);
-            CHECK_EQ_U(counts.sent[SPC_FRAME_ARRIVE].bytes, REDUCTIONS * frame_bytes);
-        }
-        spc_server_destroy(host.server);
-    }
 }
 
 TEST(several_jobs_and_a_server_that_stays) {
