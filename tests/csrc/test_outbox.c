@@ -92,6 +92,21 @@ static uint64_t read_part(sender_t *sender, int to, int32_t tag, uint64_t bytes)
     return found;
 }
 
+/* All parts of it; what waits is sent in between. */
+static void read_all(sender_t *sender, int to, int32_t tag, uint64_t bytes) {
+    for (uint64_t got = 0; got < bytes; (void)spc_outbox_flush(sender->outbox)) {
+        got += read_part(sender, to, tag, bytes);
+    }
+}
+
+static void send_block(sender_t *sender, const int32_t *to, uint32_t count, int32_t tag, uint64_t bytes) {
+    const spc_payload_t payload = {.data_bytes = bytes};
+    spc_block_shared_t *block;
+    CHECK_OK(spc_outbox_take_block(sender->outbox, bytes, &block));
+    memset(spc_block_payload(block), tag, bytes);
+    CHECK_OK(spc_outbox_send_block(sender->outbox, to, count, 0, tag, &payload, block));
+}
+
 static void is_idle(sender_t *sender, int to) {
     CHECK_EQ_PTR(spc_mailbox_peek(&sender->row[to]), NULL);
 }
@@ -99,20 +114,23 @@ static void is_idle(sender_t *sender, int to) {
 TEST(the_way_follows_from_the_length) {
     sender_t sender;
     open_sender(&sender, (spc_config_t){.slots = 64, .ring_bytes = 4096});
-    uint64_t longest = 1024 - sizeof(spc_ring_header_shared_t);
-    CHECK_OK(send_one(&sender, 1, 1, 0));
-    CHECK_OK(send_one(&sender, 1, 2, SPC_INLINE_BYTES));
-    CHECK_OK(send_one(&sender, 1, 3, SPC_INLINE_BYTES + 1));
-    CHECK_OK(send_one(&sender, 2, 4, longest));
+    const uint64_t longest = 1024 - sizeof(spc_ring_header_shared_t);
+    const struct {
+        int to;
+        uint64_t bytes;
+        uint8_t flags;
+    } messages[] = {{1, 0, SPC_SLOT_INLINE},
+                    {1, SPC_INLINE_BYTES, SPC_SLOT_INLINE},
+                    {1, SPC_INLINE_BYTES + 1, SPC_SLOT_RING},
+                    {2, longest, SPC_SLOT_RING}};
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(send_one(&sender, messages[i].to, i, messages[i].bytes));
+    }
     CHECK_OK(send_one(&sender, 3, 5, longest + 1));
-    CHECK_EQ(see(&sender, 1, 1, 0)->flags, SPC_SLOT_INLINE);
-    read_part(&sender, 1, 1, 0);
-    CHECK_EQ(see(&sender, 1, 2, SPC_INLINE_BYTES)->flags, SPC_SLOT_INLINE);
-    read_part(&sender, 1, 2, SPC_INLINE_BYTES);
-    CHECK_EQ(see(&sender, 1, 3, SPC_INLINE_BYTES + 1)->flags, SPC_SLOT_RING);
-    read_part(&sender, 1, 3, SPC_INLINE_BYTES + 1);
-    CHECK_EQ(see(&sender, 2, 4, longest)->flags, SPC_SLOT_RING);
-    read_part(&sender, 2, 4, longest);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(see(&sender, messages[i].to, i, messages[i].bytes)->flags, messages[i].flags);
+        read_part(&sender, messages[i].to, i, messages[i].bytes);
+    }
     CHECK_EQ(see(&sender, 3, 5, longest + 1)->flags, SPC_SLOT_RING | SPC_SLOT_PART | SPC_SLOT_FIRST);
     CHECK_EQ_U(see(&sender, 3, 5, longest + 1)->payload.part.end, longest);
     CHECK_EQ_U(read_part(&sender, 3, 5, longest + 1), longest);
@@ -128,14 +146,11 @@ TEST(one_fifo_for_each_destination) {
     open_sender(&sender, (spc_config_t){.slots = 1, .ring_bytes = 4096, .arena_bytes = 1 << 20});
     const uint64_t bytes[6] = {8, 100, 1500, 0, 9000, 300};
     const int32_t to[2] = {1, 2};
-    spc_block_shared_t *block;
     for (int i = 0; i < 6; i++) {
         CHECK_OK(send_one(&sender, 1, 10 + i, bytes[i]));
     }
     CHECK_OK(send_many(&sender, to, 2, 20, 200)); /* waits for 1, has gone to 2 */
-    CHECK_OK(spc_outbox_take_block(sender.outbox, 500, &block));
-    memset(spc_block_payload(block), 21, 500);
-    CHECK_OK(spc_outbox_send_block(sender.outbox, to, 2, 0, 21, &(spc_payload_t){.data_bytes = 500}, block));
+    send_block(&sender, to, 2, 21, 500);
     CHECK_EQ_U(read_part(&sender, 2, 20, 200), 200);
     CHECK_EQ_U(spc_outbox_waiting(sender.outbox, 1), 7);
     CHECK_EQ_U(spc_outbox_waiting(sender.outbox, 2), 1);
@@ -179,9 +194,7 @@ TEST(a_head_without_room_in_the_ring_is_not_overtaken) {
         read_part(&sender, 1, 4, 100);
         is_idle(&sender, 1);
         CHECK(spc_outbox_flush(sender.outbox));
-        for (uint64_t got = 0; got < longer[i]; (void)spc_outbox_flush(sender.outbox)) {
-            got += read_part(&sender, 1, 5, longer[i]);
-        }
+        read_all(&sender, 1, 5, longer[i]);
         read_part(&sender, 1, 6, 100);
         read_part(&sender, 1, 7, 8);
         CHECK(spc_outbox_is_empty(sender.outbox));
@@ -209,12 +222,8 @@ TEST(pieces_are_put_together) {
         }
         const int32_t to = 1;
         CHECK_OK(spc_outbox_send(sender.outbox, &to, 1, 0, 7, &payload));
-        for (uint64_t got = 0; i >= 4 && got < 30000; (void)spc_outbox_flush(sender.outbox)) {
-            got += read_part(&sender, 1, 9, 30000);
-        }
-        for (uint64_t got = 0; got < bytes; (void)spc_outbox_flush(sender.outbox)) {
-            got += read_part(&sender, 1, 7, bytes);
-        }
+        read_all(&sender, 1, 9, i >= 4 ? 30000 : 0);
+        read_all(&sender, 1, 7, bytes);
     }
     CHECK(spc_outbox_is_empty(sender.outbox));
     close_office(&sender.office);
@@ -297,11 +306,8 @@ TEST(one_longer_than_the_limit_may_wait_alone) {
     CHECK_OK(send_one(&sender, 1, 2, 50000));
     CHECK_EQ(send_one(&sender, 1, 3, 8), SPC_EAGAIN);
     read_part(&sender, 1, 1, 8);
-    uint64_t got = 0;
-    while (got < 50000) {
-        CHECK(spc_outbox_flush(sender.outbox));
-        got += read_part(&sender, 1, 2, 50000);
-    }
+    CHECK(spc_outbox_flush(sender.outbox));
+    read_all(&sender, 1, 2, 50000);
     CHECK_OK(send_one(&sender, 1, 3, 8));
     read_part(&sender, 1, 3, 8);
     close_office(&sender.office);
@@ -316,11 +322,7 @@ TEST(a_stopped_receiver_holds_up_nobody) {
         uint64_t bytes = 8 + (uint64_t)i % 600;
         CHECK_OK(send_one(&sender, 1, i % 100, bytes));
         CHECK_OK(send_many(&sender, to, 2, i % 100, bytes));
-        uint64_t got = 0;
-        while (got < bytes) {
-            spc_outbox_flush(sender.outbox);
-            got += read_part(&sender, 2, i % 100, bytes);
-        }
+        read_all(&sender, 2, i % 100, bytes);
         CHECK_EQ_U(spc_outbox_waiting(sender.outbox, 2), 0);
     }
     close_office(&sender.office);
@@ -330,7 +332,6 @@ TEST(who_has_ended_gets_nothing_more) {
     sender_t sender;
     open_sender(&sender, (spc_config_t){.slots = 2, .ring_bytes = 1024, .arena_bytes = 8192});
     const int32_t to[2] = {1, 2};
-    spc_block_shared_t *block;
     for (int i = 0; i < 20; i++) {
         CHECK_OK(send_many(&sender, to, 2, i, 50));
         read_part(&sender, 2, i, 50);
@@ -345,9 +346,7 @@ TEST(who_has_ended_gets_nothing_more) {
         CHECK_OK(send_many(&sender, to, 2, i % 100, 60));
         read_part(&sender, 2, i % 100, 60);
         CHECK_OK(send_one(&sender, 1, 1, (uint64_t)i * 20));
-        CHECK_OK(spc_outbox_take_block(sender.outbox, 4000, &block)); /* comes back each time */
-        CHECK_OK(
-            spc_outbox_send_block(sender.outbox, to, 1, 0, 1, &(spc_payload_t){.data_bytes = 4000}, block));
+        send_block(&sender, to, 1, 1, 4000); /* comes back each time */
         CHECK(spc_outbox_is_empty(sender.outbox));
     }
     close_office(&sender.office);
@@ -361,8 +360,7 @@ TEST(what_waits_for_a_finished_node_is_dropped) {
     spc_block_shared_t *block;
     CHECK_OK(send_one(&sender, 1, 1, 8));
     CHECK_OK(send_many(&sender, to, 2, 2, 200));
-    CHECK_OK(spc_outbox_take_block(sender.outbox, 6000, &block));
-    CHECK_OK(spc_outbox_send_block(sender.outbox, to, 1, 0, 3, &(spc_payload_t){.data_bytes = 6000}, block));
+    send_block(&sender, to, 1, 3, 6000);
     CHECK_EQ(spc_outbox_take_block(sender.outbox, 6000, &block), SPC_EAGAIN);
     CHECK_EQ_U(spc_outbox_waiting(sender.outbox, 1), 2);
     read_part(&sender, 2, 2, 200);
@@ -385,9 +383,7 @@ TEST(what_waits_for_a_gone_node_is_not_touched) {
     CHECK_OK(send_one(&sender, 1, 1, 8));
     CHECK_OK(send_many(&sender, (const int32_t[]){1, 2}, 2, 2, 200));
     for (int i = 0; i < 2; i++) {
-        CHECK_OK(spc_outbox_take_block(sender.outbox, 3000, &block));
-        CHECK_OK(spc_outbox_send_block(sender.outbox, &(int32_t){1}, 1, 0, 3,
-                                       &(spc_payload_t){.data_bytes = 3000}, block));
+        send_block(&sender, &(int32_t){1}, 1, 3, 3000);
     }
     CHECK_EQ_U(spc_outbox_waiting(sender.outbox, 1), 3);
     spc_status_set_gone(sender.office.status, 1, sender.office.events, NODES + 1, 0);
@@ -457,10 +453,7 @@ static void no_memory_body(int rank, int size, void *argument) {
         CHECK(!spc_outbox_took(sender.outbox, (uint32_t)to));
     }
     CHECK_OK(send_one(&sender, 1, 'S', 20000)); /* in parts, and there is memory for it */
-    for (uint64_t seen = 0; seen < 20000;) {
-        seen += read_part(&sender, 1, 'S', 20000);
-        (void)spc_outbox_flush(sender.outbox);
-    }
+    read_all(&sender, 1, 'S', 20000);
     is_idle(&sender, 1);
     CHECK_EQ_U(taken_bytes(&sender), 0);
     close_office(&sender.office);

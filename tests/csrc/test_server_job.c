@@ -336,9 +336,13 @@ TEST(an_urgent_phase_takes_those_before_it_along) {
 /* Without a contribution an urgent arrival is about what the box has sent before. */
 TEST(a_reminder) {
     static const step_t steps[] = {
-        {0, 1, 0, 1, 3, "zero", LAST, ""},         {0, 1, 0, 1, 3, "", URGENT, "1/1:zero,"},
-        {0, 1, 0, 1, 3, "too late", URGENT, NULL}, {1, 1, 0, 1, 3, "one", LAST, "0/1:one. 1/1:."},
-        {0, 1, 0, 1, 3, "", URGENT, ""}, /* of a phase that is complete by now */
+        {0, 1, 0, 1, 3, "zero", LAST, ""},
+        {0, 1, 0, 1, 3, "", URGENT, "1/1:zero,"},
+        /* It has sent its last contribution. */
+        {0, 1, 0, 1, 3, "too late", URGENT, NULL},
+        {1, 1, 0, 1, 3, "one", LAST, "0/1:one. 1/1:."},
+        /* The phase is complete by now. */
+        {0, 1, 0, 1, 3, "", URGENT, ""},
     };
     PLAY(steps, true);
 }
@@ -347,7 +351,8 @@ TEST(wrong_arrivals_are_refused) {
     static const step_t steps[] = {
         {0, 1, 0, 1, 8, "", LAST, NULL}, /* no such box */
         {0, 1, 0, 1, 6, "", LAST, NULL}, /* it takes no part */
-        {0, 1, 0, 1, 7, "", LAST, ""},   {0, 1, 0, 1, 7, "", LAST, NULL}, /* twice */
+        {0, 1, 0, 1, 7, "", LAST, ""}, /* as it should be */
+        {0, 1, 0, 1, 7, "", LAST, NULL}, /* twice */
         {1, 1, 0, 1, 3, "", LAST, NULL}, /* who takes part? */
     };
     PLAY(steps, false);
