@@ -78,48 +78,12 @@ TEST(the_command_gets_the_record) {
                 BRIEFLY("messages were never received, or barriers left open"));
 }
 
-/* ---- who is killed */
-
-static int node_1_is_killed(const node_t *node) {
-    return node->rank == 1 ? raise(SIGKILL) : compute();
-}
-
-static int node_0_gets_sigterm(const node_t *node) {
-    return node->rank == 0 ? raise(SIGTERM) : compute();
-}
-
-/* Deaf to SIGTERM, so that it is the end of node 1 that ends their wait. */
-static int others_wait_for_node_1(const node_t *node) {
-    signal(SIGTERM, SIG_IGN);
-    meet(node);
-    if (node->rank == 1) {
-        raise(SIGKILL);
-    }
-    spc_message_t message;
-    CHECK_EQ(spc_comm_recv(node->comm, SPC_CONTEXT_USER, 1, 0, SPC_NO_DEADLINE, &message), SPC_ELOST);
-    atomic_fetch_add(&node->run->nodes_seen, 1);
-    return 0;
-}
+/* ---- what the supervisor ends, and what ends it */
 
 static int deaf_nodes(const node_t *node) {
     signal(SIGTERM, SIG_IGN);
     meet(node);
     return node->rank == 2 ? raise(SIGSEGV) : compute();
-}
-
-TEST(a_killed_node_ends_the_run) {
-    expect_code(outcome_of(2, node_1_is_killed), 128 + SIGKILL,
-                BRIEFLY("node 1 failed first (exit code 137)"));
-    expect_code(outcome_of(4, node_1_is_killed), 128 + SIGKILL,
-                BRIEFLY("node 1 failed first (exit code 137)"));
-    expect_signal(outcome_of(4, node_0_is_killed), SIGKILL, BRIEFLY("node 0 failed first (exit code 1)"));
-    expect_signal(outcome_of(2, node_0_gets_sigterm), SIGTERM, BRIEFLY("node 0 failed first (exit code 1)"));
-}
-
-TEST(waits_for_a_killed_node_fail) {
-    outcome_t outcome = outcome_of(4, others_wait_for_node_1);
-    CHECK_EQ(outcome.nodes_seen, 3);
-    expect_code(outcome, 137, BRIEFLY("node 1 failed first (exit code 137)"));
 }
 
 TEST(nodes_that_ignore_sigterm_are_killed) {
