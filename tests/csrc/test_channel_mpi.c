@@ -151,6 +151,12 @@ static int read_at(spc_channel_t *ends[2], int at, void *buffer, size_t room, si
     return spc_channel_read(ends[at], buffer, room, got);
 }
 
+static void finish_sends(void) {
+    for (int i = 0; i < QUEUED; i++) {
+        fake.requests[i].is_over = fake.requests[i].is_send;
+    }
+}
+
 static void end(spc_channel_t *ends[2]) {
     for (int i = 0; i < 2; i++) {
         spc_channel_destroy(ends[i]);
@@ -214,17 +220,13 @@ TEST(a_full_channel) {
     for (size_t i = 0; i < seen; i++) {
         CHECK(buffer[i] == data[i % BYTES]);
     }
-    for (int i = 0; i < QUEUED; i++) {
-        fake.requests[i].is_over = fake.requests[i].is_send;
-    }
+    finish_sends();
     const spc_frame_piece_t more = {"more", 4};
     CHECK_OK(spc_channel_write(ends[0], &more, 1, &taken));
     CHECK_EQ_U(taken, 4);
     CHECK_OK(read_at(ends, 1, buffer, 10, &got));
     CHECK_MEM(buffer, "more", 4);
-    for (int i = 0; i < QUEUED; i++) {
-        fake.requests[i].is_over = fake.requests[i].is_send;
-    }
+    finish_sends();
     end(ends);
     free(data);
     free(buffer);

@@ -460,16 +460,10 @@ static void meet_all_ways(bool processes, uint32_t disabled, long rounds) {
     }
 }
 
-TEST(no_wakeup_is_lost_between_threads) {
+TEST(no_wakeup_is_lost) {
     meet_all_ways(false, 0, 4000);
-}
-
-TEST(no_wakeup_is_lost_between_processes) {
     meet_all_ways(true, 0, 4000);
-}
-
-TEST(nobody_needs_a_futex) {
-    meet_all_ways(false, SPC_FEATURE_futex, 80);
+    meet_all_ways(false, SPC_FEATURE_futex, 80); /* nobody needs a futex */
 }
 
 TEST_MAIN()
