@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The sentences of errors: what was called, what was found, what is allowed, what to do."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import spcomm
@@ -67,5 +69,13 @@ def test_an_error_at_an_instruction_without_a_line_has_line_0():
     code = compile("raise KeyboardInterrupt", "loop.py", "exec").replace(co_linetable=b"")
     with pytest.raises(KeyboardInterrupt) as caught:
         exec(code)
-    assert caught.tb.tb_next.tb_lineno in (None, -1)  # as of later versions, and of Python 3.11.2
+    assert caught.tb.tb_next.tb_lineno in (None, -1)
     assert call_site.of_error(caught.value) == ("loop.py", 0, "<module>")
+
+
+def test_a_line_of_minus_one_is_line_0():
+    code = compile("", "loop.py", "exec")
+    trace = SimpleNamespace(
+        tb_frame=SimpleNamespace(f_code=code), tb_lineno=-1, tb_next=None
+    )  # of Python 3.11.2
+    assert call_site.of_error(SimpleNamespace(__traceback__=trace)) == ("loop.py", 0, "<module>")
