@@ -8,12 +8,14 @@ import pickle
 import signal
 from functools import partial
 from itertools import starmap
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import spcomm
 from nodetools import refused, same, tree, until_asleep, when_asleep
+from spcomm._core import operators
 from test_signals import handler, interrupt
 
 ALGORITHMS = (None, "tree", "flat", "slices", "binary-swap")
@@ -554,6 +556,25 @@ def test_ctrl_c_between_the_items_of_a_tuple(comm, number):
     got = call() if got is None else got
     assert got[0] == number * comm.size and same(got[1], np.arange(3) * comm.size)
     assert (got[2] == sum(range(1, comm.size + 1))).all()
+    comm.barrier()
+
+
+@pytest.mark.sizes(2, 3)
+def test_ctrl_c_when_the_next_array_of_a_tuple_has_not_begun(comm):
+    plain_array, calls = operators.plain_array, []
+
+    def interrupted_once(*arguments):
+        calls.append(arguments)
+        if len(calls) == 4:  # both arrays were checked, and the first is combined
+            raise KeyboardInterrupt
+        return plain_array(*arguments)
+
+    call = partial(comm.allreduce, (np.arange(3), np.arange(5.0)))
+    if comm.rank == 0:
+        with mock.patch.object(operators, "plain_array", interrupted_once), pytest.raises(KeyboardInterrupt):
+            call()
+    got = call()
+    assert same(got[0], np.arange(3) * comm.size) and same(got[1], np.arange(5.0) * comm.size)
     comm.barrier()
 
 
