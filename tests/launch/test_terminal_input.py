@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -165,6 +166,18 @@ def reads(node):
 
 def siblings(node):
     return children(parent(node))
+
+
+def test_ctrl_z_waits_until_the_node_that_reads_has_stopped(monkeypatch):
+    states = ["S", "R", "T"]
+    monkeypatch.setattr(stdin, "_way", lambda *_: "as it is")
+    monkeypatch.setattr(stdin, "_terminal_modes", list)
+    monkeypatch.setattr(stdin, "_in_foreground", lambda: True)
+    monkeypatch.setattr(process, "state_of", lambda _reader: states.pop(0))
+    keyboard = stdin.Stdin()
+    keyboard.stopping(SimpleNamespace(started={0: 1}))
+    os.close(keyboard.descriptor(1))
+    assert states == []
 
 
 def test_ctrl_z_bg_and_fg(shell, launch):
