@@ -17,7 +17,7 @@ export PYTHON
 C_FILES := $(shell find csrc spcomm tests examples -name '*.[ch]' -not -path 'spcomm/mpi/*' 2>/dev/null)
 CXX_FILES := $(shell find csrc tests examples -name '*.[ch]pp' 2>/dev/null)
 CXX_STYLE := $(STAMPS)/clang-format-cxx
-COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null) scripts/declarations.py scripts/stubs.py
+COMPILED := $(shell find csrc spcomm -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null) $(wildcard csrc/mpi/*.py csrc/mpi/*.txt) scripts/declarations.py scripts/stubs.py
 COMPILE := CPPFLAGS="$$(cat $(STAMPS)/cppflags) $$CPPFLAGS" $(BIN)/python setup.py --quiet build_ext --inplace
 
 .PHONY: help demo test near test-slow test-boxes test-all mpi-suite build csrc sanitize mutants fuzz stress models smoke bench docs lint format wheel wheels sdist versions clean force

@@ -66,3 +66,12 @@ def test_the_list_of_functions_agrees_with_the_sources():
     left_out = next(function for function in generate.functions() if function.is_left_out)
     with pytest.raises(SystemExit, match=f"{left_out.name} is left out"):
         generate.check_defined(left_out, {left_out.inner})
+
+
+@pytest.mark.parametrize("name", ["constants.txt", "functions.txt", "generate.py"])
+def test_make_build_compiles_what_these_files_change(name):
+    command = ["make", "-n", "-W", f"csrc/mpi/{name}", "build"]
+    made = subprocess.run(
+        command, cwd=argument_table.SOURCES.parents[1], capture_output=True, text=True, check=True
+    )
+    assert "build_ext" in made.stdout
