@@ -28,6 +28,7 @@ LIBS := -pthread -lm $(if $(filter Linux,$(shell uname -s)),-lrt)
 # A test that puts itself between two files of the core: its __wrap_NAME is called instead of NAME.
 LINK_test_outbox := -Wl,--wrap=spc_mailbox_writer_init
 LINK_test_comm_hand_back := -Wl,--wrap=spc_trace_record_words
+LINK_test_comm_numbers := -Wl,--wrap=spc_numbers_reserve
 LINK_test_comm_block := -Wl,--wrap=spc_status_end
 LINK_test_gateway := -Wl,--wrap=spc_status_end
 LINK_test_credit := -Wl,--wrap=spc_link_create

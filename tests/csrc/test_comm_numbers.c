@@ -88,6 +88,28 @@ static void two_threads_with_few_numbers_of(spc_comm_t *comm) {
 ON_ALL(two_threads_with_few_numbers, WITH(.slots = 2))
 OVER_BOXES(two_threads_with_few_numbers, WITH(.slots = 2))
 
+/* ---- all are reserved for a moment */
+
+static _Thread_local int searches_in_vain; /* of this node, whose other threads reserve what is free */
+
+uint32_t __real_spc_numbers_reserve(spc_numbers_t *numbers, uint32_t least);
+uint32_t __wrap_spc_numbers_reserve(spc_numbers_t *numbers, uint32_t least);
+uint32_t __wrap_spc_numbers_reserve(spc_numbers_t *numbers, uint32_t least) {
+    if (searches_in_vain > 0) {
+        searches_in_vain--;
+        return SPC_COMMUNICATORS_MAX;
+    }
+    return __real_spc_numbers_reserve(numbers, least);
+}
+
+static void a_search_goes_on_in_vain_of(spc_comm_t *comm) {
+    searches_in_vain = spc_comm_rank(comm) == 0 ? 50 : 0;
+    part_with(split(comm, 0, 0));
+}
+
+ON_ALL(a_search_goes_on_in_vain, WITH(.slots = 0))
+OVER_BOXES(a_search_goes_on_in_vain, WITH(.slots = 0))
+
 /* ---- all are taken */
 
 static void all_numbers_in_use_of(spc_comm_t *comm) {
@@ -201,6 +223,8 @@ int main(void) {
     RUN(groups_with_few_numbers_over_boxes);
     RUN(two_threads_with_few_numbers);
     RUN(two_threads_with_few_numbers_over_boxes);
+    RUN(a_search_goes_on_in_vain);
+    RUN(a_search_goes_on_in_vain_over_boxes);
     RUN(all_numbers_in_use);
     RUN(all_numbers_in_use_over_boxes);
     RUN(one_member_keeps_it);
