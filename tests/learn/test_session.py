@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -465,6 +466,16 @@ def test_a_save_ends_the_check_and_its_verdict_is_never_shown(learn):
     assert b"failed" not in learner.written and b"returned" not in learner.written
     learner.type("q")
     learner.ends()
+
+
+def test_the_clock_runs_on_after_each_case():
+    shown = []
+    page = SimpleNamespace(clock=shown.append)
+    check = SimpleNamespace(progress=lambda page: page.clock(None), seconds=lambda: 3)
+    session = SimpleNamespace(_running=check, _page=page)
+    for _case in range(2):
+        Session._progress(session)
+    assert shown == [None, 3, None, 3]
 
 
 @pytest.mark.slow
