@@ -78,7 +78,7 @@ class Learner:
 
 @pytest.fixture
 def learn(shelf, own):
-    """Starts `spcomm learn`, and closes the terminals."""
+    """Starts `spcomm learn`; q ends what a test leaves running."""
     found = []
 
     def start(*words, **more):
@@ -86,11 +86,16 @@ def learn(shelf, own):
         return found[-1]
 
     yield start
-    for learner in found:
-        if learner.terminal.process.poll() is None:
+    try:
+        for learner in found:
+            if learner.terminal.process.poll() is None:
+                learner.type("q")
+                learner.ends()
+    finally:
+        for learner in found:
             learner.terminal.process.kill()
             learner.terminal.process.wait()
-        learner.terminal.close()
+            learner.terminal.close()
 
 
 # ---- what is shown
@@ -111,8 +116,6 @@ def test_the_exercise_is_shown_and_checked(learn):
     assert text.count("run -n 3 01_hello/exercise.py") == 2, "the lesson and the verdict name it alike"
     assert "**this**" not in text and "```" not in text, "Markdown is shown as it is meant"
     assert not learner.terminal.is_echoing()
-    learner.type("q")
-    learner.ends()
 
 
 def test_plain(learn):
@@ -181,8 +184,6 @@ def test_a_lesson_opens_at_its_beginning_until_a_key_or_a_save(learn, shelf, col
     learner.terminal.until(lambda t: "02_ring: About ring" in t.lines[1] and t.lines[-1].endswith("x reset"))
     learner.type("h")
     learner.shows("What is missing?")
-    learner.type("q")
-    learner.ends()
 
 
 def test_a_terminal_of_three_lines(learn, shelf):
@@ -195,8 +196,6 @@ def test_a_terminal_of_three_lines(learn, shelf):
     assert learner.terminal.lines[1:] == ["[--------", "h hint  r"]
     learner.terminal.resize(80, 24)
     learner.shows("run it yourself:")
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.parametrize("lines", [24, 40])
@@ -229,8 +228,6 @@ def test_the_end_of_the_lesson_the_verdict_and_the_bar_are_on_the_screen(learn, 
     learner.shows("2 lines below")
     learner.terminal.resize(60, 30)
     learner.terminal.until(lambda t: len(t.lines) == 30 and "] 0 of 3" in t.lines[-2])
-    learner.type("q")
-    learner.ends()
 
 
 def test_keys_that_do_nothing_say_so(learn):
@@ -247,8 +244,6 @@ def test_keys_that_do_nothing_say_so(learn):
         learner.shows(f"hint {number} of 3 for 01_hello:")
     learner.type("h")
     learner.shows("that was the last hint")
-    learner.type("q")
-    learner.ends()
 
 
 def test_a_solution_is_wrapped(learn, shelf):
@@ -261,20 +256,13 @@ def test_a_solution_is_wrapped(learn, shelf):
     assert not any("0 of 3" in line for line in learner.terminal.lines)
     learner.type("s")
     learner.shows("the end'")
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.slow
 def test_keys(learn):
     learner = learn()
     learner.after(1)
-    learner.type("h")
-    learner.shows("hint 1 of 3 for 01_hello:")
-    learner.shows("What is missing?")
-    learner.type("s")
-    learner.shows("the solution of 01_hello is shown after it has passed")
-    learner.type("\x1b[Z?r")
+    learner.type("h\x1b[Z?r")
     learner.terminal.until(lambda _t: len(learner.checks()) == 2)
     learner.shows("hint 1 of 3 for 01_hello:")  # it stays
     learner.shows("run it yourself:")
@@ -289,8 +277,6 @@ def test_keys(learn):
     learner.shows("03_sums: About sums")
     learner.type("n")
     learner.shows("01_hello: About hello")
-    learner.type("q")
-    learner.ends()
 
 
 def test_from_the_first_exercise_to_the_last(learn):
@@ -306,8 +292,6 @@ def test_from_the_first_exercise_to_the_last(learn):
             learner.shows("print('right')  # ours")
         learner.type("n")
     learner.shows("all exercises have passed")
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.parametrize("key", ["\n", "n\n", "\x04"], ids=["yes", "no", "Ctrl-D"])
@@ -380,8 +364,6 @@ def test_one_check_for_each_save(learn, save):
     learner.file.with_name("exercise.py~").write_text("a backup")
     learner.file.with_name("other.py").write_text("right")
     learner.after(3)
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.slow
@@ -396,8 +378,6 @@ def test_a_program_that_is_gone_and_comes_back(learn):
     learner.shows("exercise.py is there again")
     learner.file.write_text("right")
     learner.shows("01_hello has passed")
-    learner.type("q")
-    learner.ends()
 
 
 def test_the_screen_says_that_progress_was_lost_or_cannot_be_kept(learn, own):
@@ -412,8 +392,6 @@ def test_the_screen_says_that_progress_was_lost_or_cannot_be_kept(learn, own):
     learner.shows("02_ring: About ring")
     learner.shows("cannot keep your progress in")
     learner.shows("run it yourself:")
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.slow
@@ -425,8 +403,6 @@ def test_a_folder_in_the_place_of_the_program(learn):
     learner.shows("01_hello/exercise.py is no file; move it away")
     learner.type("x")
     learner.shows("cannot write 01_hello/exercise.py: Is a directory")
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.slow
@@ -438,8 +414,6 @@ def test_a_reset_is_no_save(learn):
     learner.type("x")
     learner.shows("yours is in exercise.py.before")
     learner.after(2)
-    learner.type("q")
-    learner.ends()
 
 
 # ---- a save or a key ends a check
@@ -464,8 +438,6 @@ def test_a_save_ends_the_check_and_its_verdict_is_never_shown(learn):
     learner.shows("01_hello has passed: 3 runs")
     assert learner.checks()[1:] == ["01_hello 1009", "01_hello 5"]
     assert b"failed" not in learner.written and b"returned" not in learner.written
-    learner.type("q")
-    learner.ends()
 
 
 def test_the_clock_runs_on_after_each_case():
@@ -512,8 +484,6 @@ def test_each_key_ends_the_check(learn):
     learner.shows("02_ring: About ring")
     (learner.own / "02_ring" / "exercise.py").write_text("hang")
     learner.shows("hangs")
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.slow
@@ -528,8 +498,6 @@ def test_reading_the_lesson_and_other_keys_leave_the_check_alone(learn):
     learner.type("\x1b[F")
     learner.shows(CHECKING)
     assert len(learner.checks()) == 2
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.slow
@@ -568,8 +536,6 @@ def test_many_saves_in_a_burst(learn):
     learner.file.write_text("right")
     learner.shows("01_hello has passed")
     assert learner.checks()[-1] == "01_hello 5"
-    learner.type("q")
-    learner.ends()
 
 
 def test_a_result_counts_that_is_there_when_a_key_is_pressed(shelf, own):
@@ -614,23 +580,9 @@ def test_a_check_that_passes_is_left_by_the_second_n(learn, shelf, skips):
         learner.type("n")
         learner.shows("] 1 of 3")
     learner.shows("02_ring: About ring")
-    learner.type("q")
-    learner.ends()
 
 
 # ---- ends
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_the_check_and_no_more(learn):
-    learner = learn()
-    hanging(learner)
-    learner.type("\x03")
-    learner.shows(ENDED_BY_CTRL_C)
-    learner.file.write_text("right")
-    learner.shows("01_hello has passed")
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.slow
@@ -645,23 +597,19 @@ def test_a_second_ctrl_c_ends_it(learn):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checking", [False, True], ids=["waiting", "checking"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=str)
-def test_signals(learn, number, checking):
+@pytest.mark.parametrize("end", ["Ctrl-D", signal.SIGTERM, signal.SIGHUP], ids=str)
+def test_it_ends_at_once(learn, end, checking):
     learner = learn()
     if checking:
         hanging(learner)
     else:
         learner.after(1)
-    learner.terminal.process.send_signal(number)
-    learner.ends(128 + number)
-
-
-@pytest.mark.slow
-def test_ctrl_d_ends_it(learn):
-    learner = learn()
-    learner.after(1)
-    learner.type("\x04")
-    learner.ends()
+    if end == "Ctrl-D":
+        learner.type("\x04")
+        learner.ends()
+    else:
+        learner.terminal.process.send_signal(end)
+        learner.ends(128 + end)
 
 
 @pytest.mark.slow
@@ -677,8 +625,6 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(learn):
         learner.terminal.until(lambda t: not t.is_echoing())
     learner.file.write_text("right")
     learner.shows("01_hello has passed")
-    learner.type("q")
-    learner.ends()
 
 
 @pytest.mark.slow
