@@ -35,12 +35,11 @@ def two(request, room):
     return room
 
 
-@pytest.fixture(params=["boxes", "room"])
-def spread(request):
-    """Three nodes, of which the last one is elsewhere: in another box, or on another member of a room."""
-    if request.param == "boxes":
-        options = {"boxes": 2}
-    else:
+@pytest.fixture(params=["one box", "two boxes", "room"])
+def placed(request):
+    """Three nodes; the last one may be elsewhere: in another box, or on another member of a room."""
+    options = {"boxes": 2} if request.param == "two boxes" else {}
+    if request.param == "room":
         options = {"room": request.getfixturevalue("two").place}
     with spcomm.Cluster(3, **options) as found:
         yield found

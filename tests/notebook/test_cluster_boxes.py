@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nodes of a cluster in several boxes, also on members of a room: calls, failures, and processes that are left."""
+"""Nodes of a cluster in one box, in several, and on members of a room: calls, failures, and processes that are left."""
 
 import json
 import os
@@ -19,53 +19,63 @@ def boxes():
         yield found
 
 
-def test_calls_cross_boxes_and_variables_stay(spread):
-    assert spread.boxes == 2
-    before = spread.processes
-    assert spread.execute("comm.box, comm.local_rank, comm.sendrecv(comm.rank, (comm.rank + 1) % 3)") == [
-        (0, 0, 2),
-        (0, 1, 0),
-        (1, 0, 1),
-    ]
-    spread.push(base=10)
-    spread.execute("x = base + comm.bcast(comm.rank, root=2)")
-    assert spread.pull("x") == [12, 12, 12] and spread.map(abs, [-1, 2, -3, 4]) == [1, 2, 3, 4]
-    assert spread.processes == before
+def test_calls_cross_boxes_and_variables_stay(placed):
+    before = placed.processes
+    places = placed.execute("comm.box, comm.local_rank, comm.sendrecv(comm.rank, (comm.rank + 1) % 3)")
+    assert places == [(0, 0, 2), (0, 1, 0), (0, 2, 1) if placed.boxes == 1 else (1, 0, 1)]
+    placed.push(base=10)
+    placed.execute("x = base + comm.bcast(comm.rank, root=2)")
+    assert placed.pull("x") == [12, 12, 12] and placed.map(abs, [-1, 2, -3, 4]) == [1, 2, 3, 4]
+    assert placed.processes == before
 
 
-def test_a_deadlock_over_boxes_is_reported(spread):
-    with pytest.raises(spcomm.DeadlockError, match="all 3 nodes wait") as error:
-        spread.execute("comm.recv(source=(comm.rank + 1) % 3)")
-    assert str(error.value).endswith(KEPT) and is_well(spread)
+def test_a_deadlock_is_reported_with_its_lines(placed):
+    def step(comm):
+        return comm.recv(source=(comm.rank + 1) % comm.size, tag=7)
 
-
-def test_a_failure_has_its_line_and_reaches_the_nodes_of_all_boxes(spread, monkeypatch):
-    monkeypatch.setattr(calls, "SETTLE_S", 60.0)  # nobody is interrupted before it hears of the failure
-    spread.execute("mark = 100 + comm.rank")
-    with pytest.raises(spcomm.ClusterError) as error:
-        spread.execute("x = comm.rank\nif x == 2:\n    y = 1 / 0\ncomm.recv(source=2)", name="In[7]")
+    with pytest.raises(spcomm.DeadlockError) as error:
+        placed.run(step)
     text = str(error.value)
-    assert text.startswith("node 2 raised ZeroDivisionError; nodes 0-1 raised NodeLostError because of it\n")
-    assert '[2]   File "In[7]", line 3, in <module>' in text and "y = 1 / 0" in text
-    assert error.value.rank == 2 and isinstance(error.value.error, ZeroDivisionError)
-    assert is_well(spread) and spread.pull("mark") == [100, 101, 102]
+    assert text.startswith("DEADLOCK — all 3 nodes wait, and no message is on its way\n")
+    assert "recv(source=rank+1, tag=7)  test_cluster_boxes.py:" in text and " in step" in text
+    assert text.endswith(KEPT) and is_well(placed)
 
 
-def test_a_timeout_shows_lines_and_keeps_the_nodes(spread):
-    spread.execute("x = 1")
+def test_a_failure_has_its_line_and_releases_the_others(placed, monkeypatch):
+    monkeypatch.setattr(calls, "SETTLE_S", 60.0)  # nobody is interrupted before it hears of the failure
+    placed.execute("mark = 100 + comm.rank")
+
+    def work(comm):
+        if comm.rank == 2:
+            raise ValueError("here")
+        comm.recv(source=2)
+
+    with pytest.raises(spcomm.ClusterError) as error:
+        placed.run(work)
+    text = str(error.value)
+    assert text.startswith("node 2 raised ValueError; nodes 0-1 raised NodeLostError because of it\n")
+    assert f'[2]   File "{__file__}", line ' in text and 'raise ValueError("here")' in text
+    assert text.endswith("[2] ValueError: here") and "worker.py" not in text
+    assert error.value.rank == 2 and repr(error.value.error) == "ValueError('here')"
+    assert is_well(placed) and placed.pull("mark") == [100, 101, 102]
+
+
+def test_a_timeout_shows_lines_and_keeps_the_nodes(placed):
+    placed.execute("x = 1")
     with pytest.raises(spcomm.WaitTimeoutError) as error:
-        spread.execute("while comm.rank == 2:\n    pass\ncomm.recv(source=2)", 1.0, name="In[2]")
-    shown = r"nodes 0-1  recv\(source=2, tag=ANY\)  In\[2\]:3\n  node 2     In\[2\]:[12]\n"
-    assert re.search(shown, str(error.value))
-    assert is_well(spread) and spread.pull("x") == [1, 1, 1]
+        placed.execute("while comm.rank == 2:\n    pass\ncomm.recv(source=2)", 1.0, name="In[2]")
+    text = str(error.value)
+    assert text.startswith("In[2]: the nodes were not done in 1 s; they were here:\n")
+    assert re.search(r"nodes 0-1  recv\(source=2, tag=ANY\)  In\[2\]:3\n  node 2     In\[2\]:[12]\n", text)
+    assert text.endswith(KEPT) and is_well(placed) and placed.pull("x") == [1, 1, 1]
 
 
-def test_ctrl_c_keeps_the_nodes(spread):
-    spread.execute("import signal, os")
-    spread.push(owner=os.getpid())  # the members of a room are processes of the same machine
+def test_ctrl_c_keeps_the_nodes(placed):
+    placed.execute("import signal, os")
+    placed.push(owner=os.getpid())  # the members of a room are processes of the same machine
     with pytest.raises(KeyboardInterrupt):
-        spread.execute("if comm.rank == 2: os.kill(owner, signal.SIGINT)\nwhile True: pass")
-    assert is_well(spread) and spread.pull("owner") == [os.getpid()] * 3
+        placed.execute("if comm.rank == 2: os.kill(owner, signal.SIGINT)\nwhile True: pass")
+    assert is_well(placed) and placed.pull("owner") == [os.getpid()] * 3
 
 
 def test_a_killed_node_is_replaced_and_all_boxes_hear_of_it(monkeypatch, capsys):
@@ -88,36 +98,37 @@ except spcomm.NodeLostError as error:
         assert is_well(cluster)
 
 
-def test_a_crash_names_the_line_and_the_box(spread):
+def test_a_crash_names_the_line_and_the_box(placed):
     with pytest.raises(spcomm.NodeLostError) as error:
-        spread.execute(
+        placed.execute(
             "import ctypes\nif comm.rank == 2:\n    ctypes.string_at(0)\ncomm.barrier()", name="In[3]"
         )
-    place = "in box 1" if spread.room is None else "on bob"
+    place = " on bob" if placed.room else " in box 1" if placed.boxes == 2 else ""
     assert str(error.value).startswith(
-        f"node 2 was killed (SIGSEGV) at In[3]:3 {place}: the nodes are new, and their variables are gone"
+        f"node 2 was killed (SIGSEGV) at In[3]:3{place}: the nodes are new, and their variables are gone"
     ), error.value
-    assert error.value.rank == 2 and is_well(spread)
+    assert error.value.rank == 2 and is_well(placed)
 
 
-def test_messages_that_nobody_received_are_told(spread, capsys):
-    spread.execute(
+def test_messages_that_nobody_received_are_told(placed, capsys):
+    placed.execute(
         "if comm.rank == 0: comm.send('lost', 2, 1); comm.send('read', 2, 2)\n"
         "if comm.rank == 2: comm.recv(tag=2)  # so that the other one has arrived before the node is done"
     )
     assert "1 message  from node 0  to node 2  tag 1" in capsys.readouterr().err
-    assert is_well(spread) and not capsys.readouterr().err
+    assert is_well(placed) and not capsys.readouterr().err
 
 
-def test_a_trace_has_the_nodes_of_all_boxes(spread, tmp_path, capsys):
+def test_a_trace_has_the_nodes_of_all_boxes(placed, tmp_path, capsys):
     path = tmp_path / "t.json"
     for _call in range(2):
-        spread.execute("comm.sendrecv(comm.rank, (comm.rank + 1) % 3)", trace=path)
+        placed.execute("comm.sendrecv(comm.rank, (comm.rank + 1) % 3)", trace=path)
         trace = json.loads(path.read_text())
-        assert trace["otherData"]["map"] == [0, 0, 1]
+        last = placed.boxes - 1
+        assert trace["otherData"]["map"] == [0, 0, last]
         named = [one for one in trace["traceEvents"] if one.get("name") == "sendrecv" and one["ph"] == "X"]
-        assert sorted((one["pid"], one["tid"]) for one in named) == [(0, 0), (0, 1), (1, 2)], named
-    assert is_well(spread) and "trace" not in capsys.readouterr().err
+        assert sorted((one["pid"], one["tid"]) for one in named) == [(0, 0), (0, 1), (last, 2)], named
+    assert is_well(placed) and "trace" not in capsys.readouterr().err
 
 
 def transports(cluster):

@@ -287,33 +287,28 @@ await total()""")
 # ---- what goes wrong
 
 
-def test_tracebacks_show_the_lines_of_the_cell(nodes):
-    cell = nodes.run("%%spcomm\ncomm.barrier()\nif comm.rank == 2:\n    y = 1 / 0\ncomm.barrier()")
-    assert cell.ename == "ClusterError"
-    assert cell.error.startswith(
-        "node 2 raised ZeroDivisionError; nodes 0-1, 3 raised NodeLostError because of it"
-    )
-    assert f'[2]   File "In[{cell.number}]", line 4, in <module>\n[2]     y = 1 / 0\n' in cell.error
-    assert "spcomm/notebook" not in cell.error
-    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+STEP = "def step():\n    return comm.recv(source=(comm.rank + 1) % comm.size)\nstep()"
+ENDS = {
+    "exception": ("comm.barrier()\nif comm.rank == 2:\n    y = 1 / 0\ncomm.barrier()", "ClusterError", (
+        "node 2 raised ZeroDivisionError; nodes 0-1, 3 raised NodeLostError because of it",
+        '[2]   File "In[{n}]", line 4, in <module>\n[2]     y = 1 / 0\n')),
+    "deadlock": (STEP, "DeadlockError", (
+        "DEADLOCK — all 4 nodes wait", "recv(source=rank+1, tag=ANY)  In[{n}]:3 in step", KEPT)),
+    "timeout": ("--timeout 1\nwhile True: pass", "WaitTimeoutError", ("In[{n}]:2", KEPT)),
+    "syntax": ("mark = 0\nfor x in y\n    pass", "SyntaxError", ('File "In[{n}]", line 3', "expected ':'")),
+    "death": ("import os\nif comm.rank == 2: os.kill(os.getpid(), 9)\ncomm.barrier()", "NodeLostError", (
+        f"node 2 was killed (SIGKILL): {NEW}",)),
+}  # fmt: skip
 
 
-def test_a_deadlock_reports_and_returns(nodes):
-    cell = nodes.run(
-        "%%spcomm\ndef step():\n    return comm.recv(source=(comm.rank + 1) % comm.size)\nstep()"
-    )
-    assert cell.ename == "DeadlockError"
-    assert "DEADLOCK — all 4 nodes wait" in cell.error
-    assert f"recv(source=rank+1, tag=ANY)  In[{cell.number}]:3 in step" in cell.error
-    assert cell.error.endswith(KEPT)
-    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
-
-
-def test_a_timeout(nodes):
-    cell = nodes.run("%%spcomm --timeout 1\nwhile True: pass")
-    assert cell.ename == "WaitTimeoutError"
-    assert f"In[{cell.number}]:2" in cell.error
-    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
+@pytest.mark.parametrize("end", ENDS)
+def test_a_cell_that_ends_early_shows_its_lines(nodes, end):
+    code, name, texts = ENDS[end]
+    cell = nodes.run(f"%%spcomm{' ' if code.startswith('--') else chr(10)}{code}")
+    assert cell.ename == name and "spcomm/notebook" not in cell.error
+    assert [text for text in texts if text.format(n=cell.number) not in cell.error] == [], cell
+    kept = nodes.run("%%spcomm\n'mark' in globals() and mark").result
+    assert kept == ("[False, False, False, False]" if end == "death" else "[100, 101, 102, 103]")
 
 
 @pytest.mark.parametrize(
@@ -332,13 +327,6 @@ def test_interrupting_the_kernel_interrupts_the_nodes_and_nothing_else(nodes, co
     # and the kernel's own cells can be interrupted as before
     cell = nodes.run("print('go')\nwhile True: pass", interrupt_at="go")
     assert cell.ename == "KeyboardInterrupt"
-
-
-def test_a_node_that_is_killed_is_replaced(nodes):
-    cell = nodes.run("%%spcomm\nimport os\nif comm.rank == 2: os.kill(os.getpid(), 9)\ncomm.barrier()")
-    assert cell.ename == "NodeLostError"
-    assert f"node 2 was killed (SIGKILL): {NEW}" in cell.error
-    assert nodes.run("%%spcomm\n'mark' in globals()").result == "[False, False, False, False]"
 
 
 def test_a_node_that_is_killed_between_cells_is_replaced(nodes):
@@ -431,14 +419,6 @@ mark""")
 def test_what_the_system_refuses_is_one_line(nodes):
     name = "n" * 300 + ".py"
     assert nodes.run(f"%spcomm check 01 {name}").error == f"OSError: [Errno 36] File name too long: {name!r}"
-
-
-def test_a_syntax_error_reaches_no_node(nodes):
-    cell = nodes.run("%%spcomm\nmark = 0\nfor x in y\n    pass")
-    assert cell.ename == "SyntaxError"
-    assert cell.error.splitlines()[0].strip() == f'File "In[{cell.number}]", line 3'
-    assert cell.error.splitlines()[-1] == "SyntaxError: expected ':'"
-    assert nodes.run("%%spcomm\nmark").result == "[100, 101, 102, 103]"
 
 
 def test_a_cell_that_was_meant_for_the_nodes(kernel):
