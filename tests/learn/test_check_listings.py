@@ -77,10 +77,20 @@ def test_gradescope(autograde):
     assert done.stdout == f"isolation: {found['extra_data']['isolation']}\n"
 
 
-def test_gradescope_of_a_wrong_solution(autograde):
-    found, _done = autograde(mine=EXERCISE / "exercise.py")
-    assert found["score"] == 0
-    assert "node 0 returned None; expected" in found["tests"][0]["output"]
+STUB = EXERCISE / "exercise.py"
+HANDED_IN = {  # the files, their points, and what is said of them
+    "a wrong solution": ({"mine": STUB}, 0, "node 0 returned None; expected"),
+    "nothing": ({}, 0, "Please hand in one Python file, exercise.py."),
+    "the same solution twice": ({"a": RIGHT, "b": RIGHT}, 0, "Please hand in one Python file, exercise.py."),
+    "one file of that name": ({"a": STUB, "exercise": RIGHT}, 10, ""),
+}
+
+
+@pytest.mark.parametrize("files", HANDED_IN)
+def test_gradescope_of(autograde, files):
+    names, score, said = HANDED_IN[files]
+    found, _done = autograde(**names)
+    assert found["score"] == score and said in found.get("output", found.get("tests", [{}])[0].get("output"))
 
 
 @pytest.mark.stress
@@ -96,24 +106,6 @@ def test_gradescope_of_an_endless_solution(autograde, tmp_path):
     assert found["score"] == 0
 
 
-def test_gradescope_of_nothing(autograde):
-    found, _done = autograde()
-    assert found["score"] == 0
-    assert found["output"] == "Please hand in one Python file, exercise.py."
-
-
-def test_gradescope_of_one_file_too_many(autograde):
-    """No points for the same solution twice."""
-    found, _done = autograde(a=RIGHT, b=RIGHT)
-    assert found["score"] == 0
-    assert "tests" not in found
-
-
-def test_gradescope_takes_the_file_of_that_name(autograde):
-    found, _done = autograde(a=EXERCISE / "exercise.py", exercise=RIGHT)
-    assert found["score"] == 10
-
-
 def test_gradescope_where_the_exercise_is_broken(autograde, tmp_path):
     (tmp_path / "source" / "01_sum" / "check.py").write_text("1 / 0")
     found, done = autograde(exercise=RIGHT)
@@ -127,7 +119,7 @@ def test_gradescope_follows_no_links(autograde, tmp_path):
     assert found["score"] == 0
 
 
-@pytest.mark.parametrize(("solution", "code"), [(RIGHT, 0), (EXERCISE / "exercise.py", 1)])
+@pytest.mark.parametrize(("solution", "code"), [(RIGHT, 0), (STUB, 1)])
 def test_cell(tmp_path, environment, solution, code):
     shutil.copy(solution, tmp_path / "exercise.py")
     text = (FOLDER / "autograded_cell.py").read_text()
@@ -149,21 +141,15 @@ def test_configuration_of_nbgrader():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("solution", "code"), [(RIGHT, 0), (EXERCISE / "exercise.py", 1)])
+@pytest.mark.parametrize(("solution", "code"), [(RIGHT, 0), (STUB, 1)])
 def test_classroom(tmp_path, environment, solution, code):
     """The command of its grader, in a repository with one exercise; the grader looks at its exit code."""
     (tmp_path / "work" / "02_split").mkdir(parents=True)
     shutil.copy(solution, tmp_path / "work" / "02_split" / "exercise.py")
     [command] = re.findall(r"^ +command: (spcomm check .*)$", (FOLDER / "classroom.yml").read_text(), re.M)
     command = command.replace("spcomm check", f"spcomm check --exercise {EXERCISE}")
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=tmp_path / "work",
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words, where = ["sh", "-c", command], tmp_path / "work"
+    done = subprocess.run(words, cwd=where, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert code == 1 or "02_split/exercise.py: 01_sum has passed: 1 run" in done.stdout
 

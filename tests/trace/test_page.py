@@ -270,60 +270,37 @@ def test_wheel_and_drag(tmp_path):
     assert 10 < marked[1] - marked[0] < 25
 
 
-@pytest.mark.slow
-@browser.needed
-def test_hover_names_the_call_its_line_and_its_partner(tmp_path):
-    script = """
-      // Half of row 1 is node 1; at a fifth of the time it receives.
+HOVER = """
+      // Each node has half of what is below 98 pixels.
       const rows = (canvas.getBoundingClientRect().height - 98) / 2;
-      pointer("pointermove", width * 0.3, 98 + rows * 1.4); await note();
-      document.body.dataset.tip = document.getElementById("tip").innerText;
-      document.body.dataset.arrows = told.arrows;
-      pointer("pointermove", width * 0.55, 98 + rows * 0.4); await note();
-      document.body.dataset.compute = document.getElementById("tip").innerText;
-    """
-    found, _seen = seen_by(driven(made(two_nodes(), tmp_path), script), tmp_path)
-    [body] = re.findall(r"<body[^>]*>", found.document)
-    for words in ("node 1: recv", "heat.py:6", "40.0 µs, of which 30.0 µs waiting", "from node 0: 800 B, tag 7",
-                  "received 4.00 µs after it was sent"):  # fmt: skip
-        assert words in body, body
-    assert 'data-arrows="1"' in body and "node 0 computes" in body and "after send, before barrier" in body
-
-
-@pytest.mark.slow
-@browser.needed
-def test_a_bar_without_a_core_says_how_long(tmp_path):
-    """Node 1 receives from 0 to 40 µs and waits from 5 to 35; it has no core from 20 to 50."""
-    script = """
-      const rows = (canvas.getBoundingClientRect().height - 98) / 2;
-      pointer("pointermove", width * 0.3, 98 + rows * 1.4); await note();
-      document.body.dataset.tip = document.getElementById("tip").innerText;
-      pointer("pointermove", width * 0.5, 98 + rows * 1.4); await note();
-      document.body.dataset.compute = document.getElementById("tip").innerText;
-    """
-    found, _seen = seen_by(driven(made(two_nodes().core(1, 20, 50), tmp_path), script), tmp_path)
-    [body] = re.findall(r"<body[^>]*>", found.document)
-    assert "40.0 µs, of which 15.0 µs waiting and 20.0 µs waiting for a core" in body, body
-    assert "for 20.0 µs, of which 10.0 µs waiting for a core, after recv, before barrier" in body, body
-
-
-@pytest.mark.slow
-@browser.needed
-def test_messages_between_boxes_name_the_box(tmp_path):
-    script = """
-      const rows = (canvas.getBoundingClientRect().height - 98) / 2;
-      pointer("pointermove", width * 0.3, 98 + rows * 1.4); await note();
-      document.body.dataset.tip = document.getElementById("tip").innerText;
+      for (const [name, time, node] of [["tip", 0.3, 1], ["compute", COMPUTE]]) {
+        pointer("pointermove", width * time, 98 + rows * (node + 0.4)); await note();
+        document.body.dataset[name] = document.getElementById("tip").innerText;
+        document.body.dataset[name + "Arrows"] = told.arrows;
+      }
       document.body.dataset.legend = document.getElementById("legend-crossing").hidden;
-    """
-    for boxes, words, legend in (
-        (2, "from node 0 in box 0: 800 B", "false"),
-        (1, "from node 0: 800 B", "true"),
-    ):
-        built = two_nodes(boxes=boxes, map=list(range(2)) if boxes == 2 else [0, 0])
-        found, _seen = seen_by(driven(made(built, tmp_path), script), tmp_path)
-        [body] = re.findall(r"<body[^>]*>", found.document)
-        assert words in body and f'data-legend="{legend}"' in body, body
+"""
+# Node 1 receives from 0 to 40 µs and waits from 5 to 35; without a core it is from 20 to 50.
+HOVERED = {  # the trace, where nobody calls, and what is said
+    "call": (two_nodes(), "0.55, 0", (
+        "node 1: recv", "heat.py:6", "40.0 µs, of which 30.0 µs waiting", "from node 0: 800 B, tag 7",
+        "received 4.00 µs after it was sent", 'data-tip-arrows="1"', "node 0 computes", "after send, before barrier",
+        'data-legend="true"')),
+    "core": (two_nodes().core(1, 20, 50), "0.5, 1", (
+        "40.0 µs, of which 15.0 µs waiting and 20.0 µs waiting for a core",
+        "for 20.0 µs, of which 10.0 µs waiting for a core, after recv, before barrier")),
+    "boxes": (two_nodes(boxes=2, map=[0, 1]), "0.55, 0", ("from node 0 in box 0: 800 B", 'data-legend="false"')),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@browser.needed
+@pytest.mark.parametrize("case", HOVERED)
+def test_hover_names_the_call_its_line_and_its_partner(tmp_path, case):
+    built, compute, texts = HOVERED[case]
+    found, _seen = seen_by(driven(made(built, tmp_path), HOVER.replace("COMPUTE", compute)), tmp_path)
+    [body] = re.findall(r"<body[^>]*>", found.document)
+    assert [words for words in texts if words not in body] == [], body
 
 
 def pixels(path):

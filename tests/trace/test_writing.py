@@ -32,43 +32,34 @@ def curve(path, name):
     return [(row["ts"], row["args"]["number"]) for row in rows if row["name"] == name]
 
 
-def test_nodes_that_have_ended_do_not_compute(tmp_path):
-    """Node 0 computes 10-20 and is done; node 1 is in a call until 30 and computes until 90."""
-    group = Group(call(0, 10) + call(20, 25), call(0, 30) + call(90, 100))
+WAITS = [event(CORE, 30, bytes=6000), *call(30, 40)]
+# What the nodes record, and how many of them compute since when.
+COMPUTING = {
+    "ended": (Group(call(0, 10) + call(20, 25), call(0, 30) + call(90, 100)),
+              [(0, 0), (10, 1), (20, 0), (30, 1), (90, 0)]),
+    "begin overwritten": (Group(call(0, 10) + call(50, 60), call(40, 45) + call(50, 60), lost=[0, 7]),
+                          [(0, 0), (10, 1), (45, 2), (50, 0)]),
+    "first call late": (Group(call(0, 10), call(40, 45)), [(0, 1), (40, 0)]),
+    "started late": (Group([event(START, 0), *call(0, 10)], [event(START, 30), *call(40, 45)]),
+                     [(0, 0), (30, 1), (40, 0)]),
+    "without a core": (Group(call(0, 10) + WAITS, [event(CORE, 5, bytes=9000), *call(5, 20)]),
+                       [(0, 0), (10, 1), (24, 0)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COMPUTING)
+def test_how_many_nodes_compute(tmp_path, case):
+    group, expected = COMPUTING[case]
     path = written(tmp_path, group)
-    assert curve(path, "nodes computing") == [(0, 0), (10, 1), (20, 0), (30, 1), (90, 0)]
-    assert curve(path, "nodes computing") == read(path).running(), "the page shows the same"
-
-
-def test_nodes_of_which_the_begin_is_lost_do_not_compute_before_it(tmp_path):
-    group = Group(call(0, 10) + call(50, 60), call(40, 45) + call(50, 60), lost=[0, 7])
-    path = written(tmp_path, group)
-    assert curve(path, "nodes computing") == [(0, 0), (10, 1), (45, 2), (50, 0)]
-    assert curve(path, "nodes computing") == read(path).running()
-
-
-def test_a_node_that_comes_late_computes_before_its_first_call(tmp_path):
-    path = written(tmp_path, Group(call(0, 10), call(40, 45)))
-    assert curve(path, "nodes computing") == [(0, 1), (40, 0)]
-    assert curve(path, "nodes computing") == read(path).running()
+    assert curve(path, "nodes computing") == expected == read(path).running(), "the page shows the same"
 
 
 def test_waiting_for_a_core_ends_where_it_was_looked_up(tmp_path):
     """Node 0 lacks a core for the last 6 of 30 µs in which it computes, and for all that is before its begin."""
-    waits = [event(CORE, 30, bytes=6000), *call(30, 40)]
-    path = written(tmp_path, Group(call(0, 10) + waits, [event(CORE, 5, bytes=9000), *call(5, 20)]))
-    first, second = read(path).firsts()
+    first, second = read(written(tmp_path, COMPUTING["without a core"][0])).firsts()
     assert (first.queued(), first.computing()) == ([(24, 30)], [(10, 24)])
     assert (second.queued(), second.computing()) == ([(0, 5)], [])
-    assert curve(path, "nodes computing") == [(0, 0), (10, 1), (24, 0)]
-    assert curve(path, "nodes computing") == read(path).running(), "the page shows the same"
-
-
-def test_a_node_computes_only_once_it_has_started(tmp_path):
-    path = written(tmp_path, Group([event(START, 0), *call(0, 10)], [event(START, 30), *call(40, 45)]))
-    assert read(path).tracks[1].starting == 30
-    assert curve(path, "nodes computing") == [(0, 0), (30, 1), (40, 0)]
-    assert curve(path, "nodes computing") == read(path).running()
+    assert read(written(tmp_path, COMPUTING["started late"][0])).tracks[1].starting == 30
 
 
 def test_messages_come_back_to_none(tmp_path):
