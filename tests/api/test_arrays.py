@@ -185,16 +185,6 @@ def test_shared_view_if_asked_for(comm):
             arrived[0] = 1
 
 
-@pytest.mark.smoke
-def test_buffers_in_pickles_are_writable_too(comm):
-    arrived = pass_on(comm, {"big": np.zeros(300_000), "raw": bytearray(100_000)})
-    assert arrived["big"].flags.writeable
-    arrived["big"][:] = comm.rank
-    arrived["raw"][0] = 5
-    comm.barrier()
-    assert (arrived["big"] == comm.rank).all() and arrived["raw"][0] == 5
-
-
 @pytest.mark.parametrize("length", LENGTHS)
 def test_into_an_array_of_ones_own(comm, length):
     source = np.arange(length, dtype="f8") + comm.rank

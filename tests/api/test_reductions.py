@@ -11,7 +11,7 @@ import pytest
 
 from nodetools import pass_on, same, tree
 
-SPECIAL = [0.0, -0.0, 1e308, -1e308, 5e-324, math.inf, 1.0, 0.1, -1e-300, 2.0**53, -(2.0**53)]
+SPECIAL = [0.0, -0.0, 1e308, -1e308, 5e-324, math.inf, -math.inf, 1.0, 0.1, -1e-300, 2.0**53, -(2.0**53)]
 
 
 def contributions(seed, draw, size):
@@ -53,13 +53,6 @@ def test_a_big_integer_on_one_node_only(comm):
     assert comm.global_sum(mine) == (2**63 - 1 if comm.size % 2 else 0)
 
 
-def test_a_big_integer_inside_a_tuple(comm):
-    mine = (comm.rank, 2**70 if comm.rank == comm.size - 1 else 5, 0.5)
-    total = comm.global_sum(mine)
-    assert total == (sum(range(comm.size)), 2**70 + 5 * (comm.size - 1), 0.5 * comm.size)
-    assert [type(item) for item in total] == [int, int, float]
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_float_sums_follow_the_tree_to_the_last_bit(comm, seed):
     for step in range(20):
@@ -97,20 +90,13 @@ def test_signed_zeros_agree(comm):
     assert struct.pack("d", comm.global_sum(-0.0)) == struct.pack("d", -0.0)
 
 
-def test_infinities(comm):
-    assert comm.global_max(math.inf if comm.rank == 0 else 1.0) == math.inf
-    assert comm.global_min(-math.inf if comm.rank == comm.size - 1 else 1.0) == -math.inf
-    total = comm.global_sum(math.inf if comm.rank == 0 else -math.inf)
-    assert total == math.inf if comm.size == 1 else math.isnan(total)
-
-
 @pytest.mark.smoke
 def test_tuples_in_one_exchange(comm):
     rank, size = comm.rank, comm.size
-    result = comm.global_sum((rank, 0.5, np.full(3, rank), -1))
+    result = comm.global_sum((rank, 0.5, np.full((20, 50), rank, "f4"), -1))
     assert type(result) is tuple and len(result) == 4
     assert result[0] == size * (size - 1) // 2 and result[1] == 0.5 * size and result[3] == -size
-    assert result[2].tolist() == [size * (size - 1) // 2] * 3
+    assert same(result[2], np.full((20, 50), size * (size - 1) // 2, "f4"))
     assert comm.global_min((rank, -rank)) == (0, 1 - size)
     assert comm.global_max((float(rank), -rank, rank)) == (float(size - 1), 0, size - 1)
     assert comm.global_sum((1,)) == (size,)
@@ -125,14 +111,6 @@ def test_long_tuples(comm):
     assert totals == tuple(
         tree([(rank + index) * 0.1 for rank in range(comm.size)], operator.add) for index in range(200)
     )
-
-
-def test_tuples_of_arrays(comm):
-    mine = (np.ones(1000) * comm.rank, np.arange(5), np.ones((2, 3), dtype="f4"))
-    total = comm.global_sum(mine)
-    assert np.array_equal(total[0], np.full(1000, comm.size * (comm.size - 1) / 2))
-    assert np.array_equal(total[1], np.arange(5) * comm.size) and total[1].dtype == int
-    assert total[2].shape == (2, 3) and total[2].dtype == np.float32
 
 
 def test_tuples_of_all_kinds(comm):
