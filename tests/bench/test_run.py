@@ -67,17 +67,26 @@ CLUSTERS = [
 ]
 
 
+def check(rows, contender, *more):
+    """One start measures each of the rows; returns the times."""
+    if contender.missing:
+        pytest.skip(contender.missing)
+    results = one_start(rows, contender.suited(rows[0]), 0.001, *more)
+    assert sorted(results) == sorted(row.key for row in rows)
+    assert all(times and all(time > 0 for time in times) for times in results.values())
+    return results
+
+
 def contenders():
     return [peers.spcomm(), *(make() for make in peers.MPIS.values())]
 
 
 @pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
-def test_every_work(contender):
-    if contender.missing:
-        pytest.skip(contender.missing)
-    results = one_start(WORKS, contender, 0.001)
-    assert sorted(results) == sorted(row.key for row in WORKS)
-    assert all(times and all(time > 0 for time in times) for times in results.values())
+@pytest.mark.parametrize(
+    "rows", [WORKS, BOXES, [Row("launch", "", "launch", 3)]], ids=["works", "boxes", "launch"]
+)
+def test_every_work(contender, rows):
+    check(rows, contender)
 
 
 @pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
@@ -85,13 +94,8 @@ def test_every_work(contender):
 @pytest.mark.slow
 def test_every_operation_of_the_sweep(contender, transport):
     """With more nodes than two, and sizes of one element, of several slots, and of blocks."""
-    if contender.missing:
-        pytest.skip(contender.missing)
     buffers = ["hot", "cold"] if transport == "memory" else ["hot"]
-    rows = sweep.rows((3,), Sweep(sizes=(1, 8, 70_000), transports=[transport], buffers=buffers))
-    results = one_start(rows, contender.suited(rows[0]), 0.001)
-    assert sorted(results) == sorted(row.key for row in rows)
-    assert all(times and all(time > 0 for time in times) for times in results.values())
+    check(sweep.rows((3,), Sweep(sizes=(1, 8, 70_000), transports=[transport], buffers=buffers)), contender)
 
 
 @pytest.mark.slow
@@ -101,9 +105,7 @@ def test_every_path():
     groups = grouped(chosen)
     assert len(groups) == 6
     for group in groups:
-        results = one_start(group, peers.spcomm().suited(group[0]), 0.001)
-        assert sorted(results) == sorted(row.key for row in group)
-        assert all(times and all(time > 0 for time in times) for times in results.values())
+        check(group, peers.spcomm())
 
 
 @pytest.mark.parametrize("name", ["multiprocessing", "pyzmq"])
@@ -122,9 +124,7 @@ def test_peers_without_a_launcher(name, transport):
         ("pyzmq", "tcp"): {"one_way", "pingpong"},
     }[name, transport]
     if mine:
-        results = one_start(mine, contender.suited(mine[0]), 0.001)
-        assert sorted(results) == sorted(row.key for row in mine)
-        assert all(time > 0 for times in results.values() for time in times)
+        check(mine, contender)
     assert not contender.can_run(WORKS[0])
 
 
@@ -140,44 +140,25 @@ def test_every_program_of_mpi(contender, dialect):
         pytest.skip(contender.without_c)
     assert mine == rows and len(grouped(rows)) == 1
     try:
-        results = one_start(rows, contender.suited(rows[0]), 0.001, 3)
+        results = check(rows, contender, 3)
     except CannotMeasureError as error:
         pytest.skip(str(error))
-    assert sorted(results) == sorted(row.key for row in rows)
-    assert all(len(times) >= 3 and all(time > 0 for time in times) for times in results.values())
+    assert all(len(times) >= 3 for times in results.values())
 
 
-@pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
-def test_launch(contender):
-    if contender.missing:
-        pytest.skip(contender.missing)
-    assert one_start([Row("launch", "", "launch", 3)], contender, 0.001)["launch"][0] > 0
-
-
-@pytest.mark.parametrize("contender", contenders(), ids=lambda contender: contender.name)
-def test_every_work_in_boxes(contender):
-    if contender.missing:
-        pytest.skip(contender.missing)
-    results = one_start(BOXES, contender.suited(BOXES[0]), 0.001)
-    assert sorted(results) == sorted(row.key for row in BOXES)
-
-
-def test_beside_a_stopped_node():
-    results = one_start(STALL, peers.spcomm().suited(STALL[0]), 0.001)
-    assert all(time > 0 for row in STALL for time in results[row.key])
+@pytest.mark.parametrize(
+    "rows",
+    [STALL, pytest.param(EVENTS, marks=pytest.mark.slow)],
+    ids=["beside a stopped node", "events of a trace"],
+)
+def test_spcomm_alone(rows):
+    check(rows, peers.spcomm())
 
 
 def test_many_boxes():
-    results = one_start(MANY, peers.spcomm().suited(MANY[0]), 0.001)
+    results = check(MANY, peers.spcomm())
     assert 0 < results["message"][0] <= results["slowest_message"][0]
     assert 1 << 20 < results["server_memory"][0] < 1 << 30
-
-
-@pytest.mark.slow
-def test_events_of_a_trace():
-    results = one_start(EVENTS, peers.spcomm().suited(EVENTS[0]), 0.01)
-    assert sorted(results) == ["call", "region"]
-    assert all(time > 0 for times in results.values() for time in times)
 
 
 def test_imbalance_of_a_balanced_program():
@@ -189,11 +170,9 @@ def test_imbalance_of_a_balanced_program():
 @pytest.mark.parametrize("whose", ["spcomm", "pool", "ipyparallel"])
 def test_nodes_for_a_notebook(whose):
     try:
-        results = one_start([row for row in CLUSTERS if row.program == whose], peers.spcomm(), 0.001)
+        check([row for row in CLUSTERS if row.program == whose], peers.spcomm())
     except CannotMeasureError as error:
         pytest.skip(str(error))
-    assert sorted(results) == ["call", "start"]
-    assert all(times and all(time > 0 for time in times) for times in results.values())
 
 
 @pytest.mark.slow
@@ -201,6 +180,4 @@ def test_nodes_for_a_notebook(whose):
 def test_plain_c(rows):
     if not shutil.which("cc"):
         pytest.skip("there is no C compiler")
-    results = one_start(rows, peers.spcomm(), 0.001)
-    assert sorted(results) == sorted(row.key for row in rows)
-    assert all(time > 0 for times in results.values() for time in times)
+    check(rows, peers.spcomm())
