@@ -73,6 +73,13 @@ def test_an_error_at_an_instruction_without_a_line_has_line_0():
     assert call_site.of_error(caught.value) == ("loop.py", 0, "<module>")
 
 
+def test_a_call_at_an_instruction_without_a_line_has_line_0():
+    code = compile("found = of_caller()", "loop.py", "exec").replace(co_linetable=b"")
+    names = {"of_caller": call_site.of_caller}
+    exec(code, names)
+    assert names["found"] == ("loop.py", 0, "<module>")
+
+
 def test_a_line_of_minus_one_is_line_0():
     code = compile("", "loop.py", "exec")
     trace = SimpleNamespace(
