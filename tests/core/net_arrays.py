@@ -68,26 +68,7 @@ NUMBERS = {
     "int": [5, -3, 0, 7, 7, -128, 2**31 - 1, -(2**31), 1, 60],
     "double": [5.5, -3.0, 0.0, 7.0, 7.0, -0.25, 1e300, 2.0, 1e-9, 60.0],
 }
-NUMPYS = [
-    np.int8,
-    np.uint8,
-    np.int16,
-    np.uint16,
-    np.int32,
-    np.uint32,
-    np.int64,
-    np.uint64,
-    np.bool_,
-    np.longlong,
-    np.ulonglong,
-    np.float16,
-    np.float32,
-    np.float64,
-    np.longdouble,
-    np.complex64,
-    np.complex128,
-    np.clongdouble,
-]
+NUMPYS = [np.dtype(letter).type for letter in "bBhHiIlL?qQefdgFDG"]
 
 
 def native(value):

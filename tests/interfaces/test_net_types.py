@@ -58,19 +58,8 @@ def big_endian(tmp_path_factory):
     if missing:
         pytest.skip(f"no big-endian machine to test on: {' and '.join(missing)} not installed")
     made = tmp_path_factory.mktemp("big-endian") / "net_types"
-    answer = run(
-        CROSS[0],
-        "-std=c++11",
-        "-O2",
-        "-static",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        f"-I{INCLUDE}",
-        SOURCE,
-        "-o",
-        made,
-    )
+    options = "-std=c++11 -O2 -static -Wall -Wextra -Werror".split()
+    answer = run(CROSS[0], *options, f"-I{INCLUDE}", SOURCE, "-o", made)
     assert answer.returncode == 0, answer.stderr
     return lambda *arguments: run(CROSS[1], made, *arguments)
 

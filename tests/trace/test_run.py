@@ -506,17 +506,8 @@ def test_no_room_when_the_run_is_over(launch, before):
         "def finish(*words):\n    resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)); return real(*words)\n"
         "tracing.finish = finish; from spcomm import cli; sys.argv[0] = 'spcomm'; sys.exit(cli.main())"
     )
-    words = [
-        sys.executable,
-        "-c",
-        limit,
-        "run",
-        "-n",
-        "1",
-        "--trace",
-        "t.json",
-        launch.script("print('ran')"),
-    ]
+    words = ["run", "-n", "1", "--trace", "t.json", launch.script("print('ran')")]
+    words = [sys.executable, "-c", limit, *words]
     result = subprocess.run(words, cwd=launch.folder, capture_output=True, text=True, timeout=60)
     assert result.returncode == 125 and "ran" in result.stdout, result
     assert result.stderr == "spcomm: the trace cannot be written to t.json (File too large)\n"
