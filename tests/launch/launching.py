@@ -95,18 +95,25 @@ class Launch:
     def command(self, *arguments, python=()):
         return [sys.executable, *python, "-m", "spcomm", "run", *map(str, arguments)]
 
-    def start(self, *arguments, env=None, python=(), **streams):
-        """Start a run without waiting for it. Streams are pipes unless something else is given."""
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    def start(self, *arguments, env=None, python=(), **options):
+        """Start a run without waiting for it."""
+        return self.begin(self.command(*arguments, python=python), env, **options)
+
+    def begin(self, command, env=None, **options):
+        """Start any command in the folder. Streams are pipes unless something else is given."""
         process = subprocess.Popen(
-            self.command(*arguments, python=python),
+            list(map(str, command)),
             cwd=self.folder,
             env=self.environment(env),
             bufsize=0,  # what a test reads by lines and what finish() reads come from the same place
-            **pipes,
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
         self.running.append(process)
         return process
+
+    def spcomm(self, *words, env=None, **options):
+        """The result of any command of spcomm."""
+        return self.finish(self.begin([sys.executable, "-m", "spcomm", *words], env, **options))
 
     def finish(self, process, stdin=None):
         """Wait for a started run and say what became of it."""

@@ -80,8 +80,3 @@ def test_each_node_has_the_processors_that_are_given(launch, start):
 
 def test_a_range_of_processors():
     assert values.binding("--bind-to", "0-2,5/7") == ((0, 1, 2, 5), (7,))
-
-
-def test_a_processor_that_may_not_be_used(launch):
-    result = launch("-n", 2, "--bind-to", "99999", launch.script(""))
-    assert result.code == 125 and "processor 99999 is not one that this process may use" in result.err, result

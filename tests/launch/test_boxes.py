@@ -18,7 +18,6 @@ import pytest
 import spcomm
 from launching import planned, read_lines
 from processes import named
-from spcomm.launch.base.usage import UsageError
 
 TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
 
@@ -50,20 +49,6 @@ def test_which_node_is_in_which_box(words, size, places):
     assert found.places == places
     assert found.boxes == max(places, default=0) + 1
     assert sorted(rank for box in range(found.boxes) for rank in found.ranks(box)) == list(range(size))
-
-
-@pytest.mark.parametrize(
-    ("words", "size", "text"),
-    [
-        (["--boxes", "4"], 3, "--boxes 4: each box needs a node, and this run has 3 nodes (-n 3)"),
-        (["--boxes", "2"], 1, "--boxes 2: each box needs a node, and this run has 1 node (-n 1)"),
-        (["--map", "0,1"], 3, "--map 0,1: names the boxes of 2 nodes, and this run has 3 nodes (-n 3)"),
-    ],
-)
-def test_boxes_and_maps_that_do_not_fit_the_nodes(words, size, text):
-    with pytest.raises(UsageError) as caught:
-        placed("-n", str(size), *words, "x.py")
-    assert str(caught.value) == f"spcomm run: {text}"
 
 
 def test_what_does_not_fit_starts_nothing(launch):

@@ -240,39 +240,6 @@ def test_who_leaves_gdb_before_its_program_joins_ends_the_run(launch):
     assert result.code == 1 and "the debugger of node 1 was left, so the run ends\n" in result.err, result
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (
-            ("--debug=0-1",),
-            ["--debug=0-1: nodes 0-1 cannot share the standard input", "--debug=0-1 --window 0-1"],
-        ),
-        (
-            ("--debug=1", "--window", "1", "--stdin", "1"),
-            ["--stdin 1 and --debug=1", "has the keyboard of its pane"],
-        ),
-        (("--debug=pdb:3",), ["there is no node 3"]),
-        (("--debug=gdb:0",), ["--debug=gdb is for executables", "--debug=pdb:RANKS"]),
-        (("--stdin", "all", "--debug=1"), ["--stdin all and --debug=1", "node 1 needs the standard input"]),
-        (("--debug=debugpy:0", "--start", "exec"), ["leave --start exec out"]),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_debugged(launch, options, words):
-    result = launch.program(PROGRAM, options=("-n", 2, *options))
-    assert (result.code, result.out) == (125, "") and len(result.err.splitlines()) == 1, result
-    for word in words:
-        assert word in result.err
-
-
-def test_an_executable_is_nothing_for_pdb(launch):
-    result = launch("-n", 2, "--debug=pdb", "cat")
-    assert (
-        result.code == 125
-        and "--debug=pdb is for Python; for cat, an executable, use --debug=gdb" in result.err
-    )
-
-
 def test_a_missing_debugger_is_one_sentence(launch):
     tool = launch.script("#!/bin/sh\n", "tool")
     tool.chmod(0o755)

@@ -34,12 +34,6 @@ def test_a_traceback_is_always_shown(launch, start):
     assert result.code == 1 and "ValueError: mine" in result.err
 
 
-def test_a_node_that_is_not_there_cannot_be_shown(launch):
-    result = launch.program(BOTH, options=("-n", 2, "--show", "0,2"))
-    assert result.code == 125 and result.out == ""
-    assert result.err == "spcomm run: --show 0,2: there is no node 2; this run has nodes 0 to 1 (-n 2)\n"
-
-
 @pytest.mark.slow
 def test_colours_on_request(launch):
     plain = launch.program("print('x')", options=("-n", 2, "-l"))
@@ -137,22 +131,6 @@ def test_a_full_disk_is_one_sentence(launch, start, endless):
     assert result.code == 125, result
     reason = "cannot be written to kept/node-1.txt (No space left on device)"
     assert result.last == f"spcomm: the output {reason}; the nodes were stopped"
-
-
-@pytest.mark.parametrize(
-    ("folder", "words"),
-    [
-        ("plain", "plain is a file, not a folder"),
-        ("plain/below", "is a file, not a folder"),
-        ("taken", "node-0.txt"),
-    ],
-)
-def test_a_folder_that_cannot_be_made(launch, folder, words):
-    (launch.folder / "plain").write_text("")
-    (launch.folder / "taken" / "node-0.txt").mkdir(parents=True)
-    result = launch.program("print('x')", options=("-n", 2, "--output", folder))
-    assert (result.code, result.out) == (125, "") and len(result.err.splitlines()) == 1
-    assert result.err.startswith(f"spcomm run: --output {folder}: ") and words in result.err, result
 
 
 def test_a_pipe_that_nobody_reads_is_not_waited_for(launch):

@@ -123,12 +123,6 @@ def test_more_than_is_kept_waits_for_the_slowest(launch):
     assert sorted(result.lines) == [f"0 {100 << 20}", f"1 {100 << 20}"], result
 
 
-def test_a_node_that_is_not_there(launch):
-    result = launch("-n", 2, "--stdin", "1,5", launch.script("print('x')"))
-    assert (result.code, result.out) == (125, "")
-    assert result.err == "spcomm run: --stdin 1,5: there is no node 5; this run has nodes 0 to 1 (-n 2)\n"
-
-
 @pytest.mark.parametrize("nodes", ["all", "1"])
 def test_an_empty_standard_input(launch, nodes):
     result = launch("-n", 2, "--stdin", nodes, launch.script(ECHO))

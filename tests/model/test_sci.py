@@ -138,8 +138,6 @@ def test_commands(capsys):
     assert main([]) == 0
     shown = capsys.readouterr().out
     assert all(f"  {name} " in shown for name in command.COMMANDS)
-    assert main(["scy"]) == 125
-    assert capsys.readouterr().err == "spcomm model: no command 'scy'; did you mean sci?\n"
 
 
 def test_the_table_of_crossovers_stands_beside_that_of_the_thesis(capsys):

@@ -486,8 +486,6 @@ def test_the_word_python_may_stay(launch):
     assert (done.returncode, done.stdout, done.stderr) == (0, "['program.py', 'x'] 2\n" * 2, "")
 
 
-def test_mpiexec_without_a_program():
-    done = spcomm("mpiexec", "-n", 2)
-    assert done.returncode == 125 and "which program?" in done.stderr
+def test_help_and_version_of_mpiexec():
     assert "usage: spcomm mpiexec" in spcomm("mpiexec", "--help").stdout
     assert spcomm("mpiexec", "--version").stdout == f"spcomm {__import__('spcomm').__version__}\n"

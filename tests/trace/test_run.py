@@ -460,15 +460,6 @@ def test_the_page_of_a_failed_run(launch):
     assert (launch.folder / "t.html").read_text().startswith("<!doctype html>")
 
 
-def test_where_the_file_cannot_be_written(launch):
-    for path in ("nowhere/t.json", "."):
-        result = launch("-n", 1, "--trace", path, launch.script("print('ran')"))
-        assert result.code == 125 and "ran" not in result.out, result
-        assert re.fullmatch(
-            rf"spcomm run: --trace {re.escape(path)}: cannot be written \(.+\)\n", result.err
-        ), result
-
-
 def test_a_signal_while_the_file_is_written(launch):
     """Nobody reads the pipe that is to be the trace, so that writing goes on until the signal comes."""
     pipe = launch.folder / "pipe"
