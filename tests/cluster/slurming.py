@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from launching import Launch, Result
+from launching import Launch
+from processes import Result
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "pretend-slurm"
 CANNOT = 77  # its exit status where a Slurm cannot be had

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import spcomm
-from launching import Result
+from processes import Result
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from launching import read_lines
+from processes import read_lines
 
 # Node 0 prints what it is told of node 1; the lines are those of the script, which starts with this.
 START = """\

@@ -3,14 +3,13 @@
 
 import itertools
 import os
-import subprocess
 import sys
 import tempfile
 
 import pytest
 
 from forking import Forked
-from launching import WATCHDOG_S, Result
+from processes import WATCHDOG_S, Result
 from spcomm.bench import peers
 
 LAUNCHERS = ("variables", "mpich", "openmpi")
@@ -55,10 +54,7 @@ class Launched(Forked):
         if self.contender is None:
             return self._with_variables(nodes, command, env or {})
         line = [*self.contender.command, *self.contender.crowded, "-n", str(nodes), *command]
-        process = self._begin(
-            line, {**self.contender.environment, **(env or {})}, subprocess.PIPE, subprocess.PIPE
-        )
-        result = self.finish(process)
+        result = self.call(*line, env={**self.contender.environment, **(env or {})})
         return Outcome([result.code], result.raw, result.raw_err)
 
     def start(self, nodes, text):
@@ -67,29 +63,16 @@ class Launched(Forked):
         if self.contender is None:
             job = f"test-{os.getpid()}-{next(_jobs)}"
             places = [variables(rank, nodes, job) for rank in range(nodes)]
-            return self._begin(
-                [sys.executable, "-c", STARTS, repr(places), *words], {}, subprocess.PIPE, None
-            )
+            return self.popen([sys.executable, "-c", STARTS, repr(places), *words], stderr=None)
         line = [*self.contender.command, *self.contender.crowded, "-n", str(nodes), *words]
-        return self._begin(line, self.contender.environment, subprocess.PIPE, None)
-
-    def _begin(self, line, env, out, err):
-        process = subprocess.Popen(
-            list(map(str, line)),
-            cwd=self.folder,
-            env=self.environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-        )
-        self.running.append(process)
-        return process
+        return self.popen(line, self.contender.environment, stderr=None)
 
     def _with_variables(self, nodes, command, env):
         job = f"test-{os.getpid()}-{next(_jobs)}"
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             started = [
-                self._begin(command, variables(rank, nodes, job) | env, out, err) for rank in range(nodes)
+                self.popen(command, variables(rank, nodes, job) | env, stdout=out, stderr=err)
+                for rank in range(nodes)
             ]
             codes = [process.wait(WATCHDOG_S) for process in started]
             texts = []

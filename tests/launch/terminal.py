@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from launching import WATCHDOG_S
+from processes import WATCHDOG_S
 from test_output import terminals
 
 pyte = pytest.importorskip("pyte", reason="pyte, which reads what a terminal is told, is not installed")

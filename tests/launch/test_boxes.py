@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import spcomm
-from launching import planned, read_lines
-from processes import named
+from launching import planned
+from processes import named, read_lines
 
 TABLE_1 = "0,0,1,0,1"  # of the SpeedesComm paper: global id, local id, local node 0, box
 

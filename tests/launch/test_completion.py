@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from launching import WATCHDOG_S, spcomm_root
+from processes import WATCHDOG_S, spcomm_root
 from spcomm import cli, completion
 from spcomm.argument_parser import row_of
 from spcomm.launch.cmdline import table

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from launching import read_lines
+from processes import read_lines
 from test_output import read_all, terminals
 
 PROGRAM = """

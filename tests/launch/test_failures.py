@@ -3,7 +3,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -247,15 +246,9 @@ def test_what_a_node_leaves_running_is_ended(launch, start):
 )
 def test_more_nodes_than_descriptors_is_one_sentence(launch):
     import resource
-    import subprocess
 
     limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))  # noqa: E731
-    process = subprocess.Popen(
-        launch.command("-n", 64, launch.script("import signal; signal.pause()")),
-        cwd=launch.folder, env=launch.environment(), stdout=-1, stderr=-1, preexec_fn=limit,
-    )  # fmt: skip
-    launch.running.append(process)
-    result = launch.finish(process)
+    result = launch("-n", 64, launch.script("import signal; signal.pause()"), preexec_fn=limit)
     assert result.code == 125, result
     assert result.last.startswith("spcomm: only ") and "of 64 nodes could be started" in result.last
     assert len(result.err.splitlines()) == 1
@@ -264,16 +257,10 @@ def test_more_nodes_than_descriptors_is_one_sentence(launch):
 @pytest.mark.slow
 def test_nodes_have_the_descriptor_limit_of_the_launcher(launch):
     import resource
-    import subprocess
 
     limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 2000))  # noqa: E731
     script = launch.script("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))")
-    process = subprocess.Popen(
-        launch.command("-n", 120, script),
-        cwd=launch.folder, env=launch.environment(), stdout=-1, stderr=-1, preexec_fn=limit,
-    )  # fmt: skip
-    launch.running.append(process)
-    result = launch.finish(process)
+    result = launch("-n", 120, script, preexec_fn=limit)
     assert result.code == 0 and set(result.lines) == {"(200, 2000)"}, result
 
 
@@ -304,26 +291,15 @@ def test_without_any_standard_stream(launch):
     script = launch.script(
         "import spcomm\ncomm = spcomm.startup()\ncomm.barrier()\nopen(f'{comm.rank}', 'w')"
     )
-    command = launch.command("-n", 2, script)
-    code = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command],
-        cwd=launch.folder,
-        env=launch.environment(),
-    ).returncode
-    assert code == 0 and (launch.folder / "0").exists() and (launch.folder / "1").exists()
+    result = launch.call("/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *launch.command("-n", 2, script))
+    assert result.code == 0 and (launch.folder / "0").exists() and (launch.folder / "1").exists()
 
 
 def test_a_launcher_without_descriptors_says_so(launch):
     command = launch.command("-n", 2, launch.script("pass"))
-    result = subprocess.run(
-        ["/bin/sh", "-c", 'ulimit -n 10; exec "$@"', "sh", *command],
-        cwd=launch.folder,
-        env=launch.environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 125
-    assert "ulimit -n" in result.stderr and "Traceback" not in result.stderr
+    result = launch.call("/bin/sh", "-c", 'ulimit -n 10; exec "$@"', "sh", *command)
+    assert result.code == 125
+    assert "ulimit -n" in result.err and "Traceback" not in result.err
 
 
 def test_ctrl_c_does_not_disturb_a_report(launch, start):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from forking import well
-from launching import read_lines
 from pairwise import each
+from processes import read_lines
 
 CODE = 99
 CIRCLE = "comm.recv((comm.rank + 1) % comm.size, tag=7)\n"

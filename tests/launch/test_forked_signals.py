@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from launching import read_lines
 from pairwise import each
+from processes import read_lines
 
 # One node ends at once; the others have heard of its end and of nothing else when they have saved.
 SAVES = """

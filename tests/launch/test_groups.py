@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from launching import read_lines
+from processes import read_lines
 
 # Much traffic with the same tags in both groups, of all sizes; what it carries names the group.
 TALKS = """

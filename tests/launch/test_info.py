@@ -3,25 +3,17 @@
 
 import json
 import os
-import subprocess
 import sys
 
 from spcomm import info
 from spcomm._core import segments
 
 
-def run(launch, *words, env=None):
-    return subprocess.run(
-        [sys.executable, "-m", "spcomm", "info", *words], cwd=launch.folder, env=launch.environment(env),
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-
-
 def test_the_page_says_what_matters(launch):
-    done = run(launch)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) <= 24, "one page"
-    rows = dict(line.split(None, 1) for line in done.stdout.splitlines())
+    done = launch.spcomm("info")
+    assert (done.code, done.err) == (0, "")
+    assert len(done.out.splitlines()) <= 24, "one page"
+    rows = dict(line.split(None, 1) for line in done.out.splitlines())
     expected = {
         "spcomm",
         "Python",
@@ -38,8 +30,8 @@ def test_the_page_says_what_matters(launch):
 
 
 def test_json_has_the_same(launch):
-    done = run(launch, "--json")
-    found = json.loads(done.stdout)
+    done = launch.spcomm("info", "--json")
+    found = json.loads(done.out)
     assert (
         found["memory"]["usable"] == segments.memory()
         and found["memory"]["buffers"] == segments.memory() // 4
@@ -51,20 +43,22 @@ def test_json_has_the_same(launch):
 
 
 def test_what_is_switched_off_is_not_allowed(launch):
-    found = json.loads(run(launch, "--json", env={"SPCOMM_DISABLE": "memfd,futex"}).stdout)["allowed"]
+    found = json.loads(launch.spcomm("info", "--json", env={"SPCOMM_DISABLE": "memfd,futex"}).out)["allowed"]
     assert (found["memfd"], found["futex"]) == (False, False)
-    page = run(launch, env={"SPCOMM_DISABLE": "memfd"}).stdout
+    page = launch.spcomm("info", env={"SPCOMM_DISABLE": "memfd"}).out
     assert "no: shared memory lies in /dev/shm" in page
 
 
 def test_an_mpi_is_found_and_asked(launch):
     tool = launch.script("#!/bin/sh\necho 'mpiexec (of a test) 1.2'\n", "mpiexec")
     tool.chmod(0o755)
-    found = json.loads(run(launch, "--json", env={"PATH": f"{launch.folder}{os.pathsep}{os.defpath}"}).stdout)
+    found = json.loads(
+        launch.spcomm("info", "--json", env={"PATH": f"{launch.folder}{os.pathsep}{os.defpath}"}).out
+    )
     assert found["mpi"]["mpiexec"] == f"{tool} (mpiexec (of a test) 1.2)"
-    nothing = json.loads(run(launch, "--json", env={"PATH": str(launch.folder / "nowhere")}).stdout)
+    nothing = json.loads(launch.spcomm("info", "--json", env={"PATH": str(launch.folder / "nowhere")}).out)
     assert nothing["mpi"]["mpiexec"] is None and nothing["tools"]["tmux"] is None
 
 
 def test_help(launch):
-    assert run(launch, "--help").stdout.startswith("usage: spcomm info")
+    assert launch.spcomm("info", "--help").out.startswith("usage: spcomm info")

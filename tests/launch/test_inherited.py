@@ -10,8 +10,7 @@ import signal
 
 import pytest
 
-from launching import read_lines
-from processes import children
+from processes import children, read_lines
 
 pytestmark = pytest.mark.linux("limits of Linux")
 

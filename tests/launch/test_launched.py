@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from launchers import variables
-from launching import read_lines
+from processes import read_lines
 
 HEAD = """
 import os, sys, time
@@ -184,13 +184,12 @@ int main(int count, char **words) {
 
 def test_programs_in_c(launched):
     def told(option):
-        command = [sys.executable, "-m", "spcomm", "config", option]
-        return shlex.split(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return shlex.split(launched.spcomm("config", option).out)
 
     source, made = launched.folder / "program.c", launched.folder / "program"
     source.write_text(PROGRAM)
     compiler = shlex.split(os.environ.get("CC", "cc"))
-    subprocess.run([*compiler, *told("--cflags"), source, "-o", made, *told("--libs")], check=True)
+    assert launched.call(*compiler, *told("--cflags"), source, "-o", made, *told("--libs")).code == 0
     result = launched.execute(3, [made])
     assert (result.codes, sorted(result.lines), result.err) == ({0}, ["0 3 3", "1 3 3", "2 3 3"], ""), result
     result = launched.execute(3, [made, "fail"])

@@ -10,8 +10,8 @@ import textwrap
 
 import pytest
 
-from launching import read_lines
 from pairwise import each
+from processes import read_lines
 from spcomm._core import exit_text, handle
 
 # All nodes meet once, so that every node is known to be running before anything happens to one.

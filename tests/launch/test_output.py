@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from launching import read_lines
+from processes import read_lines
 
 
 def terminals():

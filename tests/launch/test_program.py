@@ -2,22 +2,11 @@
 """A program's surroundings: everything as under plain Python, whichever way its nodes start."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from pairwise import each
 from spcomm.launch.cmdline.environment import THREADS
-
-
-def plain(launch, *arguments, python=(), **more):
-    """The same program under plain Python."""
-    return subprocess.run(
-        [sys.executable, *python, *map(str, arguments)],
-        cwd=launch.folder, env=launch.environment(), capture_output=True, timeout=60, **more,
-    )  # fmt: skip
-
 
 FACTS = """
     '''A docstring.'''
@@ -43,11 +32,11 @@ FACTS = """
 def test_interpreter_and_main_are_those_of_plain_python(launch, start, python):
     if "-I" in python and "PYTHONPATH" in launch.environment():
         pytest.importorskip("spcomm")  # -I sees only an installed spcomm
-        if plain(launch, "-c", "import spcomm", python=python).returncode:
+        if launch.python(*python, "-c", "import spcomm").code:
             pytest.skip("spcomm is not installed in this interpreter")
     script = launch.script(FACTS)
     result = launch("-n", 2, *start, script.name, "one", "two words", python=python)
-    expected = json.loads(plain(launch, script.name, "one", "two words", python=python).stdout)
+    expected = json.loads(launch.python(*python, script.name, "one", "two words").out)
     assert result.code == 0, result
     for line in result.lines:
         assert without_options(json.loads(line)) == without_options(expected)
@@ -64,7 +53,7 @@ def test_a_module_runs_as_under_python_m(launch, start):
     launch.script("", "package/__init__.py")
     launch.script(FACTS, "package/tool.py")
     result = launch("-n", 2, *start, "-m", "package.tool", "one")
-    expected = json.loads(plain(launch, "-m", "package.tool", "one").stdout)
+    expected = json.loads(launch.python("-m", "package.tool", "one").out)
     assert result.code == 0, result
     assert [without_options(json.loads(line)) for line in result.lines] == [without_options(expected)] * 2
 
@@ -174,7 +163,7 @@ def test_the_end_has_the_order_of_plain_python(launch, start, python):
         print("program")
         """
     )
-    expected = plain(launch, script, python=python).stdout.decode()
+    expected = launch.python(*python, script).out
     result = launch("-n", 1, *start, script, python=python)
     assert result.code == 0, result
     assert sorted(result.lines) == sorted(expected.splitlines()), result
@@ -191,17 +180,17 @@ def test_what_c_libraries_keep_is_written(launch, start):
 )
 def test_exit_codes_are_those_of_plain_python(launch, start, code):
     script = launch.script(f"import sys; sys.exit({code})")
-    expected = plain(launch, script)
+    expected = launch.python(script)
     result = launch("-n", 1, *start, script)
-    assert result.code == expected.returncode, result
-    assert result.err.startswith(expected.stderr.decode()), result
+    assert result.code == expected.code, result
+    assert result.err.startswith(expected.err), result
 
 
 def test_a_stream_that_cannot_be_flushed_gives_the_exit_code_of_plain_python(launch):
     script = launch.script("import os; print('x', end=''); os.close(1)")
-    expected = plain(launch, script)
+    expected = launch.python(script)
     result = launch("-n", 1, script)
-    assert result.code == expected.returncode == 120, result
+    assert result.code == expected.code == 120, result
 
 
 def test_exit_functions_of_preloaded_modules_run_in_the_nodes(launch):
@@ -225,13 +214,7 @@ def test_all_nodes_hash_alike_and_runs_differ(launch, start):
     assert [len(set(lines)) for lines in runs] == [1, 1]
     assert runs[0] != runs[1]
     given = launch.program("print(hash('x'))", options=("-n", 2, *start), env={"PYTHONHASHSEED": "7"}).lines
-    expected = subprocess.run(
-        [sys.executable, "-c", "print(hash('x'))"],
-        env={"PYTHONHASHSEED": "7"},
-        capture_output=True,
-        check=True,
-    )
-    assert given == [expected.stdout.decode().strip()] * 2
+    assert given == launch.python("-c", "print(hash('x'))", env={"PYTHONHASHSEED": "7"}).lines * 2
 
 
 @pytest.mark.slow
@@ -319,7 +302,7 @@ def test_signal_handlers_and_mask_are_fresh(launch, start):
     def normal(text):
         return [line.split(" at 0x")[0] for line in text.splitlines()]
 
-    assert normal(result.out) == normal(plain(launch, script).stdout.decode()), result
+    assert normal(result.out) == normal(launch.python(script).out), result
 
 
 @pytest.mark.linux("reads /proc")

@@ -2,8 +2,6 @@
 """Whatever Python starts, `spcomm run` starts, and it finds the same; what Python refuses is refused in its words."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -17,10 +15,7 @@ def compared(launch, case, words, start, python=(), options=()):
     """The outcome under plain Python, and in a run of one node."""
     written(launch)
     data = STDIN.get(case, b"")
-    plain = subprocess.run(
-        [sys.executable, *python, *words], cwd=launch.folder, env=launch.environment({"PYTHONHASHSEED": "1"}),
-        input=data, capture_output=True, timeout=60,
-    )  # fmt: skip
+    plain = launch.python(*python, *words, stdin=data, env={"PYTHONHASHSEED": "1"})
     words = words[1:] if words[0] == "--" and not options else words
     split = ["--"] if words[0].startswith("-") and words[0] not in ("-", "-m", "-c") else []
     return plain, launch(
@@ -34,8 +29,8 @@ def compared(launch, case, words, start, python=(), options=()):
 @pytest.mark.slow
 def test_programs_find_what_they_find_under_python(launch, case, start):
     plain, result = compared(launch, case, FOUND[case], start)
-    assert (plain.returncode, result.code) == (0, 0), (plain, result)
-    assert json.loads(result.out) == json.loads(plain.stdout)
+    assert (plain.code, result.code) == (0, 0), (plain, result)
+    assert json.loads(result.out) == json.loads(plain.out)
     assert result.err == ""
 
 
@@ -47,14 +42,14 @@ def test_programs_find_what_they_find_under_python(launch, case, start):
 )
 def test_options_of_python_are_those_of_the_program(launch, case, start, python):
     plain, result = compared(launch, case, FOUND[case], start, python)
-    assert (plain.returncode, result.code) == (0, 0), (plain, result)
-    assert json.loads(result.out) == json.loads(plain.stdout)
+    assert (plain.code, result.code) == (0, 0), (plain, result)
+    assert json.loads(result.out) == json.loads(plain.out)
 
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("case", each(2, REFUSED))
 def test_refusals_and_ends_are_those_of_python(launch, case, start):
     plain, result = compared(launch, case, REFUSED[case], start)
-    assert result.out.encode() == plain.stdout.replace(b"\r\n", b"\n")
-    assert result.code == plain.returncode, result
-    assert result.err.startswith(plain.stderr.decode()), result
+    assert result.out == plain.out.replace("\r\n", "\n")
+    assert result.code == plain.code, result
+    assert result.err.startswith(plain.err), result

@@ -6,8 +6,7 @@ import signal
 
 import pytest
 
-from launching import read_lines
-from processes import parent
+from processes import parent, read_lines
 from spcomm.launch.cmdline.environment import THREADS
 
 # Each node tells its place, and adds up what all have: every program takes part in the same operations.

@@ -4,14 +4,13 @@
 import itertools
 import os
 import signal
-import subprocess
 import time
 
 import pytest
 
 import leaks
 import processes
-from launching import WATCHDOG_S, read_lines
+from processes import WATCHDOG_S, read_lines
 
 # One pause is not enough: it ends when the launcher asks where the node is.
 WAITS = """
@@ -331,12 +330,8 @@ def test_a_node_killed_from_outside_is_named(launch, start):
 
 def test_what_was_ignored_stays_ignored(launch):
     """As under nohup."""
-    process = subprocess.Popen(
-        launch.command("-n", 2, launch.script(WAITS)),
-        cwd=launch.folder, env=launch.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    )  # fmt: skip
-    launch.running.append(process)
+    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    process = launch.start("-n", 2, launch.script(WAITS), preexec_fn=ignore)
     read_lines(process, 2)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGTERM)

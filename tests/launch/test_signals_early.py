@@ -3,13 +3,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 
 import processes
-from launching import read_lines
+from processes import read_lines
 
 ENDLESS = "print('importing', flush=True)\nimport signal\nsignal.pause()"
 WAITS = """
@@ -71,27 +69,22 @@ INTERRUPTED = """
 """
 
 
-def python(launch, text):
-    words = [sys.executable, launch.script(text)]
-    return subprocess.run(words, capture_output=True, text=True, env=launch.environment(), timeout=60)
-
-
 def test_ctrl_c_before_a_node_is_the_executable(launch):
     """It ends as that would, and tells nothing of a Python that nobody has asked for."""
-    result = python(launch, EXECUTABLE)
-    assert (result.stdout, result.stderr) == (f"{-signal.SIGINT}\n", ""), result
+    result = launch.python(launch.script(EXECUTABLE))
+    assert (result.out, result.err) == (f"{-signal.SIGINT}\n", ""), result
 
 
 def test_ctrl_c_while_an_earlier_one_is_told(launch):
-    result = python(launch, INTERRUPTED)
+    result = launch.python(launch.script(INTERRUPTED))
     told = "spcomm: interrupted by Ctrl-C (exit code 130)\n"
-    assert (result.returncode, result.stderr) == (130, told), result
+    assert (result.code, result.err) == (130, told), result
 
 
 def test_what_comes_before_a_carrier_has_a_group_of_its_own(launch):
     """It is the launcher's affair: a gateway that stopped would never go on, for nobody would know."""
-    result = python(launch, CARRIER)
-    assert (result.stdout, result.stderr) == ("0\n", ""), result
+    result = launch.python(launch.script(CARRIER))
+    assert (result.out, result.err) == ("0\n", ""), result
 
 
 def test_ctrl_z_while_the_fork_server_imports(launch):

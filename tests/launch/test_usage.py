@@ -199,13 +199,8 @@ def test_help_with_any_program():
 
 
 def by_shell(launch, command, *arguments):
-    """The exit code and stderr of a run that a shell starts; `"$@"` in its command stands for the run."""
-    return launch.finish(
-        subprocess.Popen(
-            ["/bin/sh", "-c", command, "sh", *launch.command(*arguments)],
-            cwd=launch.folder, env=launch.environment(), stderr=subprocess.PIPE,
-        )
-    )  # fmt: skip
+    """The result of a run that a shell starts; `"$@"` in its command stands for the run."""
+    return launch.call("/bin/sh", "-c", command, "sh", *launch.command(*arguments))
 
 
 @pytest.mark.linux("others refuse to remove it, or to start there")
@@ -309,7 +304,7 @@ FLAGS = (
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=str)
-def test_interpreter_flags_are_those_of_subprocess(flags):
+def test_interpreter_flags_are_those_of_subprocess(launch, flags):
     import spcomm
 
     root = os.path.dirname(spcomm.__path__[0])
@@ -319,16 +314,9 @@ def test_interpreter_flags_are_those_of_subprocess(flags):
         "print(sorted(p.interpreter_flags()) == sorted(' '.join(subprocess._args_from_interpreter_flags())"
         ".replace('-X ', '-X').split()), p.interpreter_flags(), subprocess._args_from_interpreter_flags())"
     )
-    done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.startswith("True"), done.stdout + done.stderr[-2000:]
+    result = launch.python(*flags, "-c", code)
+    assert result.out.startswith("True"), result
     assert isinstance(interpreter_flags(), list)
-
-
-def command(launch, *words):
-    return subprocess.run(
-        [sys.executable, "-m", "spcomm", *words], cwd=launch.folder, env=launch.environment(),
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
 
 
 # Prints what each command says, each in a process of its own, since `spcomm run` ends it.
@@ -352,10 +340,8 @@ ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
 def texts(launch, *python, code=TEXTS, **environment):
-    return subprocess.run(
-        [sys.executable, *python, "-c", code], cwd=launch.folder, env=launch.environment(environment),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
-    ).stdout  # fmt: skip
+    command = [sys.executable, *python, "-c", code]
+    return launch.finish(launch.popen(command, environment, stderr=subprocess.STDOUT), patience=120).raw
 
 
 @pytest.mark.parametrize(
@@ -391,11 +377,11 @@ def test_docstrings_that_python_leaves_out_are_in_no_text(launch):
 
 def test_an_unknown_command_names_those_that_exist(launch):
     text = f"spcomm: no command 'frobnicate'; commands: {', '.join(cli._COMMANDS)}\n"
-    assert command(launch, "help", "frobnicate").stderr == text == command(launch, "frobnicate").stderr
+    assert launch.spcomm("help", "frobnicate").err == text == launch.spcomm("frobnicate").err
 
 
 def test_help_and_version(launch):
-    assert "spcomm COMMAND" in command(launch).stdout
+    assert "spcomm COMMAND" in launch.spcomm().out
     full = table.parser().format_help()
-    assert command(launch, "run", "--help").stdout == full == command(launch, "help", "run").stdout
-    assert command(launch, "--version").stdout.startswith("spcomm ")
+    assert launch.spcomm("run", "--help").out == full == launch.spcomm("help", "run").out
+    assert launch.spcomm("--version").out.startswith("spcomm ")

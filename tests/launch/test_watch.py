@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from launching import spcomm_root
-from processes import STOPPED, state
+from processes import STOPPED, spcomm_root, state
 from spcomm.launch.cmdline.groups import Group
 from spcomm.launch.local import screen as screens
 from spcomm.launch.remote import box_proxy

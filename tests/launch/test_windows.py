@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from launching import WATCHDOG_S, read_lines
+from processes import WATCHDOG_S, read_lines
 
 TMUX = shutil.which("tmux")
 needs_tmux = pytest.mark.skipif(TMUX is None, reason="no tmux here")

@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from launching import WATCHDOG_S, Launch
+from launching import Launch
+from processes import read_until
 from spcomm._core import net
 from spcomm.launch.base.loop import Loop
 from spcomm.launch.remote.control_link import ControlLink, LinkError
@@ -72,18 +73,8 @@ class Room(Launch):
         """Start a program without a launcher, with the path of an infile that names the server as its last argument."""
         path = self.folder / name
         path.write_text(f'server = "{place or self.place}"\n{infile}\n')
-        process = subprocess.Popen(
-            [*map(str, command), str(path)],
-            cwd=self.folder,
-            env=self.environment(env),
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            process_group=0,  # as a shell does it: Ctrl-C reaches all of it
-        )
-        self.running.append(process)
-        return process
+        # In a process group of its own, as a shell does it: Ctrl-C reaches all of it.
+        return self.popen([*command, path], env, stdin=stdin, process_group=0)
 
     def close_room(self):
         """As by Ctrl-C; what server and members have said besides."""
@@ -93,25 +84,6 @@ class Room(Launch):
     def left(self):
         """The names in the folder for temporary files."""
         return sorted(path.name for path in self.temporary.iterdir())
-
-
-def read_until(stream, text):
-    """Lines up to one that contains this: a test's way to wait for it."""
-    found = ""
-    while text not in found:
-        line = stream.readline().decode()
-        assert line, f"{text!r} did not come, but\n{found}"
-        found += line
-    return found
-
-
-def finished(process):
-    """Standard output and error of somebody who ends by himself."""
-    try:
-        return process.communicate(timeout=WATCHDOG_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise
 
 
 # ---- a room in this process

@@ -10,8 +10,8 @@ import signal
 
 import pytest
 
-from launching import read_lines
 from netting import stop, transports
+from processes import read_lines
 
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. Node 0 sends what ends all waits, once it is told to.
 WAITS = """

@@ -7,8 +7,7 @@ import signal
 
 import pytest
 
-from launching import read_lines
-from processes import parent
+from processes import parent, read_lines
 
 HOSTS = ("--host", "a:2,b:2")
 PLACES = """

@@ -10,9 +10,9 @@ import signal
 
 import pytest
 
-from launching import read_lines
 from netting import stop, transports
 from pairwise import each
+from processes import read_lines
 
 PLACES = (0, 0, 1, 0, 1, 2)  # nodes 0, 1, 3 | 2, 4 | 5
 COUNTED = ("message", "arrive", "receipt")

@@ -6,8 +6,9 @@ import signal
 
 import pytest
 
-from launching import planned, read_lines
+from launching import planned
 from netting import HERE, transports
+from processes import read_lines
 from spcomm.launch.cmdline.groups import choose_route
 from spcomm.launch.cmdline.options import parse
 

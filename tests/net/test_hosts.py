@@ -18,9 +18,9 @@ import pytest
 
 import leaks
 import processes
-from launching import WATCHDOG_S, read_lines
 from leaks import wait_for_end
 from pairwise import each
+from processes import WATCHDOG_S, read_lines
 from python_programs import FOUND, STDIN, written
 from spcomm.launch.cmdline import machines
 from spcomm.launch.cmdline.environment import THREADS
@@ -190,16 +190,10 @@ def test_nodes_on_two_hosts(launch, ssh, where):
 def test_what_python_starts_starts_on_hosts(launch, ssh, case):
     written(launch)
     words, stdin = FOUND[case], STDIN.get(case, b"")
-    plain = subprocess.run(
-        [sys.executable, *words],
-        cwd=launch.folder,
-        env=launch.environment(),
-        input=stdin,
-        capture_output=True,
-    )
+    plain = launch.python(*words, stdin=stdin)
     result = launch("--host", "a:1,b:1", "--no-label", "--ssh", ssh, *words, stdin=stdin)
     assert result.code == 0, result
-    found, expected = [json.loads(line) for line in result.lines], json.loads(plain.stdout)
+    found, expected = [json.loads(line) for line in result.lines], json.loads(plain.out)
     del expected["stdin"], found[0]["stdin"], found[1]["stdin"]
     assert found == [expected] * 2
 
@@ -609,7 +603,7 @@ def test_a_box_that_is_told_to_end(launch, ssh):
     """SIGTERM, which a scheduler sends to all processes of a step, is the reason, and not that nodes were killed."""
     process = launch.start("--host", "a:1,b:1", "--ssh", ssh, launch.script(WAITS))
     read_lines(process, 2)
-    found = [pid for pid, command in launch.alive().items() if command.endswith("-m spcomm box ")]
+    found = [pid for pid, command in launch.alive().items() if command.endswith("-m spcomm box")]
     box = next(pid for pid in found if leaks.parent_of(pid) not in found)  # its gateway is a fork of it
     os.kill(box, signal.SIGTERM)
     result = launch.finish(process)

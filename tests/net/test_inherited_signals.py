@@ -5,8 +5,7 @@ import signal
 
 import pytest
 
-from launching import read_lines
-from rooming import read_until
+from processes import read_lines, read_until
 
 STATES = {
     "ignored": lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),

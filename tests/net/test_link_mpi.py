@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 import nodepool
-from launching import read_lines
 from netting import transports
+from processes import read_lines
 from spcomm import mpi
 from spcomm.bench import peers
 from spcomm.launch.cmdline.options import parse

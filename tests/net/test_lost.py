@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from launching import read_lines
 from netting import stop, transports
+from processes import read_lines
 
 # Each node waits in its own way for one that is elsewhere, and sends nothing until all have said so.
 WAITS = """

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import processes
-from launching import read_lines
 from netting import PATHS
 from pretending import VERDICT, Pretender, message
-from rooming import CODE, OTHER_CODE, read_until
+from processes import read_lines, read_until
+from rooming import CODE, OTHER_CODE
 from spcomm._core import net
 from spcomm.launch.room import connect
 from spcomm.launch.room.meeting import Meeting, Seat

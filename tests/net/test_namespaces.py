@@ -13,9 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from launching import read_lines
 from netting import stop
-from rooming import read_until
+from processes import read_lines, read_until
 
 RUNS = """
     import numpy as np, spcomm
@@ -113,13 +112,7 @@ ADDS = """
 
 def shell(room, namespace, *words, stdin=subprocess.DEVNULL, **more):
     """Start a command of spcomm, or another one, on one of the hosts."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": stdin}
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace, *map(str, words)],
-        cwd=room.folder, env=room.environment(more), bufsize=0, **pipes,
-    )  # fmt: skip
-    room.running.append(process)
-    return process
+    return room.popen(["ip", "netns", "exec", namespace, *words], more, stdin=stdin)
 
 
 @pytest.fixture

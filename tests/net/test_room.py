@@ -6,16 +6,16 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
 import processes
-from launching import STARTS, read_lines
+from launching import STARTS
 from leaks import wait_for_end
+from processes import read_lines, read_until
 from python_programs import FOUND, STDIN, written
-from rooming import CODE, OTHER_CODE, finished, read_until
+from rooming import CODE, OTHER_CODE
 
 SUMS = """
     import os, sys, spcomm
@@ -82,12 +82,10 @@ def test_what_python_starts_starts_on_members(two):
     written(two)
     for case in ("link", "absolute link", "bytes", "zip", "folder", "package", "code", "standard input"):
         words, stdin = FOUND[case], STDIN.get(case, b"")
-        plain = subprocess.run(
-            [sys.executable, *words], cwd=two.folder, env=two.environment(), input=stdin, capture_output=True
-        )
+        plain = two.python(*words, stdin=stdin)
         result = two.run("-n", 4, "--no-label", *words, stdin=stdin)
         assert result.code == 0 and result.err == "", (case, result)
-        expected = json.loads(plain.stdout)
+        expected = json.loads(plain.out)
         for line in result.lines:
             found = json.loads(line)
             for name in (
@@ -286,9 +284,8 @@ sys.exit(member.main(sys.argv[1:]))
 
 def test_a_member_can_be_ended_as_soon_as_it_has_said_so(room):
     room.serve("--room")
-    words = [sys.executable, "-c", PROMPT_END, room.place, "--name", "bob"]
-    found = subprocess.run(words, cwd=room.folder, env=room.environment(), capture_output=True, text=True)
-    assert found.returncode == 0 and found.stderr.endswith("spcomm: left the room\n"), found
+    found = room.python("-c", PROMPT_END, room.place, "--name", "bob")
+    assert found.code == 0 and found.err.endswith("spcomm: left the room\n"), found
     room.close_room()
 
 
@@ -596,7 +593,7 @@ def test_the_end_of_a_server_ends_its_runs(room):
     room.server.kill()
     result = room.finish(run)
     assert result.code == 125 and f"the server at {room.place} has ended" in result.last, result
-    assert finished(room.server)
+    assert room.finish(room.server).code == -signal.SIGKILL
 
 
 def test_a_launcher_that_is_killed_ends_its_run_at_the_server(room):

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launching import WATCHDOG_S
 from leaks import wait_for_end
+from processes import WATCHDOG_S
 from spcomm.launch.base.usage import UsageError
 from spcomm.launch.room import fetch, folder, room_relay
 

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from launching import read_lines
 from netting import PATHS, stop
 from pairwise import each
+from processes import read_lines, read_until
 from proxy import KINDS, Proxy
-from rooming import HOST, read_until
+from rooming import HOST
 from spcomm.launch.remote.control_link import ControlLink
 from spcomm.launch.room import connect, room_link
 from spcomm.launch.room.room_link import ClientLink

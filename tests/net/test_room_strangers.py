@@ -13,7 +13,8 @@ import threading
 import pytest
 
 from pretending import CHALLENGE, HELLO, ORDER, Pretender, message
-from rooming import CODE, HOST, OTHER_CODE, read_until
+from processes import read_until
+from rooming import CODE, HOST, OTHER_CODE
 from spcomm import VersionError
 from spcomm._core import net
 from spcomm.launch.base.loop import Loop

@@ -8,9 +8,9 @@ import signal
 
 import pytest
 
-from launching import read_lines
 from netting import stop, transports
 from pairwise import each
+from processes import read_lines
 
 # Nodes 0 and 1 are in box 0, nodes 2 and 3 in box 1. A line that the test writes says when to go on.
 EXCHANGES = """

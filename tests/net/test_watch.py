@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from rooming import read_until
+from processes import read_until
 from terminal import Terminal
 from test_watch_page import TOLD, Client
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from launching import WATCHDOG_S, read_lines
 from pairwise import each
-from processes import name
+from processes import WATCHDOG_S, name, read_lines
 
 NODES = 4
 BOXES = {"one box": [], "two": ["--boxes", 2], "mixed": ["--map", "0,1,2,0"]}

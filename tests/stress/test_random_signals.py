@@ -15,10 +15,10 @@ import sys
 
 import pytest
 
-from launching import read_lines, stand_in_for_ssh
+from launching import stand_in_for_ssh
 from netting import stop
-from processes import children, name, parent
-from rooming import Room, read_until
+from processes import children, name, parent, read_lines, read_until
+from rooming import Room
 
 PART = 50
 RUNS = round(100 * float(os.environ.get("CHECK_SCALE", "1")))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from launching import read_lines, stand_in_for_ssh
+from launching import stand_in_for_ssh
+from processes import read_lines
 from spcomm._core.traces import NAMES_MAX, NO_ROOM
 from spcomm.trace import spans
 from spcomm.trace.reader import read
