@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes judged to wait for ever. The boards are written by the test: each rule by itself, and many nodes at once that
- * publish, wake and act while others look. What nodes themselves publish is in test_comm_deadlock.c. */
+ * publish, wake and act while others look. What nodes themselves publish is in test_deadlock_programs.c. */
 #include "comm_box.h"
 
 #include "diagnose/spc_deadlock.h"
