@@ -30,7 +30,7 @@ LINK_test_outbox := -Wl,--wrap=spc_mailbox_writer_init
 LINK_test_comm_hand_back := -Wl,--wrap=spc_trace_record_words
 LINK_test_comm_numbers := -Wl,--wrap=spc_numbers_reserve
 LINK_test_comm_block := -Wl,--wrap=spc_status_end
-LINK_test_gateway := -Wl,--wrap=spc_status_end
+LINK_test_gateway := -Wl,--wrap=spc_status_end -Wl,--wrap=spc_receipt_is_given -Wl,--wrap=spc_link_queue
 LINK_test_credit := -Wl,--wrap=spc_link_create
 # The core's allocations, which shortage.h lets fail.
 comma := ,

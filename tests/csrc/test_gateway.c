@@ -96,6 +96,65 @@ TEST(receipts) {
     wide_run(2, (spc_config_t){0}, NULL, receipts_body);
 }
 
+/* csrc.mk: in the place of spc_receipt_is_given and spc_link_queue. The gateway of box 1 looks for the receipt of
+ * node 1 just before that node gives it and ends. */
+static wide_box_t *_Atomic looked_at; /* NULL: it looks as it does */
+static _Atomic bool has_looked, has_told_end;
+
+bool __real_spc_receipt_is_given(const spc_row_shared_t *row, uint64_t number);
+bool __wrap_spc_receipt_is_given(const spc_row_shared_t *row, uint64_t number);
+
+bool __wrap_spc_receipt_is_given(const spc_row_shared_t *row, uint64_t number) {
+    const bool is_given = __real_spc_receipt_is_given(row, number);
+    wide_box_t *wide = looked_at;
+    if (wide != NULL && pthread_equal(pthread_self(), wide->thread[1]) && !has_looked) {
+        const spc_status_shared_t *status = spc_segment_part(&wide->box[1].segment, SPC_REGION_STATUS, 0);
+        CHECK(!is_given);
+        has_looked = true;
+        while (spc_status_state(status, 1) != SPC_NODE_FINISHED) {
+            sched_yield();
+        }
+    }
+    return is_given;
+}
+
+int __real_spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                          uint32_t count);
+int __wrap_spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                          uint32_t count);
+
+int __wrap_spc_link_queue(spc_link_t *link, const spc_frame_t *frame, const spc_frame_piece_t *pieces,
+                          uint32_t count) {
+    if (looked_at != NULL && frame->kind == SPC_FRAME_STATUS && frame->source == 1) {
+        has_told_end = frame->total_bytes == SPC_NODE_FINISHED;
+    }
+    CHECK(looked_at == NULL || frame->kind != SPC_FRAME_RECEIPT || !has_told_end);
+    return __real_spc_link_queue(link, frame, pieces, count);
+}
+
+static void last_receipt_body(int rank, int size, void *argument) {
+    spc_comm_t *comm = wide_join(argument, rank);
+    (void)size;
+    if (rank == 0) {
+        const spc_payload_t payload = {.data = &rank, .data_bytes = 4, .format = SPC_FORMAT_INT64};
+        CHECK_OK(spc_comm_ssend(comm, 1, SPC_CONTEXT_USER, 3, &payload, SPC_NO_DEADLINE));
+    } else {
+        spc_message_t message;
+        looked_at = argument;
+        while (!has_looked) {
+            sched_yield();
+        }
+        CHECK_OK(recv_until(comm, 0, 3, SPC_NO_DEADLINE, &message));
+        spc_message_release(comm, &message);
+    }
+    comm_box_leave(comm);
+}
+
+TEST(a_receipt_comes_before_the_end_of_its_node) {
+    wide_run(2, (spc_config_t){0}, NULL, last_receipt_body);
+    looked_at = NULL;
+}
+
 /* ---- cycles of coordinated messages */
 
 static void cycles_body(int rank, int size, void *argument) {

@@ -1512,6 +1512,8 @@ static void progress_node(spc_gateway_t *gateway, uint32_t rank, bool *moved) {
             return;
         }
         flush_phases(gateway, rank);
+        /* It may have given one since they were looked for, just before its end. */
+        (void)progress_receipts(gateway);
     }
     tell_state(gateway, rank, state, is_gone);
     *moved = true;
