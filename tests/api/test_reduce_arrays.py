@@ -138,6 +138,7 @@ def test_long_arrays_and_small_arenas(comm, length):
     """With no room for blocks all nodes take another way, and say nothing of it."""
     check_all(comm, "SUM", (length,), "f8", ALGORITHMS)
     check_all(comm, "MIN", (length,), "i2")
+    check_all(comm, "MAX", (length,), "f4")
     check_all(comm, "PROD", (length // 5, 5), "f2")
     everybody = [contribution(rank, (length,), "f8") for rank in range(comm.size)]
     for root in range(comm.size):

@@ -204,29 +204,7 @@ def test_a_file_that_cannot_be_used(tmp_path, text, complaint):
     assert str(raised.value).startswith(complaint.format(path)) and "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"samples": [[]]}, "'a' of 'spcomm' has no samples"),
-        ({"samples": [[math.nan]]}, "'a' of 'spcomm' has a sample that is no time or size"),
-        ({"samples": [[1.0, -1.0]]}, "'a' of 'spcomm' has a sample that is no time or size"),
-        ({"samples": [[1e308]]}, "'a' of 'spcomm' has a sample that is no time or size"),
-        ({"samples": [[0.0]]}, "'a' of 'spcomm' has a sample that is no time or size"),
-        ({"nodes": True}, "nodes is True"),
-        ({"contender": "spcomm\x1b[2J"}, "contender is 'spcomm\\x1b[2J'"),
-        ({"nodes": [4]}, "nodes is [4]"),
-        ({"bytes": 10**400}, "bytes is 1000"),
-        ({"transport": None}, "transport is None"),
-    ],
-)
-def test_a_measurement_that_is_none_is_refused(tmp_path, change, complaint):
-    whole = report([Row("a", "a", "barrier", 4)], {"a": {"spcomm": [[1.0]]}}).json()
-    whole["measurements"][0].update(change)
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(whole))
-    with pytest.raises(ResultsFileError) as raised:
-        load(path)
-    assert f"is damaged: {complaint}" in str(raised.value)
+WHOLE = {"cores": 2, "system": "Linux", "python": "3"}
 
 
 @pytest.mark.parametrize(
@@ -235,23 +213,33 @@ def test_a_measurement_that_is_none_is_refused(tmp_path, change, complaint):
         *(({"machine": machine}, "") for machine in (None, [], {}, {"cores": "two"}, {"cores": 0})),
         ({"machine": {"cores": math.inf}}, "cores is inf"),
         ({"machine": {"cores": 2, "system": "Linux"}}, "no 'python'"),
-        ({"machine": {"cores": 2, "system": "", "python": "3"}}, "system is ''"),
-        (
-            {"machine": {"cores": 2, "system": "Linux", "python": "3", "busy_with_others": math.nan}},
-            "busy_with_others is nan",
-        ),
+        ({"machine": {**WHOLE, "system": ""}}, "system is ''"),
+        ({"machine": {**WHOLE, "busy_with_others": math.nan}}, "busy_with_others is nan"),
         ({"date": 2026}, "date is 2026"),
         ({"versions": []}, "versions is []"),
         ({"chosen": 1}, "chosen is 1"),
         ({"planned_rounds": -1}, "planned_rounds is -1"),
         ({"thinned": [["a", "spcomm", 1.5]]}, "rounds is 1.5"),
         ({"failures": [["a", "spcomm"]]}, "not enough values"),
+        # Fields of its measurement.
+        ({"samples": [[]]}, "'a' of 'spcomm' has no samples"),
+        *(
+            ({"samples": [samples]}, "'a' of 'spcomm' has a sample that is no time or size")
+            for samples in ([math.nan], [1.0, -1.0], [1e308], [0.0])
+        ),
+        ({"nodes": True}, "nodes is True"),
+        ({"contender": "spcomm\x1b[2J"}, "contender is 'spcomm\\x1b[2J'"),
+        ({"nodes": [4]}, "nodes is [4]"),
+        ({"bytes": 10**400}, "bytes is 1000"),
+        ({"transport": None}, "transport is None"),
     ],
 )
 def test_a_file_with_a_field_of_another_kind_is_refused(tmp_path, change, complaint):
     whole = report([Row("a", "a", "barrier", 4)], {"a": {"spcomm": [[1.0]]}}).json()
+    [measurement] = whole["measurements"]
+    (measurement if set(change) <= set(measurement) else whole).update(change)
     path = tmp_path / "a.json"
-    path.write_text(json.dumps({**whole, **change}))
+    path.write_text(json.dumps(whole))
     with pytest.raises(ResultsFileError, match="is damaged: ") as raised:
         load(path)
     assert complaint in str(raised.value)

@@ -67,19 +67,14 @@ def test_each_ufunc(kind, name):
         if ufunc.nin == 1:
             compare(ufunc, array)
             continue
-        for other in (
+        arrays = (
             array[::-1],
             native(array),
-            3,
-            2.5,
-            True,
-            np.int8(3),
-            np.float32(2.5),
-            np.uint64(3),
-            WAYS["mixed"]("double", [1.5] * 10),
+            mixed("double", [1.5] * 10),
             foreign("int", [2] * 10),
             np.array([1], ">i4"),
-        ):
+        )
+        for other in (*arrays, 3, 2.5, True, np.int8(3), np.float32(2.5), np.uint64(3)):
             compare(ufunc, array, other)
             compare(ufunc, other, array)
 
@@ -96,41 +91,15 @@ def test_each_reduction(kind, way):
         compare(lambda a, ufunc=ufunc: ufunc.reduce(a.reshape(2, 5), axis=1, keepdims=True), array)
 
 
+NAMES = "add sub mul truediv floordiv mod pow lt le eq ne gt ge and_ or_ xor lshift rshift"
+
+
 @both
-@pytest.mark.parametrize(
-    "op",
-    [
-        operator.add,
-        operator.sub,
-        operator.mul,
-        operator.truediv,
-        operator.floordiv,
-        operator.mod,
-        operator.pow,
-        operator.lt,
-        operator.le,
-        operator.eq,
-        operator.ne,
-        operator.gt,
-        operator.ge,
-        operator.and_,
-        operator.or_,
-        operator.xor,
-        operator.lshift,
-        operator.rshift,
-        divmod,
-    ],
-)
+@pytest.mark.parametrize("op", [*(getattr(operator, name) for name in NAMES.split()), divmod])
 def test_operators_with_every_number(kind, op):
     array = mixed(kind, [5, 3, 0, 7])
-    for other in [
-        2,
-        2.5,
-        True,
-        *(number(2) for number in NUMPYS),
-        array,
-        *(np.full(4, 2, number) for number in NUMPYS),
-    ]:
+    numbers = [*(number(2) for number in NUMPYS), *(np.full(4, 2, number) for number in NUMPYS)]
+    for other in (2, 2.5, True, array, *numbers):
         # NumPy has short cuts of its own for ** with a float, which some versions take for ints alone.
         keeps = KINDS[kind] if op is operator.pow and np.asarray(other).dtype.kind == "f" else None
         compare(op, array, other, keeps=keeps)
@@ -142,14 +111,8 @@ def test_operators_with_every_number(kind, op):
 def test_in_place_stays_what_it_is(kind, way):
     array = WAYS[way](kind, [5, -3, 0, 7]).copy()
     plain = array.astype(LIKE[kind])
-    for change in (
-        operator.iadd,
-        operator.isub,
-        operator.imul,
-        operator.ifloordiv,
-        operator.imod,
-        operator.ipow,
-    ):
+    for name in "iadd isub imul ifloordiv imod ipow".split():
+        change = getattr(operator, name)
         array, plain = change(array, 2), change(plain, 2)
         assert array.dtype is KINDS[kind] and array.tolist() == plain.tolist()
     if kind == "int":
@@ -284,13 +247,7 @@ def test_setting_of_every_kind(kind):
     assert array.sum() == 36
     array.resize((2, 2), refcheck=False) if array.flags.owndata else None
     full = np.full(3, 7, KINDS[kind])
-    assert (
-        full.tolist() == [7, 7, 7]
-        and np.ones(2, KINDS[kind]).tolist() == [1, 1]
-        and np.eye(2, dtype=KINDS[kind]).tolist() == [[1, 0], [0, 1]]
-    )
-    assert (
-        np.arange(2, 9, 3).astype(KINDS[kind]).tolist()
-        == np.arange(2, 9, 3, dtype=KINDS[kind]).tolist()
-        == [2, 5, 8]
-    )
+    assert full.tolist() == [7, 7, 7] and np.ones(2, KINDS[kind]).tolist() == [1, 1]
+    assert np.eye(2, dtype=KINDS[kind]).tolist() == [[1, 0], [0, 1]]
+    assert np.arange(2, 9, 3).astype(KINDS[kind]).tolist() == [2, 5, 8]
+    assert np.arange(2, 9, 3, dtype=KINDS[kind]).tolist() == [2, 5, 8]

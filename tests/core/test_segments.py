@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -17,35 +18,26 @@ ALL_FEATURES = ["memfd", "futex", "pidfd", "epoll", "wipe_on_fork"]
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 64, 1024])
 def test_a_segment(nodes):
-    segment = segments.Segment(nodes)
-    try:
+    with closing(segments.Segment(nodes)) as segment:
         status = os.fstat(segment.fd)
         assert (segment.device, segment.inode) == (status.st_dev, status.st_ino)
         assert segment.nodes == nodes and segment.size == status.st_size > 0
         assert not os.get_inheritable(segment.fd)
         assert [segment.state(rank) for rank in range(nodes)] == [segments.STARTING] * nodes
-    finally:
-        segment.close()
 
 
 def test_it_takes_room_only_where_it_is_touched():
-    segment = segments.Segment(64)
-    try:
+    with closing(segments.Segment(64)) as segment:
         assert os.fstat(segment.fd).st_blocks * 512 < segment.size / 10
-    finally:
-        segment.close()
 
 
 def test_without_memfd_nothing_is_left_behind():
     before = leaks.shared_files()
-    segment = segments.Segment(2, arena=1 << 20, disable=segments.disable_mask("memfd"))
-    try:
+    with closing(segments.Segment(2, arena=1 << 20, disable=segments.disable_mask("memfd"))) as segment:
         assert leaks.shared_files() == before
         assert (
             os.fstat(segment.fd).st_blocks * 512 >= segment.size
         )  # all of it is reserved: no later surprise
-    finally:
-        segment.close()
 
 
 def test_closed_twice_and_used_after():
@@ -58,14 +50,11 @@ def test_closed_twice_and_used_after():
 
 
 def test_ranks_are_checked():
-    segment = segments.Segment(2)
-    try:
+    with closing(segments.Segment(2)) as segment:
         for rank in (-1, 2, 1 << 20):
             for call in (segment.state, segment.mark_finished, lambda rank: segment.mark_died(rank, 1)):
                 with pytest.raises((ValueError, IndexError, OverflowError)):
                     call(rank)
-    finally:
-        segment.close()
 
 
 @pytest.mark.parametrize("name", sorted(segments.LIMITS))

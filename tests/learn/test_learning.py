@@ -94,12 +94,21 @@ def test_init_follows_no_link_out_of_the_folder(shelf, tmp_path):
     assert files(own) == files(other) == {}
 
 
-def test_what_cannot_be_written_whole_leaves_nothing_behind(shelf, tmp_path):
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "03_sums").touch()
-    assert "cannot write" in (text := complaint(run(shelf, "init", own)))
-    assert "nothing was copied" in text and [path.name for path in own.iterdir()] == ["03_sums"]
+def test_a_full_disk_leaves_nothing_behind(shelf, tmp_path, monkeypatch):
+    from spcomm.learn import copying
+    from spcomm.learn.errors import LearnError
+
+    whole = copying._new
+
+    def new(path, content):
+        if path.name == "second":
+            raise OSError(28, "No space left on device", str(path))
+        return whole(path, content)
+
+    monkeypatch.setattr(copying, "_new", new)
+    with pytest.raises(LearnError, match="No space left on device; nothing was copied"):
+        copying.write(tmp_path / "new" / "er", {"a/first": b"1", "b/second": b"2"})
+    assert not (tmp_path / "new").exists()
 
 
 # ---- checking

@@ -195,17 +195,10 @@ def test_the_command_writes_what_predict_reads(tmp_path, capsys):
     assert "no measurement has checked them there" in lines[-1]
 
 
-@pytest.mark.parametrize(
-    ("operation", "algorithm", "messages"),
-    [
-        ("barrier", "tree", 3),
-        ("broadcast", "tree", 3),
-        ("pingpong", "tree", 1),
-    ],
-)
-def test_clusters_take_whole_messages(operation, algorithm, messages):
+@pytest.mark.parametrize(("operation", "messages"), [("barrier", 3), ("broadcast", 3), ("pingpong", 1)])
+def test_clusters_take_whole_messages(operation, messages):
     n = 2 if operation == "pingpong" else 8
-    found = predict_cluster(KNOWN["tcp"], Case(operation, n, 8, "tcp"), algorithm)
+    found = predict_cluster(KNOWN["tcp"], Case(operation, n, 8, "tcp"), "tree")
     assert found.value == pytest.approx(messages * KNOWN["tcp"].message_ns(8))
 
 

@@ -33,7 +33,7 @@ def curve(path, name):
 
 
 WAITS = [event(CORE, 30, bytes=6000), *call(30, 40)]
-# What the nodes record, and how many of them compute since when.
+# Events that nodes record, and how many of them compute since when.
 COMPUTING = {
     "ended": (Group(call(0, 10) + call(20, 25), call(0, 30) + call(90, 100)),
               [(0, 0), (10, 1), (20, 0), (30, 1), (90, 0)]),
@@ -118,12 +118,7 @@ def wrong_pieces():
         "time_ns": "soon", "kind": 0, "context": -1, "peer": 2, "tag": 2**40, "what": None, "line": 3,
         "thread": 1.5, "bytes": True, "number": [],
     }.items():  # fmt: skip
-        yield (
-            field,
-            packed(
-                [good._replace(kind=SEND, **{field: value}) if field != "kind" else good._replace(kind=0)]
-            ),
-        )
+        yield field, packed([good._replace(**{"kind": SEND, field: value})])
     yield "too many", packed([good] * (MOST + 1))
 
 
@@ -352,19 +347,7 @@ def test_a_mounted_file_needs_no_room_in_its_folder(tmp_path):
     path.touch()
     box.mkdir()
     code = f"files.replace({str(box / 't.json')!r}, lambda file: file.write('x' * (1 << 20)))"
-    words = [
-        "bwrap",
-        "--dev-bind",
-        "/",
-        "/",
-        "--size",
-        "4096",
-        "--tmpfs",
-        box,
-        "--bind",
-        path,
-        box / "t.json",
-    ]
+    words = [*"bwrap --dev-bind / / --size 4096 --tmpfs".split(), box, "--bind", path, box / "t.json"]
     words += [sys.executable, "-c", f"from spcomm.trace import files; {code}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.stderr.startswith("bwrap:"):
